@@ -1,0 +1,63 @@
+// A format is a pure function from a file's bytes to its tensor extents. After it, nobody knows formats any more.
+// Implementations live one to a file in src/format/, are listed in src/format/formats.cc, and are fuzzed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/dtype.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// The bytes of one file; hostile until checked. read() fills all of `out` or fails; a read past size() is an error.
+// One thread at a time.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual std::uint64_t size() const = 0;
+  virtual Status read(std::uint64_t offset, std::span<std::byte> out) = 0;
+};
+
+struct TensorExtent {
+  std::string name;          // UTF-8, as the file says it
+  DType dtype = DType::u8;
+  Shape shape;               // logical elements, outermost first
+  std::uint64_t offset = 0;  // bytes from the start of the file
+  std::uint64_t length = 0;  // bytes; 0 where a dimension is 0
+  std::string descr;         // only for DType::npy_other, or big-endian / Fortran-order npy: the npy header's dict text
+};
+
+// What a format found. Tensors are sorted by (offset, length), do not overlap, and lie within the file.
+struct Layout {
+  std::string format;  // "safetensors", "gguf", "npy", or "" for an opaque file
+  std::vector<TensorExtent> tensors;
+  std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, text values; bounded by limits.h
+};
+
+class Format {
+ public:
+  virtual ~Format() = default;
+  virtual std::string_view name() const = 0;
+  // Does a file of this name (base name) that starts with these bytes (up to 16) claim to be of this format?
+  virtual bool claims(std::string_view file_name, std::span<const std::byte> head) const = 0;
+  // Every bound is checked before memory is taken: a small file cannot make it allocate much.
+  virtual Result<Layout> parse(ByteSource& source) const = 0;
+};
+
+std::span<const Format* const> all_formats();
+
+// Finds the format that claims the file and parses it; an opaque Layout when none does. Messages start with `where`
+// (the path as the user knows it).
+Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);
+
+// A safetensors index (`*.safetensors.index.json`): tensor name -> shard file name. Text is hostile.
+Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view where, ByteSource& source);
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+// A manifest says what a version's content is and nothing else: files, their extents, their tensors. It is named by the
+// SHA-256 of its encoded bytes, so the encoding is canonical: equal manifests encode to equal bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/dtype.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Extents of a file are in order and touch: the first is at 0, each begins where the one before ends, none is empty.
+struct Extent {
+  std::uint64_t offset = 0;
+  ContentId id;
+};
+
+inline constexpr std::uint32_t kNoExtent = 0xffffffffU;
+
+struct Tensor {
+  std::string name;
+  DType dtype = DType::u8;
+  Shape shape;
+  std::uint32_t extent = kNoExtent;  // index into File::extents; kNoExtent for a tensor of no bytes
+  std::string descr;                 // as TensorExtent::descr
+};
+
+struct File {
+  std::string path;    // relative, '/'-separated, no empty, "." or ".." component
+  std::uint64_t size = 0;
+  std::string format;  // as Layout::format
+  std::vector<Extent> extents;
+  std::vector<Tensor> tensors;  // in file order
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+struct Manifest {
+  std::vector<File> files;  // sorted by path, bytewise; no path is another's or its directory
+};
+
+// Encodes to a FlatBuffer (src/model/manifest.fbs).
+std::vector<std::byte> encode_manifest(const Manifest& manifest);
+
+// Everything that the comments above promise is checked; hostile bytes give Errc::corrupt.
+Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
+
+std::uint64_t logical_bytes(const Manifest& manifest);  // sum of file sizes
+std::size_t tensor_count(const Manifest& manifest);
+
+// The grammar of names, and why a name is refused (one line). Model: components of [A-Za-z0-9._+-], each starting with
+// a letter or digit, at most 96 bytes, joined by '/', at most 200 bytes in all; no component may be "latest" or all
+// digits. Tag: one such component. MODEL[@V]: V a number, a tag or "latest".
+Status check_model_name(std::string_view name);
+Status check_tag_name(std::string_view tag);
+// A published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at most
+// 4,000 bytes and 64 components in all.
+Status check_file_path(std::string_view path);
+
+struct VersionSpec {
+  std::string model;
+  std::string version;  // "" (latest), digits, or a tag
+};
+Result<VersionSpec> parse_version_spec(std::string_view text);
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// What the programs do: publish, export, look up. Joins format, model and store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/manifest.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/store.h"
+#include "weft/tree.h"
+
+namespace weft {
+
+// "MODEL[@V]" against a snapshot: V a number, a tag, "latest" or nothing (latest). Removed versions are not_found; the
+// message names what there is.
+Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
+
+// A version's manifest and tree, read from the store.
+struct LoadedVersion {
+  VersionRow row;
+  std::shared_ptr<const VersionTree> tree;             // tree->manifest()
+  std::shared_ptr<const ManifestReader> manifest_lock;  // keeps a removed version whole while it is used
+};
+Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
+VersionFacts facts_of(const VersionRow& row);
+
+// The store's view of a manifest: what publish and fsck --rebuild need. Decodes, builds the tree, counts links.
+Result<VersionContent> content_of(const Manifest& manifest);
+ContentDecoder content_decoder();
+
+struct ImportOptions {
+  std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
+  std::string name;
+  std::vector<std::string> parents;  // MODEL[@V]
+  std::vector<std::string> tags;
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> metrics;
+};
+struct ImportReport {
+  PublishOutcome outcome;
+  std::uint64_t files = 0;
+  std::uint64_t tensors = 0;
+  std::uint64_t logical_bytes = 0;
+};
+// All or nothing. Bad input, a changing source, a full disk, a cancel: an error, and the store is as it was.
+Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);
+
+struct ExportReport {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+};
+// Writes the published files below `directory`, which must be empty or not there; every extent is verified on the way
+// (its digest; XXH3 in a store without digests), files appear by rename. A failed export removes what it made.
+Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
+                                    Progress& progress);
+
+}  // namespace weft

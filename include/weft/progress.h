@@ -1,0 +1,22 @@
+// How long work reports itself, and how it learns that the user wants it to stop.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weft {
+
+// Called from any thread. Implementations are cheap and never block for long.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  virtual void total(std::uint64_t bytes) = 0;            // what is to be done, once known; may grow
+  virtual void advance(std::uint64_t bytes) = 0;          // so much more is done
+  virtual void phase(std::string_view what) = 0;          // "hashing model.safetensors"
+  virtual bool cancelled() const = 0;                     // polled at least once every few MiB
+};
+
+// Reports nowhere, never cancels.
+Progress& no_progress();
+
+}  // namespace weft

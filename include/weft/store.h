@@ -1,0 +1,297 @@
+// The store of one node: an LMDB index, packs of bytes, manifests, a journal. weft-store.5 describes what is on disk.
+//
+// Processes: any number read, one writes at a time (commits are short; the long part of an import, reading, hashing and
+// writing packs, runs beside others). A reader never waits for a writer.
+// Threads: Store, Snapshot::… from any thread; one Snapshot or Import is used by one thread at a time.
+// Durability: publish, tag, remove return after their journal record and packs are on disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/dtype.h"
+#include "weft/format.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+
+namespace weft {
+
+using ModelId = std::uint64_t;
+using VersionId = std::uint64_t;  // one counter over all models: a larger one was published later
+using PackId = std::uint64_t;
+using Ino = std::uint64_t;
+
+// Inode numbers below are fixed; the store's counter starts here.
+inline constexpr Ino kFirstStoredIno = 1024;
+
+enum class DigestMode : std::uint8_t { tree_sha256 = 1, none = 2 };
+
+struct StoreInfo {
+  std::uint32_t format = 0;
+  std::string uuid;
+  DigestMode digest = DigestMode::tree_sha256;
+  std::uint64_t created_ns = 0;  // times are nanoseconds since 1970, UTC
+};
+
+struct ModelRow {
+  ModelId id = 0;
+  std::string name;
+  std::uint64_t next_number = 1;
+  std::uint64_t latest = 0;  // the largest live number; 0 when all are removed
+  Ino ino = 0;               // models/<name>
+  Ino latest_ino = 0;        // models/<name>/latest
+  std::uint64_t created_ns = 0;
+};
+
+struct ParentRef {
+  std::string model;
+  std::uint64_t number = 0;
+};
+
+struct VersionRow {
+  VersionId id = 0;
+  ModelId model = 0;
+  std::string model_name;
+  std::uint64_t number = 0;
+  Digest manifest;
+  std::uint64_t time_ns = 0;
+  std::uint64_t logical_bytes = 0;
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> metrics;
+  std::vector<ParentRef> parents;
+  bool removed = false;  // a tombstone: name, time, parents stay; content is given back by gc
+  std::uint64_t removed_ns = 0;
+};
+
+// What only this node knows of a version.
+struct LocalRow {
+  std::uint32_t tree_layout = 0;
+  Ino ino_base = 0;
+  std::uint64_t ino_count = 0;
+  std::vector<Ino> view_inos;  // by tensor ordinal
+};
+
+struct TagRow {
+  std::string name;
+  std::uint64_t number = 0;
+  Ino ino = 0;
+  std::uint64_t time_ns = 0;
+};
+
+struct BlobPlace {
+  PackId pack = 0;
+  std::uint64_t offset = 0;
+};
+
+// The identity of a tensor view: equal keys share one inode.
+struct ViewKey {
+  ContentId content;  // length 0: no blob
+  DType dtype = DType::u8;
+  Shape shape;
+  std::string descr;
+};
+
+enum class InodeKind : std::uint8_t { namespace_dir = 1, model_dir, latest_link, tag_link, version, view };
+
+struct InodeRow {
+  InodeKind kind = InodeKind::version;
+  Ino base = 0;             // the first number of the range; a version's node index is ino - base
+  std::uint64_t count = 1;
+  ModelId model = 0;        // model_dir, latest_link, tag_link
+  VersionId version = 0;    // version
+  std::string name;         // tag_link: the tag. namespace_dir, model_dir: the path below models/
+  ViewKey view;             // view
+  std::uint64_t view_links = 0;
+  std::uint64_t view_time_ns = 0;  // publish time of the first version that had it
+};
+
+// An entry of a directory below models/ that is not a version's: a next component of model names.
+struct NamespaceEntry {
+  std::string component;
+  bool is_model = false;
+  Ino ino = 0;
+};
+
+struct StoreCounts {
+  std::uint64_t models = 0, versions = 0, tags = 0, blobs = 0, views = 0, packs = 0;
+  std::uint64_t blob_bytes = 0;     // unique bytes that versions need
+  std::uint64_t dead_bytes = 0;     // indexed bytes that no version needs; gc gives them back
+  std::uint64_t pack_disk_bytes = 0;  // blocks of the pack files
+};
+
+// One consistent state of the index. Holding it keeps writers from reusing pages, and after a bounded wait from
+// committing: take it, read, drop it; never sleep, print or wait for I/O of others while one is held.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+  virtual std::uint64_t sequence() const = 0;  // grows with each commit
+
+  virtual Result<ModelRow> model(std::string_view name) = 0;
+  virtual Result<ModelRow> model(ModelId id) = 0;
+  virtual Result<std::vector<ModelRow>> models() = 0;  // by name
+  // The entries of models/<prefix>; "" for models/ itself. not_found when no such directory is there. Models whose
+  // versions are all removed are not shown (they keep their numbers).
+  virtual Result<std::vector<NamespaceEntry>> namespace_entries(std::string_view prefix) = 0;
+  virtual Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) = 0;
+
+  virtual Result<VersionRow> version(VersionId id) = 0;                       // tombstones too
+  virtual Result<VersionRow> version(ModelId model, std::uint64_t number) = 0;  // tombstones too
+  virtual Result<std::vector<VersionRow>> versions(ModelId model) = 0;        // by number, tombstones too
+  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                // by name
+  virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
+  virtual Result<std::vector<VersionId>> children(VersionId id) = 0;          // declared, live
+
+  virtual Result<LocalRow> local(VersionId id) = 0;
+  // Bytes of this published file that no earlier live holder brought: its share of `du`.
+  virtual Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) = 0;
+  virtual Result<InodeRow> inode(Ino ino) = 0;
+
+  virtual Result<BlobPlace> find_blob(const ContentId& id) = 0;
+  // The first live (version, file) that has it, then the others.
+  virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId& id) = 0;
+  virtual Result<StoreCounts> counts() = 0;  // walks the index: not for hot paths
+};
+
+// Bytes of a pack, open and held under a shared lock: gc leaves it alone while this lives. Any thread.
+class PackReader {
+ public:
+  virtual ~PackReader() = default;
+  virtual int fd() const = 0;  // O_RDONLY; for pread, mmap, passthrough; stays the reader's
+  virtual std::uint64_t size() const = 0;
+  virtual PackId id() const = 0;
+};
+
+// Where an extent's bytes are, with the lock that keeps them there.
+struct LockedPlace {
+  std::shared_ptr<const PackReader> pack;
+  std::uint64_t offset = 0;
+};
+
+// A manifest's bytes, verified by their digest, held under a shared lock: a removed version that is in use stays whole.
+class ManifestReader {
+ public:
+  virtual ~ManifestReader() = default;
+  virtual std::span<const std::byte> bytes() const = 0;
+};
+
+// What a manifest means to the store; src/node computes it from the manifest (the store does not know manifests).
+struct VersionContent {
+  struct FileContent {
+    std::vector<ContentId> extents;
+  };
+  struct ViewContent {
+    ViewKey key;
+    std::uint32_t links = 0;
+  };
+  std::vector<FileContent> files;
+  std::vector<ViewContent> views;  // by tensor ordinal
+  std::uint64_t tree_nodes = 0;    // inode numbers to set aside
+  std::uint32_t tree_layout = 0;
+  std::uint64_t logical_bytes = 0;
+};
+using ContentDecoder = std::function<Result<VersionContent>(std::span<const std::byte> manifest)>;
+
+struct PublishRequest {
+  std::string model;
+  std::vector<std::byte> manifest;
+  VersionContent content;
+  std::vector<ParentRef> parents;  // must be there and live
+  std::vector<std::string> tags;   // set to the new version in the same commit
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> metrics;
+};
+
+struct PublishOutcome {
+  VersionRow version;
+  bool made = false;  // false: the newest live version has this content already; `version` is that one (tags are set)
+  std::uint64_t new_bytes = 0;     // unique bytes that came in
+  std::uint64_t shared_bytes = 0;  // logical bytes that were here (or twice in the input)
+};
+
+// Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.
+class Import {
+ public:
+  virtual ~Import() = default;
+  // Reads the regular file `fd` (size as fstat says) once, cut into `ranges` (in order, touching, covering the file,
+  // none empty), and returns each range's id. Known content is not stored again; a file of which nothing large is known
+  // becomes a pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
+  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                             Progress& progress) = 0;
+  // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
+  virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
+};
+
+struct GcOptions {
+  bool dry_run = false;
+};
+struct GcReport {
+  std::uint64_t versions_reaped = 0;
+  std::uint64_t blobs_freed = 0, bytes_freed = 0;      // logical
+  std::uint64_t packs_deleted = 0, packs_punched = 0, packs_compacted = 0;
+  std::uint64_t disk_bytes_freed = 0;
+  std::uint64_t busy_packs = 0;  // skipped: somebody reads or writes them
+  std::uint64_t stale_temporaries = 0;
+};
+
+struct FsckOptions {
+  bool rebuild = false;     // make the index anew from packs, manifests and journal
+  bool data = true;         // read and hash every blob
+};
+struct FsckReport {
+  std::uint64_t versions = 0, blobs = 0, packs = 0, bytes_read = 0;
+  std::vector<std::string> problems;  // one line each
+  bool rebuilt = false;
+  bool clean() const { return problems.empty(); }
+};
+
+struct CreateOptions {
+  DigestMode digest = DigestMode::tree_sha256;
+};
+struct OpenOptions {
+  bool write = false;                      // publish, tag, remove, gc, fsck --rebuild
+  std::uint64_t map_bytes = 1ULL << 30U;   // of the index at first; it grows by itself
+  std::uint64_t reader_wait_ms = 10'000;   // how long a commit waits for a reader that does not end its snapshot
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Makes an empty store in `path` (a directory that is empty or not there). Errc::exists, Errc::unsupported (network
+  // file system, by name).
+  static Status create(const std::string& path, const CreateOptions& options);
+  // Errc::not_found: no store. Errc::unsupported: newer format, network file system. Errc::corrupt: the index does not
+  // open; the message says `weft fsck --rebuild`.
+  static Result<std::unique_ptr<Store>> open(const std::string& path, const OpenOptions& options);
+  // Rebuilds an index that may not even open. `decode` as in fsck().
+  static Result<FsckReport> rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress);
+
+  virtual const StoreInfo& info() const = 0;
+  virtual const std::string& path() const = 0;
+
+  virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
+
+  // Opens the pack that holds `id` and locks it shared, then looks again: the place is sure while LockedPlace lives.
+  virtual Result<LockedPlace> lock_blob(const ContentId& id) = 0;
+  virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
+
+  virtual Result<std::unique_ptr<Import>> begin_import() = 0;
+  // Moves or makes a tag; `number` must be live. An empty optional deletes it.
+  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
+  // The version's name goes at once, its tags with it; its bytes stay until gc. Errc::not_found.
+  virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
+  virtual Result<GcReport> gc(const GcOptions& options, Progress& progress) = 0;
+  // Compares index, packs, manifests and journal. Read-only unless rebuild.
+  virtual Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+// The tree that users see below one version: a pure, deterministic function of the manifest. Node i of a version has the
+// inode number (version's ino_base + i), but for tensor views, whose inode is shared by all equal (content, dtype, shape).
+// Node numbers are stable for ever: they go into inode numbers. See kTreeLayout.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/manifest.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// The enumeration below changes only together with this number; it is kept with each version, and a store that holds
+// an unknown one is of a newer format.
+inline constexpr std::uint32_t kTreeLayout = 1;
+
+enum class NodeKind : std::uint8_t {
+  dir,              // published or generated directory
+  file,             // a published file: Node::file
+  info_json,        // rendered
+  tensor_view,      // <name>.npy: Node::file, Node::tensor. Appears in tensors/ and in layers/
+  layer_json,       // rendered: Node::layer
+  layer_container,  // <layer>.safetensors of a layer's subtree, composed: Node::layer
+  lineage_dir,      // lineage/parents, lineage/children: entries come from the store, not from the tree
+};
+
+struct Node {
+  NodeKind kind = NodeKind::dir;
+  bool view = false;         // generated; hidden from readdir when views are hidden
+  std::uint32_t parent = 0;  // the root's parent is itself
+  std::string name;
+  std::uint32_t file = 0;
+  std::uint32_t tensor = 0;  // index within the file
+  std::uint32_t layer = 0;   // index into VersionTree::layers()
+};
+
+// One directory of layers/: dotted prefix, the tensors directly in it, and all tensors below it, in manifest order.
+struct TensorRef {
+  std::uint32_t file = 0;
+  std::uint32_t tensor = 0;
+};
+struct Layer {
+  std::string name;   // "encoder.layer.0.attention", unescaped; "" for the root of layers/
+  std::vector<TensorRef> direct;
+  std::vector<TensorRef> subtree;
+};
+
+// Immutable after build; any thread.
+class VersionTree {
+ public:
+  // Errc::invalid when a tensor's escaped name does not fit into NAME_MAX with its suffix. Names are escaped
+  // reversibly (weft.7): '%', '/', NUL, control characters and empty or "@"-leading components become %XX or "%-".
+  static Result<std::shared_ptr<const VersionTree>> build(std::shared_ptr<const Manifest> manifest);
+
+  const Manifest& manifest() const { return *manifest_; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size(); 0 is the version's directory
+  std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
+  std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
+  std::span<const Layer> layers() const { return layers_; }
+  // Position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into LocalRow::view_inos.
+  std::uint32_t tensor_ordinal(std::uint32_t file, std::uint32_t tensor) const { return first_tensor_[file] + tensor; }
+  // How many directory entries show each tensor, by ordinal: its part of the view's st_nlink.
+  std::vector<std::uint32_t> view_links() const;
+  std::size_t memory_bytes() const;  // what this and its manifest keep, about
+
+ private:
+  friend class TreeBuilder;
+  std::shared_ptr<const Manifest> manifest_;
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> child_list_;                          // all directories' children, one after the other
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> child_of_;  // per node: begin, end in child_list_
+  std::vector<Layer> layers_;
+  std::vector<std::uint32_t> first_tensor_;
+};
+
+// The bytes of a view's .npy header (version 1.0 or 2.0, padded to 64 bytes) that go before the tensor's raw bytes.
+// Types that numpy lacks get |V<block bytes> and the shape in blocks; a last dimension that is not whole blocks gives
+// one dimension of |V1 bytes.
+std::string npy_header(DType dtype, std::span<const std::uint64_t> shape, std::string_view descr);
+
+// A safetensors header (8-byte length included, padded to 8 bytes) for these tensors in this order, with full names,
+// and for each the file range that follows it. Errc::unsupported for types that safetensors lacks (they are left out
+// of the container by the caller).
+std::string safetensors_header(const Manifest& manifest, std::span<const TensorRef> tensors);
+bool safetensors_can_hold(DType dtype);
+
+std::string escape_component(std::string_view raw);
+std::optional<std::string> unescape_component(std::string_view escaped);
+
+// Facts about a version that are not in its manifest, for the rendered files.
+struct VersionFacts {
+  std::string model;
+  std::uint64_t number = 0;
+  Digest manifest;
+  std::uint64_t time_ns = 0;
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> metrics;
+  std::vector<std::pair<std::string, std::uint64_t>> parents;
+};
+std::string render_info_json(const VersionFacts& facts, const Manifest& manifest);
+std::string render_layer_json(const VersionTree& tree, std::uint32_t layer);
+std::string render_readme();
+
+}  // namespace weft

@@ -1,0 +1,86 @@
+// The mounted tree without FUSE: what each inode is, contains and reads as. fuse/ is a thin shell around this.
+// Stateless: any number that was ever handed out answers again after a restart, as long as its version is there.
+// Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+inline constexpr Ino kRootIno = 1;
+inline constexpr Ino kReadmeIno = 2;
+inline constexpr Ino kModelsIno = 3;
+inline constexpr Ino kDotWeftIno = 4;
+inline constexpr Ino kStatusIno = 5;
+// lineage/parents and lineage/children links: bit 62, then bit 61 (child), 30 bits of version, 30 bits of the other.
+inline constexpr Ino kLineageLinkBit = Ino{1} << 62U;
+// Directories whose entries change while mounted are not cached by the kernel; others never change.
+
+enum class FileType : std::uint8_t { regular, directory, link };
+
+struct Attr {
+  Ino ino = 0;
+  FileType type = FileType::regular;
+  std::uint64_t size = 0;
+  std::uint64_t blocks = 0;  // of 512 bytes: owned bytes of a published file (at least 1 if it has bytes), 1 of a view
+  std::uint64_t nlink = 1;
+  std::uint64_t mtime_ns = 0;  // publish time
+  bool lasting_name = false;   // the entry that led here stays true for as long as its directory is there
+  bool lasting_attr = false;   // these attributes never change
+};
+
+struct DirEntry {
+  std::string name;
+  Attr attr;  // complete where `attr_known`; else only ino and type
+  bool attr_known = false;
+};
+
+// One open file. Holds the locks that keep its bytes; reads from any thread.
+class OpenFile {
+ public:
+  virtual ~OpenFile() = default;
+  virtual std::uint64_t size() const = 0;
+  // Fills `out` from `offset`; fewer bytes only at the end of the file.
+  virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) = 0;
+  // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
+  // this object lives.
+  virtual int backing_fd() const = 0;
+};
+
+struct VfsOptions {
+  bool show_views = true;
+  std::string mount_status;  // JSON members the server adds to .weft/status ("\"mode\": \"passthrough\", …"), may change
+};
+
+struct StatFs {
+  std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
+};
+
+class Vfs {
+ public:
+  virtual ~Vfs() = default;
+  static std::unique_ptr<Vfs> make(Store& store, const VfsOptions& options);
+
+  virtual Result<Attr> lookup(Ino parent, std::string_view name) = 0;  // not_found, not_dir
+  virtual Result<Attr> getattr(Ino ino) = 0;
+  virtual Result<std::vector<DirEntry>> list(Ino dir) = 0;  // one snapshot; without "." and ".."; by name
+  virtual Result<Ino> parent(Ino dir) = 0;
+  virtual Result<std::string> readlink(Ino ino) = 0;
+  virtual Result<std::shared_ptr<OpenFile>> open(Ino ino) = 0;
+  virtual Result<StatFs> statfs() = 0;
+  // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
+  virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;
+  // Replaces VfsOptions::mount_status.
+  virtual void set_mount_status(std::string json_members) = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,40 @@
+// Every bound that hostile bytes meet, in one place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::limits {
+
+// Formats.
+inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // as the reference implementation
+inline constexpr std::uint64_t kTensorsPerFileMax = 4'000'000;
+inline constexpr std::size_t kTensorNameMax = 4096;
+inline constexpr std::size_t kDimensionsMax = 32;  // numpy 2 holds 64, safetensors any; views need numpy ≥ 1.x: 32
+inline constexpr std::size_t kGgufDimensionsMax = 4;
+inline constexpr std::uint64_t kGgufHeaderMax = 256U << 20U;  // metadata and tensor infos together
+inline constexpr std::uint64_t kNpyHeaderMax = 1U << 20U;
+inline constexpr std::size_t kJsonDepthMax = 128;
+inline constexpr std::uint64_t kIndexJsonMax = 100'000'000;
+inline constexpr std::size_t kMetadataTextMax = 1U << 16U;    // one kept metadata value; longer ones are not kept
+inline constexpr std::size_t kMetadataEntriesMax = 1024;
+
+// Names.
+inline constexpr std::size_t kNameMax = 255;  // NAME_MAX of Linux
+inline constexpr std::size_t kModelComponentMax = 96;
+inline constexpr std::size_t kModelNameMax = 200;
+inline constexpr std::size_t kPathMax = 4000;
+inline constexpr std::size_t kPathComponentsMax = 64;
+
+// A version.
+inline constexpr std::size_t kFilesPerVersionMax = 1'000'000;
+inline constexpr std::uint64_t kManifestMax = 1ULL << 30U;
+inline constexpr std::size_t kMessageMax = 16U << 10U;
+inline constexpr std::size_t kMetricsMax = 256;
+inline constexpr std::size_t kMetricTextMax = 256;
+inline constexpr std::size_t kParentsMax = 64;
+
+// Records of the store.
+inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
+
+}  // namespace weft::limits

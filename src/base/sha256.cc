@@ -1,0 +1,73 @@
+#include "base/sha256.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+// Fetching the algorithm costs a lock and a lookup in OpenSSL 3; once is enough.
+static const EVP_MD* sha256_md() {
+  static const EVP_MD* md = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return md;
+}
+
+static void require(int ok) {
+  if (ok != 1) std::abort();  // libcrypto fails here only without memory or without SHA-256
+}
+
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  State() { require(EVP_DigestInit_ex2(context, sha256_md(), nullptr)); }
+  ~State() { EVP_MD_CTX_free(context); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::update(std::span<const std::byte> bytes) {
+  require(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()));
+}
+
+Digest Sha256::finish() {
+  Digest digest;
+  unsigned int size = 0;
+  require(EVP_DigestFinal_ex(state_->context, digest.bytes.data(), &size));
+  return digest;
+}
+
+Digest sha256(std::span<const std::byte> bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.finish();
+}
+
+Digest tree_root(std::uint64_t length, std::span<const Digest> chunks) {
+  constexpr std::string_view kDomain = "weft-tree-1";
+  std::array<std::byte, 8> little{};
+  for (unsigned i = 0; i < little.size(); ++i) little[i] = static_cast<std::byte>(length >> (8U * i));
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(kDomain)));
+  hash.update(little);
+  for (const Digest& chunk : chunks) hash.update(std::as_bytes(std::span(chunk.bytes)));
+  return hash.finish();
+}
+
+Digest tree_sha256(std::span<const std::byte> bytes) {
+  std::vector<Digest> chunks;
+  chunks.reserve(chunk_count(bytes.size()));
+  for (std::uint64_t i = 0; i < chunk_count(bytes.size()); ++i) {
+    std::uint64_t begin = i * kDigestChunk;
+    chunks.push_back(sha256(bytes.subspan(begin, std::min<std::uint64_t>(kDigestChunk, bytes.size() - begin))));
+  }
+  return tree_root(bytes.size(), chunks);
+}
+
+}  // namespace weft

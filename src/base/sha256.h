@@ -1,0 +1,38 @@
+// SHA-256 by libcrypto (SHA-NI where the CPU has it), and the tree of weft/content.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/content.h"
+
+namespace weft {
+
+Digest sha256(std::span<const std::byte> bytes);
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  void update(std::span<const std::byte> bytes);
+  Digest finish();  // once
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The root over the digests of all chunks of a blob of `length` bytes.
+Digest tree_root(std::uint64_t length, std::span<const Digest> chunks);
+// The whole, on this thread.
+Digest tree_sha256(std::span<const std::byte> bytes);
+// How many chunks a blob has; at least 1.
+constexpr std::uint64_t chunk_count(std::uint64_t length) {
+  return length == 0 ? 1 : length / kDigestChunk + (length % kDigestChunk != 0 ? 1 : 0);
+}
+
+}  // namespace weft

@@ -1,0 +1,96 @@
+// System calls as Results: each failure names the path and what was tried. errno is translated here and nowhere else.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/result.h"
+
+namespace weft {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() { reset(); }
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// "WHAT: strerror" with the Errc that fits `error_number`.
+Error sys_error(int error_number, std::string_view what);
+Errc errc_of(int error_number);
+
+// All take paths as the user knows them; all retry EINTR. Every descriptor is close-on-exec.
+Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
+Result<struct stat> stat_file(const std::string& path);     // follows links
+Result<struct stat> stat_fd(int fd, std::string_view where);
+Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short: Errc::io
+Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short only at the end
+Status write_exact(int fd, std::uint64_t offset, std::span<const std::byte> bytes, std::string_view where);
+Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view where);  // write(2) at the file position
+Status sync_file(int fd, std::string_view where);
+Status sync_directory(const std::string& path);
+Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::exists when it is there
+Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine when it is there
+Status rename_file(const std::string& from, const std::string& to);
+Status rename_new(const std::string& from, const std::string& to);     // Errc::exists rather than replace
+Status remove_file(const std::string& path);                           // fine when it is not there
+Status remove_tree(const std::string& path);                           // does not follow links or cross mounts
+Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."
+Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max);
+Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
+
+enum class LockKind : std::uint8_t { shared, exclusive };
+enum class LockWait : std::uint8_t { no, yes };
+// flock(2). Errc::busy when it is held and wait is no. Ends when the last copy of the descriptor is closed.
+Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
+Status unlock_fd(int fd, std::string_view where);
+
+std::uint64_t now_ns();         // real time
+std::string random_hex(std::size_t bytes);
+// Raises the soft limit on open files to the hard one. Best effort.
+void raise_file_limit();
+
+// A read-only shared mapping of a whole file; empty files map to an empty span.
+class MappedFile {
+ public:
+  static Result<MappedFile> map(int fd, std::uint64_t size, std::string_view where);
+  MappedFile() = default;
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weft

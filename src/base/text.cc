@@ -1,0 +1,113 @@
+#include "base/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+
+namespace weft {
+namespace {
+
+// Length of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
+std::size_t utf8_sequence(std::string_view text) {
+  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return i < text.size() && byte(i) >= low && byte(i) <= high;
+  };
+  unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    unsigned low = first == 0xe0 ? 0xa0 : 0x80;
+    unsigned high = first == 0xed ? 0x9f : 0xbf;
+    return tail(1, low, high) && tail(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    unsigned low = first == 0xf0 ? 0x90 : 0x80;
+    unsigned high = first == 0xf4 ? 0x8f : 0xbf;
+    return tail(1, low, high) && tail(2) && tail(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+int hex_value(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+  return -1;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  for (;;) {
+    std::size_t end = text.find(separator);
+    pieces.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return pieces;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::optional<std::uint64_t> parse_u64(std::string_view text) {
+  if (!all_digits(text)) return std::nullopt;
+  std::uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string utc_time(std::uint64_t time_ns) {
+  auto seconds = static_cast<std::time_t>(time_ns / 1'000'000'000U);
+  std::tm tm{};
+  ::gmtime_r(&seconds, &tm);
+  std::array<char, 32> buffer{};
+  std::size_t length = std::strftime(buffer.data(), buffer.size(), "%Y-%m-%dT%H:%M:%SZ", &tm);
+  return {buffer.data(), length};
+}
+
+std::string printable(std::string_view text, std::size_t bytes_max) {
+  std::string out;
+  bool cut = text.size() > bytes_max;
+  while (!text.empty() && out.size() < bytes_max) {
+    std::size_t length = utf8_sequence(text);
+    auto first = static_cast<unsigned char>(text[0]);
+    if (length == 0 || first < 0x20 || first == 0x7f) {
+      out += fmt::format("\\x{:02x}", first);
+      text.remove_prefix(1);
+      continue;
+    }
+    out += text.substr(0, length);
+    text.remove_prefix(length);
+  }
+  return cut ? out + "…" : out;
+}
+
+}  // namespace weft

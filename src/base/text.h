@@ -1,0 +1,22 @@
+// Small things about text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+bool valid_utf8(std::string_view text);  // as RFC 3629: no overlong forms, no surrogates
+bool all_digits(std::string_view text);  // false when empty
+int hex_value(char digit);               // -1 when it is none
+std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty pieces; at least one piece
+std::optional<std::uint64_t> parse_u64(std::string_view text);               // decimal digits only, no sign, no wrap
+std::string human_bytes(std::uint64_t bytes);                                // "86.7 MiB"
+std::string utc_time(std::uint64_t time_ns);                                 // "2024-05-01T12:00:00Z"
+// For messages: control characters and bytes that are no UTF-8 as \xNN, at most `bytes_max` of the text.
+std::string printable(std::string_view text, std::size_t bytes_max = 120);
+
+}  // namespace weft

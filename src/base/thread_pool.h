@@ -1,0 +1,36 @@
+// A fixed set of threads and a queue of jobs.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace weft {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(unsigned threads);  // 0: one for each CPU that this process may use
+  ~ThreadPool();                          // runs what is queued, then ends
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  void submit(std::function<void()> job);  // jobs must not throw
+  unsigned size() const { return static_cast<unsigned>(threads_.size()); }
+  // Runs body(0) … body(count − 1) on the pool and this thread; returns when all are done. Not from within a job.
+  void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> jobs_;  // guarded by mutex_
+  bool ending_ = false;                     // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+unsigned usable_cpus();
+
+}  // namespace weft

@@ -1,0 +1,2 @@
+#include "weft/node.h"
+#include "weft/vfs.h"
