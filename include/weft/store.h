@@ -258,6 +258,7 @@ struct CreateOptions {
 };
 struct OpenOptions {
   bool write = false;                      // publish, tag, remove, gc, fsck --rebuild
+  ContentDecoder decode;                   // needed to write: a journal that is ahead of the index is replayed
   std::uint64_t map_bytes = 1ULL << 30U;   // of the index at first; it grows by itself
   std::uint64_t reader_wait_ms = 10'000;   // how long a commit waits for a reader that does not end its snapshot
 };

@@ -1,0 +1,47 @@
+// The index: LMDB tables, their keys and records. Everything here can be made again from packs, manifests and journal.
+//
+// Concurrency: LMDB runs with MDB_NOLOCK; generation.h replaces its reader table with open-file-description locks, which
+// need no writable lock file, know no process ids and die with their holder. One writer at a time holds `index/writer`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// What packs and gc ask of one state of the index. One thread.
+class BlobIndex {
+ public:
+  virtual ~BlobIndex() = default;
+  virtual Result<std::optional<BlobPlace>> find(const ContentId& id) = 0;
+  // Without roots (digest = none, or before the root is known): all blobs with this length and XXH3-128.
+  virtual Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) = 0;
+  virtual Result<bool> any_of_length(std::uint64_t length) = 0;
+  virtual Result<bool> is_held(const ContentId& id) = 0;  // does a live version need it?
+};
+
+// A write transaction: lost unless commit() is called.
+class BlobWriter : public BlobIndex {
+ public:
+  virtual Status put(const ContentId& id, const BlobPlace& place) = 0;   // new or moved
+  virtual Status erase(const ContentId& id) = 0;                         // must not be held
+  virtual Status commit() = 0;
+};
+
+// How the pack side opens transactions.
+class IndexAccess {
+ public:
+  virtual ~IndexAccess() = default;
+  virtual Result<std::unique_ptr<BlobIndex>> read() = 0;   // short: see Snapshot
+  virtual Result<std::unique_ptr<BlobWriter>> write() = 0;  // waits for the writer lock
+};
+
+}  // namespace weft

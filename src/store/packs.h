@@ -1,0 +1,79 @@
+// Packs: files that hold blobs, each with a table of contents beside it.
+//   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
+//   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
+// Ids are random, 16 hex digits; files appear by rename, whole and durable. A pack never grows; gc punches holes into it
+// (after its .toc has forgotten those blobs), or removes it.
+// Locks: who reads or relies on a pack holds a shared flock on its .pack; gc changes it only under an exclusive one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/index.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+struct PackEntry {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::vector<Digest> chunks;  // empty in a store with digest = none
+};
+
+struct PackToc {
+  PackId pack = 0;
+  std::uint64_t size = 0;
+  std::vector<PackEntry> entries;  // by offset
+};
+
+// A new blob of an import and where it will be once the import's packs are in place.
+struct NewBlob {
+  ContentId id;
+  BlobPlace place;
+};
+
+// The packs directory of one store. Any thread.
+class Packs {
+ public:
+  Packs(std::string store_path, DigestMode digest, IndexAccess& index);
+
+  Result<std::shared_ptr<const PackReader>> open(PackId pack);  // shared lock taken; not_found when it is gone
+  Result<LockedPlace> lock_blob(const ContentId& id);           // find, open, lock, find again
+  Result<std::vector<PackId>> list();
+  Result<PackToc> toc(PackId pack);
+
+ private:
+  std::string path_;
+  DigestMode digest_;
+  IndexAccess& index_;
+};
+
+// The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
+// it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
+class PackImport {
+ public:
+  virtual ~PackImport() = default;
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index);
+  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                             Progress& progress) = 0;
+  // Makes the packs durable and moves them to packs/. Afterwards new_blobs() may be put into the index; until this
+  // object goes, gc cannot touch them.
+  virtual Status finish() = 0;
+  virtual std::span<const NewBlob> new_blobs() const = 0;
+  virtual std::uint64_t shared_bytes() const = 0;  // logical bytes given to add() that were known
+};
+
+// Frees what no version needs: erases dead rows, rewrites .toc, punches, compacts, removes; and temporaries of imports
+// that died. Skips packs that are in use.
+Status collect_packs(Packs& packs, const std::string& store_path, IndexAccess& index, const GcOptions& options,
+                     Progress& progress, GcReport& report);
+
+// Reads each pack's .toc (and, with `data`, its blobs) and compares them with their ids and the index.
+Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report);
+
+}  // namespace weft
