@@ -47,14 +47,17 @@ class Format {
   virtual std::string_view name() const = 0;
   // Does a file of this name (base name) that starts with these bytes (up to 16) claim to be of this format?
   virtual bool claims(std::string_view file_name, std::span<const std::byte> head) const = 0;
-  // Every bound is checked before memory is taken: a small file cannot make it allocate much.
-  virtual Result<Layout> parse(ByteSource& source) const = 0;
+  // Every bound is checked before memory is taken: a small file cannot make it allocate much. `file_name` (base name)
+  // names the tensor of a format whose files do not name theirs.
+  virtual Result<Layout> parse(std::string_view file_name, ByteSource& source) const = 0;
 };
 
 std::span<const Format* const> all_formats();
 
-// Finds the format that claims the file and parses it; an opaque Layout when none does. Messages start with `where`
-// (the path as the user knows it).
+// Finds the format that claims the file and parses it; an opaque Layout when none does. A file named for a format must
+// parse; one that only begins like a format, and does not parse, is opaque too. Errc::invalid for malformed bytes (also a
+// Git LFS pointer in the place of a file), Errc::unsupported for versions and types that weft does not know, else what
+// the source failed with. Messages start with `where` (the path as the user knows it).
 Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);
 
 // A safetensors index (`*.safetensors.index.json`): tensor name -> shard file name. Text is hostile.

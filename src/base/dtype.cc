@@ -31,6 +31,8 @@ constexpr std::array kTypes = {
     DTypeInfo{DType::f4, "F4", 2, 1, "|V1"},
     DTypeInfo{DType::f6_e2m3, "F6_E2M3", 4, 3, "|V3"},
     DTypeInfo{DType::f6_e3m2, "F6_E3M2", 4, 3, "|V3"},
+    DTypeInfo{DType::f8_e4m3fnuz, "F8_E4M3FNUZ", 1, 1, "|V1"},
+    DTypeInfo{DType::f8_e5m2fnuz, "F8_E5M2FNUZ", 1, 1, "|V1"},
     DTypeInfo{DType::q4_0, "Q4_0", 32, 18, "|V18"},
     DTypeInfo{DType::q4_1, "Q4_1", 32, 20, "|V20"},
     DTypeInfo{DType::q5_0, "Q5_0", 32, 22, "|V22"},
@@ -55,6 +57,8 @@ constexpr std::array kTypes = {
     DTypeInfo{DType::tq1_0, "TQ1_0", 256, 54, "|V54"},
     DTypeInfo{DType::tq2_0, "TQ2_0", 256, 66, "|V66"},
     DTypeInfo{DType::mxfp4, "MXFP4", 32, 17, "|V17"},
+    DTypeInfo{DType::nvfp4, "NVFP4", 64, 36, "|V36"},
+    DTypeInfo{DType::q1_0, "Q1_0", 128, 18, "|V18"},
     DTypeInfo{DType::npy_other, "NPY", 1, 1, ""},
 };
 
