@@ -159,6 +159,8 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
 }
 
 Status parse_json(std::string_view text, std::size_t depth_max, JsonHandler& handler) {
+  if (auto nul = text.find('\0'); nul != std::string_view::npos)  // nlohmann takes it for the end of the text
+    return Error{Errc::invalid, fmt::format("not JSON at byte {}: expected text, got NUL", nul)};
   Sax sax(handler, depth_max);
   try {
     if (nlohmann::json::sax_parse(text.begin(), text.end(), &sax)) return {};
