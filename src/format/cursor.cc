@@ -1,0 +1,57 @@
+#include "format/cursor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft {
+
+Cursor::Cursor(ByteSource& source, std::uint64_t end) : source_(source), end_(std::min(end, source.size())) {
+  window_.resize(std::min(kWindow, end_));
+}
+
+Status Cursor::need(std::uint64_t count) const {
+  if (count <= remaining()) return {};
+  std::string_view of = end_ == source_.size() ? "file" : "largest header";
+  return Error{Errc::invalid, fmt::format("expected {} bytes at byte {}, got {} before the end of the {}", count,
+                                          position_, remaining(), of)};
+}
+
+// Moves the window so that it begins at position_.
+Status Cursor::fill() {
+  window_begin_ = position_;
+  window_size_ = 0;
+  std::uint64_t count = std::min<std::uint64_t>(window_.size(), remaining());
+  WEFT_CHECK(source_.read(window_begin_, std::span(window_).first(count)));
+  window_size_ = count;
+  return {};
+}
+
+Status Cursor::read(std::span<std::byte> out) {
+  WEFT_CHECK(need(out.size()));
+  while (!out.empty()) {
+    if (position_ - window_begin_ >= window_size_) WEFT_CHECK(fill());
+    std::uint64_t in_window = position_ - window_begin_;
+    std::size_t count = std::min<std::uint64_t>(out.size(), window_size_ - in_window);
+    std::memcpy(out.data(), window_.data() + in_window, count);
+    out = out.subspan(count);
+    position_ += count;
+  }
+  return {};
+}
+
+Status Cursor::skip(std::uint64_t count) {
+  WEFT_CHECK(need(count));
+  position_ += count;
+  return {};
+}
+
+Result<std::string> Cursor::text(std::uint64_t count) {
+  WEFT_CHECK(need(count));
+  std::string out(count, '\0');
+  WEFT_CHECK(read(std::as_writable_bytes(std::span(out))));
+  return out;
+}
+
+}  // namespace weft

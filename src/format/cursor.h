@@ -1,0 +1,57 @@
+// Reads a file's header front to back through one small window, so memory stays bounded whatever the header claims.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/format.h"
+
+namespace weft {
+
+// An unsigned number of sizeof(T) bytes, little-endian.
+template <class T>
+T load_le(const std::byte* bytes) {
+  T value = 0;
+  for (std::size_t i = sizeof(T); i-- > 0;) value = static_cast<T>((value << 8U) | std::to_integer<T>(bytes[i]));
+  return value;
+}
+
+// Errc::invalid, with the position, for what would lie past `end`. After an error only position() is of use.
+class Cursor {
+ public:
+  static constexpr std::uint64_t kWindow = 64U << 10U;
+
+  // Reads [0, min(end, source.size())). The source must outlive the cursor.
+  Cursor(ByteSource& source, std::uint64_t end);
+
+  std::uint64_t position() const { return position_; }
+  std::uint64_t remaining() const { return end_ - position_; }
+
+  Status read(std::span<std::byte> out);
+  Status skip(std::uint64_t count);
+  // Checks `count` against what remains before it allocates.
+  Result<std::string> text(std::uint64_t count);
+  template <class T>
+  Result<T> number() {
+    std::array<std::byte, sizeof(T)> bytes{};
+    WEFT_CHECK(read(bytes));
+    return load_le<T>(bytes.data());
+  }
+
+ private:
+  Status need(std::uint64_t count) const;
+  Status fill();
+
+  ByteSource& source_;
+  std::uint64_t end_;
+  std::uint64_t position_ = 0;
+  std::uint64_t window_begin_ = 0;  // file offset of window_[0]
+  std::uint64_t window_size_ = 0;   // bytes of window_ that are filled
+  std::vector<std::byte> window_;
+};
+
+}  // namespace weft

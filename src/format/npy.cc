@@ -1,0 +1,115 @@
+// npy 1.0, 2.0 and 3.0: magic, version, header length, header (a Python dict), then one array's elements. Arrays of
+// structured types and of Python objects are no tensor: such a file stays opaque.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "format/builtin.h"
+#include "format/cursor.h"
+#include "format/npy_header.h"
+#include "weft/content.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kSuffix = ".npy";
+
+bool has_magic(std::span<const std::byte> head) {
+  return head.size() >= kMagic.size() &&
+         std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
+}
+
+Result<std::string> read_header(Cursor& cursor) {
+  std::array<std::byte, 8> prefix{};
+  WEFT_CHECK(cursor.read(prefix));
+  if (!has_magic(prefix)) return Error{Errc::invalid, "expected the magic \"\\x93NUMPY\", got other bytes"};
+  auto major = std::to_integer<unsigned>(prefix[6]), minor = std::to_integer<unsigned>(prefix[7]);
+  if (major < 1 || major > 3 || minor != 0)
+    return Error{Errc::unsupported, fmt::format("expected npy version 1.0, 2.0 or 3.0, got {}.{}", major, minor)};
+  std::uint64_t length = 0;
+  if (major == 1) {
+    WEFT_TRY(length, cursor.number<std::uint16_t>());
+  } else {
+    WEFT_TRY(length, cursor.number<std::uint32_t>());
+  }
+  if (length > limits::kNpyHeaderMax)
+    return Error{Errc::invalid,
+                 fmt::format("expected a header of at most {} bytes, got one of {}", limits::kNpyHeaderMax, length)};
+  if (length > cursor.remaining())
+    return Error{Errc::invalid, fmt::format("expected a header of {} bytes, got a file with {} bytes after its length",
+                                            length, cursor.remaining())};
+  return cursor.text(length);
+}
+
+Result<std::uint64_t> data_bytes(const NpyHeader& header, std::uint64_t element_bytes) {
+  auto count = element_count(header.shape);
+  std::uint64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(*count, element_bytes, &bytes))
+    return Error{Errc::invalid, fmt::format("header: expected fewer than 2^64 bytes, got shape {} of '{}'",
+                                            shape_text(header.shape), header.descr)};
+  return bytes;
+}
+
+std::string_view tensor_name(std::string_view file_name) {
+  if (file_name.ends_with(kSuffix)) file_name.remove_suffix(kSuffix.size());
+  return file_name;
+}
+
+// The order of elements in memory says nothing about arrays of fewer than two dimensions.
+bool needs_descr(const NpyHeader& header, const NpyElement& element) {
+  return element.dtype == DType::npy_other || (header.fortran_order && header.shape.size() > 1);
+}
+
+class Npy final : public Format {
+ public:
+  std::string_view name() const override { return "npy"; }
+
+  bool claims(std::string_view file_name, std::span<const std::byte> head) const override {
+    return file_name.ends_with(kSuffix) || has_magic(head);
+  }
+
+  Result<Layout> parse(std::string_view file_name, ByteSource& source) const override {
+    Cursor cursor(source, source.size());
+    WEFT_TRY(std::string text, read_header(cursor));
+    WEFT_TRY(NpyHeader header, parse_npy_header(text));
+    if (header.descr.empty()) return Layout{};
+    WEFT_TRY(NpyElement element, parse_npy_descr(header.descr));
+    if (element.pickled) return Layout{};
+    WEFT_TRY(std::uint64_t length, data_bytes(header, element.bytes));
+    if (length != cursor.remaining())
+      return Error{Errc::invalid, fmt::format("expected {} bytes of data for shape {} of '{}', got {}", length,
+                                              shape_text(header.shape), header.descr, cursor.remaining())};
+    return one_tensor(file_name, header, element, {cursor.position(), length});
+  }
+
+ private:
+  Layout one_tensor(std::string_view file_name, const NpyHeader& header, const NpyElement& element, Range data) const {
+    TensorExtent tensor;
+    tensor.name = tensor_name(file_name);
+    tensor.shape = header.shape;
+    tensor.dtype = element.dtype;
+    if (needs_descr(header, element)) {
+      tensor.dtype = DType::npy_other;
+      tensor.descr = header.dict;
+    }
+    tensor.offset = data.offset;
+    tensor.length = data.length;
+    Layout layout;
+    layout.format = name();
+    layout.tensors.push_back(std::move(tensor));
+    return layout;
+  }
+};
+
+}  // namespace
+
+const Format& npy_format() {
+  static const Npy format;
+  return format;
+}
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// A JsonHandler that refuses whatever its heir does not ask for, in words that say what was expected.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace weft {
+
+class StrictHandler : public JsonHandler {
+ public:
+  Status begin_object() final { return skip(+1) ? Status{} : on_begin_object(); }
+  Status end_object() final { return skip(-1) ? Status{} : on_end(); }
+  Status begin_array() final { return skip(+1) ? Status{} : on_begin_array(); }
+  Status end_array() final { return skip(-1) ? Status{} : on_end(); }
+  Status key(std::string_view name) final { return skipping_ ? Status{} : on_key(name); }
+  Status text(std::string_view value) final { return skip(0) ? Status{} : on_text(value); }
+  Status number(std::uint64_t value) final { return skip(0) ? Status{} : on_number(value); }
+  Status null() final { return skip(0) ? Status{} : on_null(); }
+  Status negative(std::int64_t value) final;
+  Status real(double value) final;
+  Status boolean(bool value) final;
+
+ protected:
+  // What the grammar wants where the reader stands: "a shape (an array) of tensor \"a\"".
+  virtual std::string expected() const = 0;
+  virtual Status on_begin_object() { return unexpected("an object"); }
+  virtual Status on_begin_array() { return unexpected("an array"); }
+  virtual Status on_end() = 0;  // of an object or array that was begun
+  virtual Status on_key(std::string_view name) = 0;
+  virtual Status on_text(std::string_view value);
+  virtual Status on_number(std::uint64_t value);
+  virtual Status on_null() { return unexpected("null"); }
+
+  Status unexpected(std::string_view got) const;
+  // The value that comes next is passed over, whatever it is. From on_key().
+  void skip_value() { skipping_ = true; }
+
+ private:
+  bool skip(int depth_change);
+  bool skipping_ = false;
+  std::size_t depth_ = 0;  // within the value that is skipped
+};
+
+}  // namespace weft
