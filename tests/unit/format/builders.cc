@@ -1,0 +1,123 @@
+#include "builders.h"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include "weft/content.h"
+
+namespace weft::testing {
+
+std::string little_endian(std::uint64_t value, unsigned bytes) {
+  std::string out;
+  for (unsigned i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8U * i));
+  return out;
+}
+
+std::string safetensors_raw(std::string_view header, std::string_view data) {
+  return le64(header.size()) + std::string(header) + std::string(data);
+}
+
+std::string entry(std::string_view dtype, std::string_view shape, std::string_view offsets) {
+  return fmt::format(R"({{"dtype":"{}","shape":{},"data_offsets":{}}})", dtype, shape, offsets);
+}
+
+std::string gguf_text(std::string_view text) {
+  return le64(text.size()) + std::string(text);
+}
+
+GgufBuilder& GgufBuilder::key(std::string_view name, std::uint32_t type, std::string_view value) {
+  metadata_ += gguf_text(name) + le32(type) + std::string(value);
+  ++keys_;
+  return *this;
+}
+
+GgufBuilder& GgufBuilder::text(std::string_view name, std::string_view value) {
+  return key(name, 8, gguf_text(value));
+}
+
+GgufBuilder& GgufBuilder::alignment(std::uint32_t value) {
+  return key("general.alignment", 4, le32(value));
+}
+
+GgufBuilder& GgufBuilder::tensor(std::string_view name, const std::vector<std::uint64_t>& dimensions,
+                                 std::uint32_t type, std::uint64_t offset) {
+  infos_ += gguf_text(name) + le32(dimensions.size());
+  for (std::uint64_t dimension : dimensions) infos_ += le64(dimension);
+  infos_ += le32(type) + le64(offset);
+  ++tensors_;
+  return *this;
+}
+
+std::string GgufBuilder::header() const {
+  return magic_ + le32(version_) + le64(tensors_) + le64(keys_) + metadata_ + infos_;
+}
+
+std::string GgufBuilder::file(std::string_view data, std::uint64_t alignment) const {
+  std::string out = header();
+  while (out.size() % alignment != 0) out += '\0';
+  return out += data;
+}
+
+std::string npy_raw(std::string_view header, std::string_view data, unsigned major) {
+  std::string out = "\x93NUMPY";
+  out += static_cast<char>(major);
+  out += '\0';
+  out += major == 1 ? le16(header.size()) : le32(header.size());
+  return out + std::string(header) + std::string(data);
+}
+
+std::string npy_dict(std::string_view descr, std::string_view shape, bool fortran_order) {
+  return fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}\n", descr, fortran_order ? "True" : "False",
+                     shape);
+}
+
+namespace {
+std::string place(std::string_view file_name) {
+  return "dir/" + std::string(file_name);
+}
+}  // namespace
+
+Layout good(std::string_view file_name, std::string_view file) {
+  MemorySource source(file);
+  auto layout = parse_file(place(file_name), file_name, source);
+  INFO("file: ", std::string(file_name));
+  if (!layout.ok()) FAIL(layout.error().message);
+  check_layout(*layout, file.size());
+  return std::move(*layout);
+}
+
+Error bad(std::string_view file_name, std::string_view file) {
+  MemorySource source(file);
+  auto layout = parse_file(place(file_name), file_name, source);
+  INFO("file: ", std::string(file_name));
+  if (layout.ok()) FAIL("a malformed file was parsed");
+  Error error = layout.error();
+  INFO("message: ", error.message);
+  CHECK(error.message.starts_with(place(file_name) + ": "));
+  CHECK(error.message.find('\n') == std::string::npos);
+  CHECK_FALSE(error.message.ends_with('.'));
+  return error;
+}
+
+bool says(const Error& error, std::string_view part) {
+  bool found = error.message.find(part) != std::string::npos;
+  if (!found) MESSAGE("the message is: ", error.message);
+  return found;
+}
+
+void check_layout(const Layout& layout, std::uint64_t file_size) {
+  std::uint64_t end = 0;
+  Range before;
+  for (const TensorExtent& tensor : layout.tensors) {
+    Range range{tensor.offset, tensor.length};
+    CHECK(before <= range);
+    CHECK(range.offset >= end);
+    CHECK(range.offset <= file_size);
+    CHECK(range.length <= file_size - range.offset);
+    if (tensor.dtype != DType::npy_other) CHECK(*tensor_bytes(tensor.dtype, tensor.shape) == tensor.length);
+    before = range;
+    end = range.offset + range.length;
+  }
+}
+
+}  // namespace weft::testing
