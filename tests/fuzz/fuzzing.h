@@ -1,0 +1,31 @@
+// What the fuzz targets share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "weft/format.h"
+
+namespace weft::fuzzing {
+
+// The fuzzer's input as a file. Aborts when it is asked for bytes past its end: parsers check sizes first.
+class Input final : public ByteSource {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : bytes_(data, size) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  Status read(std::uint64_t offset, std::span<std::byte> out) override;
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+// Aborts when `holds` is false.
+void require(bool holds, std::string_view promise);
+// An error's message is one line and begins with the place.
+void require_clear(const Error& error, std::string_view where);
+// Parses the input as a file of this name and requires all that weft/format.h promises.
+void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size);
+
+}  // namespace weft::fuzzing

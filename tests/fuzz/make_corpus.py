@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Writes the seed corpora of the format targets, corpus/TARGET/*. Their output is committed; run it after a change."""
+
+import json
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+
+
+def write(target, name, data):
+    path = CORPUS / target / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def safetensors(header, data=b""):
+    if not isinstance(header, bytes):
+        header = json.dumps(header, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(header)) + header + data
+
+
+def entry(dtype, shape, begin, end):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value.encode()
+
+
+def gguf(keys=(), tensors=(), data=b"", version=3, alignment=32):
+    out = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(keys))
+    for name, kind, value in keys:
+        out += text(name) + struct.pack("<I", kind) + value
+    for name, dimensions, kind, offset in tensors:
+        out += text(name) + struct.pack("<I", len(dimensions))
+        out += b"".join(struct.pack("<Q", d) for d in dimensions) + struct.pack("<IQ", kind, offset)
+    return out + bytes(-len(out) % alignment) + data
+
+
+def npy(header, data=b"", major=1):
+    header = header.encode("latin1")
+    return b"\x93NUMPY" + bytes([major, 0]) + struct.pack("<H" if major == 1 else "<I", len(header)) + header + data
+
+
+def array(kind, count, values):
+    return struct.pack("<IQ", kind, count) + values
+
+
+def write_safetensors():
+    target = "safetensors"
+    write(target, "empty", safetensors({}))
+    write(target, "two", safetensors({"__metadata__": {"format": "pt"}, "a": entry("F32", [2], 0, 8),
+                                      "b.weight": entry("BF16", [1, 2], 8, 12)}, b"0123456789ab"))
+    write(target, "small_types", safetensors({"f4": entry("F4", [4], 0, 2), "f6": entry("F6_E2M3", [4], 2, 5),
+                                              "f8": entry("F8_E4M3", [], 5, 6), "b": entry("BOOL", [0, 3], 6, 6)}, b"012345"))
+    write(target, "overlap", safetensors({"a": entry("U8", [4], 0, 4), "b": entry("U8", [4], 3, 7)}, b"0123456"))
+    write(target, "unknown_key", safetensors({"a": dict(entry("U8", [1], 0, 1), x=[{"y": None}, 1.5, -1, True])}, b"0"))
+    write(target, "overflow", safetensors({"a": entry("F64", [2**63, 2**63], 0, 0)}))
+    write(target, "deep", safetensors(b'{"a":{"x":' + b"[" * 200))
+    write(target, "lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+
+
+def write_index():
+    target = "safetensors_index"
+    write(target, "two", b'{"metadata":{"total_size":12},"weight_map":{"a":"x-1.safetensors","b":"x-2.safetensors"}}')
+    write(target, "escape", b'{"weight_map":{"a":"../x","\\u00fc":"y"}}')
+    write(target, "twice", b'{"weight_map":{"a":"x","a":"y"}}')
+    write(target, "deep", b'{"metadata":' + b"[" * 200)
+
+
+def write_gguf():
+    target = "gguf"
+    keys = [("general.architecture", 8, text("llama")), ("general.alignment", 4, struct.pack("<I", 64)),
+            ("u8", 0, b"\xff"), ("i16", 3, b"\xff\xff"), ("bool", 7, b"\1"), ("f32", 6, struct.pack("<f", 1.5)),
+            ("f64", 12, struct.pack("<d", -0.25)), ("texts", 9, array(8, 2, text("x") + text(""))),
+            ("nested", 9, array(9, 1, array(5, 1, b"abcd")))]
+    write(target, "keys", gguf(keys, alignment=64))
+    write(target, "tensors", gguf(keys[:2], [("a", [32, 2], 2, 0), ("b", [3], 0, 64)], bytes(76), alignment=64))
+    write(target, "v2", gguf((), [("a", [], 24, 0)], b"x", version=2))
+    write(target, "big_endian", b"GGUF" + struct.pack(">IQQ", 3, 0, 0))
+    write(target, "huge_count", b"GGUF" + struct.pack("<IQQ", 3, 2**64 - 1, 2**63))
+    write(target, "huge_text", gguf([("k", 8, struct.pack("<Q", 2**64 - 8))]))
+
+
+def write_npy():
+    target = "npy"
+
+    def header(descr, shape, order="False"):
+        return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+    write(target, "plain", npy(header("'<f4'", "(2, 1)"), b"01234567"))
+    write(target, "v3", npy(header("'|b1'", "()"), b"0", major=3))
+    write(target, "fortran", npy(header("'>u2'", "(1, 2)", "True"), b"0123", major=2))
+    write(target, "time", npy(header("'<M8[25s]'", "(1,)"), b"01234567"))
+    write(target, "text", npy(header("'<U1'", "(0, 3)")))
+    write(target, "fields", npy(header("[('a', '<f4'), (('t', 'b'), '|u1', (2,))]", "(1L,)"), b"012345"))
+    write(target, "object", npy(header("'|O'", "(1,)"), b"\x80\x04N."))
+
+
+if __name__ == "__main__":
+    write_safetensors()
+    write_index()
+    write_gguf()
+    write_npy()

@@ -1,0 +1,18 @@
+#include "fuzzing.h"
+
+using namespace weft;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzzing::Input input(data, size);
+  auto map = parse_safetensors_index("place", input);
+  if (!map.ok()) {
+    fuzzing::require_clear(map.error(), "place: ");
+    return 0;
+  }
+  for (const auto& [tensor, file] : *map) {
+    fuzzing::require(!file.empty() && file != "." && file != "..", "file names are plain");
+    fuzzing::require(file.find('/') == std::string::npos && file.find('\0') == std::string::npos,
+                     "files lie beside it");
+  }
+  return 0;
+}
