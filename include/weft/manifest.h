@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace weft {
 struct Extent {
   std::uint64_t offset = 0;
   ContentId id;
+  bool operator==(const Extent&) const = default;
 };
 
 inline constexpr std::uint32_t kNoExtent = 0xffffffffU;
@@ -29,6 +31,7 @@ struct Tensor {
   Shape shape;
   std::uint32_t extent = kNoExtent;  // index into File::extents; kNoExtent for a tensor of no bytes
   std::string descr;                 // as TensorExtent::descr
+  bool operator==(const Tensor&) const = default;
 };
 
 struct File {
@@ -36,22 +39,26 @@ struct File {
   std::uint64_t size = 0;
   std::string format;  // as Layout::format
   std::vector<Extent> extents;
-  std::vector<Tensor> tensors;  // in file order
+  std::vector<Tensor> tensors;  // in file order; names are unique
   std::vector<std::pair<std::string, std::string>> metadata;
+  bool operator==(const File&) const = default;
 };
 
 struct Manifest {
   std::vector<File> files;  // sorted by path, bytewise; no path is another's or its directory
+  bool operator==(const Manifest&) const = default;
 };
 
-// Encodes to a FlatBuffer (src/model/manifest.fbs).
-std::vector<std::byte> encode_manifest(const Manifest& manifest);
+// Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid for what decode_manifest would refuse: a promise
+// broken, or more than limits::kManifestMax bytes.
+Result<std::vector<std::byte>> encode_manifest(const Manifest& manifest);
 
 // Everything that the comments above promise is checked; hostile bytes give Errc::corrupt.
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
 
 std::uint64_t logical_bytes(const Manifest& manifest);  // sum of file sizes
 std::size_t tensor_count(const Manifest& manifest);
+std::uint64_t stored_bytes(const File& file, const Tensor& tensor);  // its extent's length; 0 when it has none
 
 // The grammar of names, and why a name is refused (one line). Model: components of [A-Za-z0-9._+-], each starting with
 // a letter or digit, at most 96 bytes, joined by '/', at most 200 bytes in all; no component may be "latest" or all

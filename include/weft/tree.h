@@ -17,7 +17,18 @@
 namespace weft {
 
 // The enumeration below changes only together with this number; it is kept with each version, and a store that holds
-// an unknown one is of a newer format.
+// an unknown one is of a newer format. Layout 1 numbers, in this order:
+//   - 0, the version's directory;
+//   - published directories and files, in path order, a directory before the first file below it;
+//   - info.json;
+//   - tensors/, its plain views, then for each file that is set aside its @<file>/ and the views in it;
+//   - layers/, its layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
+//     tensor below each, outer before inner, then the plain views; then for each file that is set aside the same, with
+//     @<file>/ in the place of layers/;
+//   - lineage/, lineage/parents, lineage/children.
+// Views, files and tensors are in manifest order. A file is set aside when a name of its tensors is taken by an earlier
+// file that is not. A layer has a container when safetensors can hold a tensor below it; the root of layers/ and
+// @<file>/ have none. A generated entry of the version's directory whose name is published is left out with all below.
 inline constexpr std::uint32_t kTreeLayout = 1;
 
 enum class NodeKind : std::uint8_t {
@@ -46,7 +57,8 @@ struct TensorRef {
   std::uint32_t tensor = 0;
 };
 struct Layer {
-  std::string name;   // "encoder.layer.0.attention", unescaped; "" for the root of layers/
+  std::string name;       // "encoder.layer.0.attention", unescaped; "" for layers/ and layers/@<file>/
+  std::uint32_t dir = 0;  // the node of its directory
   std::vector<TensorRef> direct;
   std::vector<TensorRef> subtree;
 };
@@ -54,8 +66,9 @@ struct Layer {
 // Immutable after build; any thread.
 class VersionTree {
  public:
-  // Errc::invalid when a tensor's escaped name does not fit into NAME_MAX with its suffix. Names are escaped
-  // reversibly (weft.7): '%', '/', NUL, control characters and empty or "@"-leading components become %XX or "%-".
+  // Errc::invalid when a tensor's escaped name does not fit into NAME_MAX with its suffix, when a file has two tensors
+  // of one name, and when names are so deep that the tree would be out of proportion to the manifest
+  // (limits::kTreeEntriesPerTensor). Content ids are not looked at.
   static Result<std::shared_ptr<const VersionTree>> build(std::shared_ptr<const Manifest> manifest);
 
   const Manifest& manifest() const { return *manifest_; }
@@ -85,12 +98,18 @@ class VersionTree {
 // one dimension of |V1 bytes.
 std::string npy_header(DType dtype, std::span<const std::uint64_t> shape, std::string_view descr);
 
-// A safetensors header (8-byte length included, padded to 8 bytes) for these tensors in this order, with full names,
-// and for each the file range that follows it. Errc::unsupported for types that safetensors lacks (they are left out
-// of the container by the caller).
+// What a layer's container holds, in the order of its bytes: the tensors of the subtree that safetensors can hold,
+// larger elements first (as the reference serializer does: every tensor is aligned to its element), else in manifest
+// order. The container is safetensors_header() of these, then their stored bytes one after the other.
+std::vector<TensorRef> container_tensors(const VersionTree& tree, std::uint32_t layer);
+// A safetensors header (8-byte length included, padded to 8 bytes) for these tensors in this order, with full names.
+// All of them must be such as safetensors can hold.
 std::string safetensors_header(const Manifest& manifest, std::span<const TensorRef> tensors);
 bool safetensors_can_hold(DType dtype);
+bool safetensors_can_hold(const Tensor& tensor);  // its dtype, and elements in C order and little-endian (no descr)
 
+// Reversible, for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a leading '@'
+// become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
 std::string escape_component(std::string_view raw);
 std::optional<std::string> unescape_component(std::string_view escaped);
 

@@ -33,6 +33,10 @@ inline constexpr std::size_t kPathComponentsMax = 64;
 // A version.
 inline constexpr std::size_t kFilesPerVersionMax = 1'000'000;
 inline constexpr std::uint64_t kManifestMax = 1ULL << 30U;
+inline constexpr std::uint64_t kVersionBytesMax = 1ULL << 62U;  // of all files together: offsets and sums fit off_t
+inline constexpr std::size_t kFormatNameMax = 32;
+inline constexpr std::uint64_t kTreeEntriesPerTensor = 64;  // generated nodes and references; models need about 12
+inline constexpr std::uint64_t kTreeEntriesSpare = 65'536;  // that any version may have, however few its tensors
 inline constexpr std::size_t kMessageMax = 16U << 10U;
 inline constexpr std::size_t kMetricsMax = 256;
 inline constexpr std::size_t kMetricTextMax = 256;
