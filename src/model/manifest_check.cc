@@ -1,0 +1,146 @@
+#include "model/manifest_check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+template <class... Args>
+Error broken(fmt::format_string<Args...> format, Args&&... args) {
+  return Error{Errc::invalid, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+Status check_text(std::string_view what, std::string_view text, std::size_t bytes_max) {
+  if (text.size() > bytes_max) return broken("{}: expected at most {} bytes, got {}", what, bytes_max, text.size());
+  return {};
+}
+
+Status check_extents(const File& file) {
+  if (file.extents.size() >= kNoExtent) return broken("expected fewer than {} extents", kNoExtent);
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < file.extents.size(); ++i) {
+    const Extent& extent = file.extents[i];
+    if (extent.offset != end) return broken("extent {}: expected offset {}, got {}", i, end, extent.offset);
+    if (extent.id.length == 0) return broken("extent {} at {}: expected bytes, got none", i, extent.offset);
+    if (__builtin_add_overflow(end, extent.id.length, &end))
+      return broken("extent {} at {}: its end does not fit in 64 bits", i, extent.offset);
+  }
+  if (end != file.size) return broken("expected extents of {} bytes together, got {}", file.size, end);
+  return {};
+}
+
+Status check_shape(const Tensor& tensor) {
+  if (tensor.shape.size() > limits::kDimensionsMax)
+    return broken("expected at most {} dimensions, got {}", limits::kDimensionsMax, tensor.shape.size());
+  if (!element_count(tensor.shape)) return broken("shape {} has more than 2^64 elements", shape_text(tensor.shape));
+  return {};
+}
+
+// The tensor's bytes are what its type and shape say; npy_other's dict is not read here.
+Status check_length(const File& file, const Tensor& tensor) {
+  if (tensor.extent != kNoExtent && tensor.extent >= file.extents.size())
+    return broken("expected an extent below {}, got {}", file.extents.size(), tensor.extent);
+  if (tensor.dtype == DType::npy_other) {
+    if (tensor.descr.empty()) return broken("expected a numpy description of its type, got none");
+    return {};
+  }
+  WEFT_TRY(std::uint64_t expected, tensor_bytes(tensor.dtype, tensor.shape));
+  if (std::uint64_t got = stored_bytes(file, tensor); got != expected)
+    return broken("expected {} bytes for shape {}, got {}", expected, shape_text(tensor.shape), got);
+  return {};
+}
+
+Status check_tensor(const File& file, const Tensor& tensor) {
+  WEFT_CHECK(check_text("name", tensor.name, limits::kTensorNameMax));
+  if (!valid_utf8(tensor.name)) return broken("name: expected UTF-8, got other bytes");
+  if (dtype_info(tensor.dtype) == nullptr) return broken("unknown element type {}", static_cast<int>(tensor.dtype));
+  WEFT_CHECK(check_text("numpy description", tensor.descr, limits::kNpyHeaderMax));
+  WEFT_CHECK(check_shape(tensor));
+  return check_length(file, tensor);
+}
+
+Status check_tensors(const File& file) {
+  if (file.tensors.size() > limits::kTensorsPerFileMax)
+    return broken("expected at most {} tensors, got {}", limits::kTensorsPerFileMax, file.tensors.size());
+  std::unordered_set<std::string_view> names;
+  names.reserve(file.tensors.size());
+  std::uint64_t next_extent = 0;
+  for (const Tensor& tensor : file.tensors) {
+    if (Status status = check_tensor(file, tensor); !status.ok())
+      return broken("tensor \"{}\": {}", printable(tensor.name), status.error().message);
+    if (!names.insert(tensor.name).second) return broken("tensor \"{}\" is there twice", printable(tensor.name));
+    if (tensor.extent == kNoExtent) continue;
+    if (tensor.extent < next_extent)
+      return broken("tensor \"{}\": expected extent {} or a later one, got {}", printable(tensor.name), next_extent,
+                    tensor.extent);
+    next_extent = std::uint64_t{tensor.extent} + 1;
+  }
+  return {};
+}
+
+Status check_metadata(const File& file) {
+  if (file.metadata.size() > limits::kMetadataEntriesMax)
+    return broken("expected at most {} metadata entries, got {}", limits::kMetadataEntriesMax, file.metadata.size());
+  for (const auto& [key, value] : file.metadata) {
+    WEFT_CHECK(check_text("metadata key", key, limits::kMetadataTextMax));
+    WEFT_CHECK(check_text("metadata value", value, limits::kMetadataTextMax));
+  }
+  return {};
+}
+
+Status check_file(const File& file) {
+  WEFT_CHECK(check_text("format", file.format, limits::kFormatNameMax));
+  WEFT_CHECK(check_extents(file));
+  WEFT_CHECK(check_tensors(file));
+  return check_metadata(file);
+}
+
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+// `earlier` are the files before this one, sorted: a directory of its path that is one of them stands among them.
+// Directories that it shares with the last of them have been checked with that one.
+Status check_place(std::span<const File> earlier, const File& file) {
+  WEFT_CHECK(check_file_path(file.path));
+  if (earlier.empty()) return {};
+  const std::string& last = earlier.back().path;
+  if (file.path <= last) return broken("file \"{}\" after \"{}\": expected paths in order", file.path, last);
+  std::string_view path = file.path;
+  for (auto slash = path.find('/', common_prefix(path, last)); slash != path.npos; slash = path.find('/', slash + 1)) {
+    std::string_view directory = path.substr(0, slash);
+    auto it = std::ranges::lower_bound(earlier, directory, {}, [](const File& f) { return std::string_view(f.path); });
+    if (it != earlier.end() && it->path == directory)
+      return broken("\"{}\" is a file and the directory of \"{}\"", directory, path);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_manifest(const Manifest& manifest) {
+  if (manifest.files.size() > limits::kFilesPerVersionMax)
+    return broken("expected at most {} files, got {}", limits::kFilesPerVersionMax, manifest.files.size());
+  std::span<const File> files = manifest.files;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const File& file = files[i];
+    WEFT_CHECK(check_place(files.first(i), file));
+    if (Status status = check_file(file); !status.ok())
+      return broken("file \"{}\": {}", file.path, status.error().message);
+    if (file.size > limits::kVersionBytesMax - total)
+      return broken("expected files of at most {} bytes together, got more", limits::kVersionBytesMax);
+    total += file.size;
+  }
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,204 @@
+#include "model/manifest_codec.h"
+
+#include <flatbuffers/flatbuffers.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "manifest_generated.h"
+
+namespace weft {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+using flatbuffers::String;
+using flatbuffers::Vector;
+
+// An upper bound of the bytes that each takes, its offset in a vector and its padding included.
+constexpr std::uint64_t kTableBytes = 96;
+constexpr std::uint64_t kStringBytes = 12;
+
+std::uint64_t encoded_bytes(const Tensor& tensor) {
+  return kTableBytes + 2 * kStringBytes + tensor.name.size() + tensor.descr.size() + 8 * tensor.shape.size();
+}
+
+std::uint64_t encoded_bytes(const File& file) {
+  std::uint64_t bytes = kTableBytes + 2 * kStringBytes + file.path.size() + file.format.size();
+  bytes += file.extents.size() * sizeof(fb::Extent);
+  for (const Tensor& tensor : file.tensors) bytes += encoded_bytes(tensor);
+  for (const auto& [key, value] : file.metadata) bytes += kTableBytes + 2 * kStringBytes + key.size() + value.size();
+  return bytes;
+}
+
+fb::Extent to_fb(const Extent& extent) {
+  const ContentId& id = extent.id;
+  return {extent.offset, id.length, id.xxh.high, id.xxh.low, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes)};
+}
+
+// Puts values into one buffer. The order of calls decides the bytes: it is part of the canonical form.
+class Encoder {
+ public:
+  std::vector<std::byte> encode(const Manifest& manifest) {
+    std::vector<Offset<fb::File>> files;
+    files.reserve(manifest.files.size());
+    for (const File& file : manifest.files) files.push_back(put(file));
+    auto list = vector(files);
+    fb::FinishManifestBuffer(builder_, fb::CreateManifest(builder_, list));
+    auto bytes = std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
+    return {bytes.begin(), bytes.end()};
+  }
+
+ private:
+  Offset<fb::File> put(const File& file) {
+    std::vector<Offset<fb::Tensor>> tensors;
+    tensors.reserve(file.tensors.size());
+    for (const Tensor& tensor : file.tensors) tensors.push_back(put(tensor));
+    std::vector<Offset<fb::Pair>> metadata;
+    for (const auto& [key, value] : file.metadata) {
+      auto key_text = builder_.CreateString(key);
+      metadata.push_back(fb::CreatePair(builder_, key_text, builder_.CreateString(value)));
+    }
+    auto path = builder_.CreateString(file.path);
+    auto format = optional_text(file.format);
+    auto extents = put(file.extents);
+    auto tensor_list = vector(tensors);
+    return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata));
+  }
+
+  Offset<fb::Tensor> put(const Tensor& tensor) {
+    auto name = builder_.CreateString(tensor.name);
+    auto shape = vector(tensor.shape);
+    auto descr = optional_text(tensor.descr);
+    return fb::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), tensor.extent, shape, descr);
+  }
+
+  Offset<Vector<const fb::Extent*>> put(const std::vector<Extent>& extents) {
+    if (extents.empty()) return 0;
+    fb::Extent* out = nullptr;
+    auto list = builder_.CreateUninitializedVectorOfStructs(extents.size(), &out);
+    std::transform(extents.begin(), extents.end(), out, to_fb);
+    return list;
+  }
+
+  template <class T>
+  Offset<Vector<T>> vector(const std::vector<T>& items) {
+    return items.empty() ? Offset<Vector<T>>(0) : builder_.CreateVector(items);
+  }
+  Offset<String> optional_text(const std::string& text) { return text.empty() ? 0 : builder_.CreateString(text); }
+
+  FlatBufferBuilder builder_;
+};
+
+// Copies a verified buffer out. A hostile one may point to the same string or vector many times, and so be small but
+// decode to much: every byte that is copied is paid for from the buffer's size. What we write shares nothing and pays.
+class Decoder {
+ public:
+  explicit Decoder(std::uint64_t bytes) : budget_(bytes) {}
+  bool overspent() const { return overspent_; }
+
+  Manifest manifest(const fb::Manifest& from) {
+    Manifest manifest;
+    copy_list(from.files(), 4, manifest.files, [this](const fb::File* file) { return this->file(*file); });
+    return manifest;
+  }
+
+ private:
+  bool spend(std::uint64_t bytes) {
+    if (bytes > budget_) overspent_ = true;
+    if (overspent_) return false;
+    budget_ -= bytes;
+    return true;
+  }
+
+  template <class T, class Out, class Convert>
+  void copy_list(const Vector<T>* from, std::uint64_t item_bytes, std::vector<Out>& to, Convert convert) {
+    if (from == nullptr || !spend(from->size() * item_bytes)) return;
+    to.reserve(from->size());
+    for (auto item : *from) {
+      if (overspent_) return;
+      to.push_back(convert(item));
+    }
+  }
+
+  std::string text(const String* from) {
+    if (from == nullptr || !spend(from->size())) return {};
+    return from->str();
+  }
+
+  File file(const fb::File& from) {
+    File file;
+    file.path = text(from.path());
+    file.size = from.size();
+    file.format = text(from.format());
+    copy_list(from.extents(), sizeof(fb::Extent), file.extents, [](const fb::Extent* extent) { return copy(*extent); });
+    copy_list(from.tensors(), 4, file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
+    copy_list(from.metadata(), 4, file.metadata,
+              [this](const fb::Pair* pair) { return std::pair(text(pair->key()), text(pair->value())); });
+    return file;
+  }
+
+  Tensor tensor(const fb::Tensor& from) {
+    Tensor tensor;
+    tensor.name = text(from.name());
+    tensor.dtype = static_cast<DType>(from.dtype());
+    tensor.extent = from.extent();
+    copy_list(from.shape(), 8, tensor.shape, [](std::uint64_t dimension) { return dimension; });
+    tensor.descr = text(from.descr());
+    return tensor;
+  }
+
+  static Extent copy(const fb::Extent& from) {
+    Extent extent{from.offset(), {from.length(), {from.xxh_high(), from.xxh_low()}, {}}};
+    std::memcpy(extent.id.root.bytes.data(), from.root()->Data(), extent.id.root.bytes.size());
+    return extent;
+  }
+
+  std::uint64_t budget_;
+  bool overspent_ = false;
+};
+
+// A table takes 8 bytes at least: the offset that leads to it, and the one to its vtable.
+bool verify(std::span<const std::uint8_t> bytes) {
+  constexpr flatbuffers::uoffset_t kDepthMax = 8;
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kDepthMax,
+                                 static_cast<flatbuffers::uoffset_t>(bytes.size() / 8));
+  return fb::VerifyManifestBuffer(verifier);
+}
+
+Result<Manifest> decode_aligned(std::span<const std::byte> bytes) {
+  std::span data(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  if (!verify(data)) return Error{Errc::corrupt, fmt::format("manifest of {} bytes: does not verify", bytes.size())};
+  Decoder decoder(bytes.size());
+  Manifest manifest = decoder.manifest(*fb::GetManifest(data.data()));
+  if (decoder.overspent())
+    return Error{Errc::corrupt, fmt::format("manifest of {} bytes: says more than it holds", bytes.size())};
+  return manifest;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest, std::uint64_t bytes_max) {
+  std::uint64_t bytes = kTableBytes;
+  for (const File& file : manifest.files) bytes += encoded_bytes(file);
+  if (bytes > bytes_max)
+    return Error{Errc::invalid,
+                 fmt::format("expected names, tensors and metadata of a version to take at most {} bytes, "
+                             "got up to {}",
+                             bytes_max, bytes)};
+  return Encoder().encode(manifest);
+}
+
+Result<Manifest> decode_unchecked(std::span<const std::byte> bytes) {
+  if (bytes.size() > limits::kManifestMax)
+    return Error{Errc::corrupt,
+                 fmt::format("manifest: expected at most {} bytes, got {}", limits::kManifestMax, bytes.size())};
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) == 0) return decode_aligned(bytes);
+  std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t) + 1);
+  std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  return decode_aligned(std::as_bytes(std::span(aligned)).first(bytes.size()));
+}
+
+}  // namespace weft

@@ -1,0 +1,22 @@
+// The bytes of a manifest, without the promises of weft/manifest.h (manifest_check.h has those).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/limits.h"
+#include "weft/manifest.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Errc::invalid when it could be larger than `bytes_max`.
+Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest,
+                                                std::uint64_t bytes_max = limits::kManifestMax);
+
+// Errc::corrupt for what is no manifest buffer. Takes memory in proportion to `bytes`; they need not be aligned.
+Result<Manifest> decode_unchecked(std::span<const std::byte> bytes);
+
+}  // namespace weft

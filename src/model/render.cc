@@ -1,0 +1,160 @@
+// info.json and layer.json: one line for each file and tensor, so that people and grep can read them too.
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "weft/tree.h"
+
+namespace weft {
+namespace {
+
+std::string_view digits_off(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
+}
+
+// As RFC 8259 writes numbers, so that metrics are numbers to jq.
+bool is_json_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  std::string_view rest = digits_off(text);
+  if (rest.size() == text.size() || (text[0] == '0' && text.size() - rest.size() > 1)) return false;
+  if (rest.starts_with('.')) {
+    std::string_view fraction = rest.substr(1);
+    rest = digits_off(fraction);
+    if (rest.size() == fraction.size()) return false;
+  }
+  if (rest.empty()) return true;
+  if (rest[0] != 'e' && rest[0] != 'E') return false;
+  rest.remove_prefix(1);
+  if (rest.starts_with('+') || rest.starts_with('-')) rest.remove_prefix(1);
+  return !rest.empty() && digits_off(rest).empty();
+}
+
+void write_shape(JsonWriter& json, const Tensor& tensor) {
+  json.key("shape").begin_array();
+  for (std::uint64_t dimension : tensor.shape) json.value(dimension);
+  json.end_array();
+}
+
+void write_texts(JsonWriter& json, std::string_view key,
+                 const std::vector<std::pair<std::string, std::string>>& texts) {
+  json.key(key).begin_object();
+  for (const auto& [name, value] : texts) json.member(name, std::string_view(value));
+  json.end_object();
+}
+
+void write_content(JsonWriter& json, const Extent& extent) {
+  json.member("offset", extent.offset).member("bytes", extent.id.length);
+  json.member("xxh3", std::string_view(to_hex(extent.id.xxh)));
+  if (extent.id.root != Digest{}) json.member("sha256_tree", std::string_view(to_hex(extent.id.root)));
+}
+
+std::string file_line(const File& file) {
+  JsonWriter json;
+  json.begin_object().member("path", std::string_view(file.path)).member("bytes", file.size);
+  json.member("format", std::string_view(file.format));
+  json.member("extents", std::uint64_t{file.extents.size()}).member("tensors", std::uint64_t{file.tensors.size()});
+  if (!file.metadata.empty()) write_texts(json, "metadata", file.metadata);
+  return json.end_object().take();
+}
+
+std::string tensor_line(const File& file, const Tensor& tensor) {
+  JsonWriter json;
+  json.begin_object().member("name", std::string_view(tensor.name)).member("file", std::string_view(file.path));
+  json.member("dtype", dtype_info(tensor.dtype)->name);
+  write_shape(json, tensor);
+  if (tensor.extent == kNoExtent)
+    json.member("bytes", 0);
+  else
+    write_content(json, file.extents[tensor.extent]);
+  return json.end_object().take();
+}
+
+void write_facts(JsonWriter& json, const VersionFacts& facts) {
+  json.member("model", std::string_view(facts.model)).member("version", facts.number);
+  json.member("time", std::string_view(utc_time(facts.time_ns))).member("time_ns", facts.time_ns);
+  json.member("manifest", std::string_view(to_hex(facts.manifest))).member("message", std::string_view(facts.message));
+  json.key("metrics").begin_object();
+  for (const auto& [name, value] : facts.metrics) json.key(name).raw(is_json_number(value) ? value : json_quote(value));
+  json.end_object().key("parents").begin_array();
+  for (const auto& [model, number] : facts.parents) {
+    JsonWriter parent;
+    parent.begin_object().member("model", std::string_view(model)).member("version", number).end_object();
+    json.raw(parent.text());
+  }
+  json.end_array();
+}
+
+struct Totals {
+  std::uint64_t parameters = 0;
+  std::uint64_t bytes = 0;
+
+  void add(const File& file, const Tensor& tensor) {
+    std::uint64_t elements = element_count(tensor.shape).value_or(UINT64_MAX);
+    if (__builtin_add_overflow(parameters, elements, &parameters)) parameters = UINT64_MAX;
+    bytes += stored_bytes(file, tensor);
+  }
+};
+
+Totals totals_of(const Manifest& manifest) {
+  Totals totals;
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors) totals.add(file, tensor);
+  return totals;
+}
+
+Totals totals_of(const Manifest& manifest, std::span<const TensorRef> tensors) {
+  Totals totals;
+  for (const TensorRef& ref : tensors)
+    totals.add(manifest.files[ref.file], manifest.files[ref.file].tensors[ref.tensor]);
+  return totals;
+}
+
+// The layers right below a layer, in manifest order.
+std::vector<std::uint32_t> inner_layers(const VersionTree& tree, std::uint32_t layer) {
+  std::vector<std::uint32_t> inner;
+  for (std::uint32_t index : tree.children(tree.layers()[layer].dir)) {
+    const Node& node = tree.node(index);
+    if (node.kind == NodeKind::dir && !node.name.starts_with('@')) inner.push_back(node.layer);
+  }
+  std::ranges::sort(inner);
+  return inner;
+}
+
+}  // namespace
+
+std::string render_info_json(const VersionFacts& facts, const Manifest& manifest) {
+  Totals totals = totals_of(manifest);
+  JsonWriter json(true);
+  json.begin_object();
+  write_facts(json, facts);
+  json.member("bytes", logical_bytes(manifest)).member("tensor_bytes", totals.bytes);
+  json.member("parameters", totals.parameters);
+  json.key("files").begin_array();
+  for (const File& file : manifest.files) json.raw(file_line(file));
+  json.end_array().key("tensors").begin_array();
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors) json.raw(tensor_line(file, tensor));
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+std::string render_layer_json(const VersionTree& tree, std::uint32_t layer) {
+  const Manifest& manifest = tree.manifest();
+  const Layer& self = tree.layers()[layer];
+  Totals totals = totals_of(manifest, self.subtree);
+  JsonWriter json(true);
+  json.begin_object().member("layer", std::string_view(self.name));
+  json.member("tensor_count", std::uint64_t{self.subtree.size()}).member("parameters", totals.parameters);
+  json.member("bytes", totals.bytes);
+  json.key("tensors").begin_array();
+  for (const TensorRef& ref : self.direct) {
+    const File& file = manifest.files[ref.file];
+    json.raw(tensor_line(file, file.tensors[ref.tensor]));
+  }
+  json.end_array().key("layers").begin_array();
+  for (std::uint32_t inner : inner_layers(tree, layer)) json.value(std::string_view(tree.layers()[inner].name));
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+#include "weft/tree.h"
+
+#include <algorithm>
+
+#include "model/tree_builder.h"
+
+namespace weft {
+namespace {
+
+std::size_t heap_bytes(const std::string& text) {
+  return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
+}
+
+template <class T>
+std::size_t heap_bytes(const std::vector<T>& items) {
+  return items.capacity() * sizeof(T);
+}
+
+std::size_t heap_bytes(const Manifest& manifest) {
+  std::size_t bytes = heap_bytes(manifest.files);
+  for (const File& file : manifest.files) {
+    bytes += heap_bytes(file.path) + heap_bytes(file.format) + heap_bytes(file.extents) + heap_bytes(file.tensors) +
+             heap_bytes(file.metadata);
+    for (const Tensor& tensor : file.tensors)
+      bytes += heap_bytes(tensor.name) + heap_bytes(tensor.shape) + heap_bytes(tensor.descr);
+    for (const auto& [key, value] : file.metadata) bytes += heap_bytes(key) + heap_bytes(value);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const VersionTree>> VersionTree::build(std::shared_ptr<const Manifest> manifest) {
+  return TreeBuilder(std::move(manifest)).build();
+}
+
+std::span<const std::uint32_t> VersionTree::children(std::uint32_t dir) const {
+  auto [begin, end] = child_of_[dir];
+  return std::span(child_list_).subspan(begin, end - begin);
+}
+
+std::optional<std::uint32_t> VersionTree::lookup(std::uint32_t dir, std::string_view name) const {
+  auto entries = children(dir);
+  auto it =
+      std::ranges::lower_bound(entries, name, {}, [this](std::uint32_t i) { return std::string_view(node(i).name); });
+  if (it == entries.end() || node(*it).name != name) return std::nullopt;
+  return *it;
+}
+
+std::vector<std::uint32_t> VersionTree::view_links() const {
+  std::vector<std::uint32_t> links(tensor_count(*manifest_));
+  for (const Node& node : nodes_)
+    if (node.kind == NodeKind::tensor_view) ++links[tensor_ordinal(node.file, node.tensor)];
+  return links;
+}
+
+std::size_t VersionTree::memory_bytes() const {
+  std::size_t bytes = sizeof(VersionTree) + sizeof(Manifest) + heap_bytes(*manifest_) + heap_bytes(nodes_) +
+                      heap_bytes(child_list_) + heap_bytes(child_of_) + heap_bytes(layers_) + heap_bytes(first_tensor_);
+  for (const Node& node : nodes_) bytes += heap_bytes(node.name);
+  for (const Layer& layer : layers_)
+    bytes += heap_bytes(layer.name) + heap_bytes(layer.direct) + heap_bytes(layer.subtree);
+  return bytes;
+}
+
+}  // namespace weft

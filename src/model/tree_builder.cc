@@ -1,0 +1,181 @@
+#include "model/tree_builder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kRoot = 0;
+
+template <class Body>
+void for_each_tensor(const Manifest& manifest, const Scope& scope, Body body) {
+  for (std::uint32_t file : scope.files) {
+    const auto& tensors = manifest.files[file].tensors;
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) body(TensorRef{file, i}, std::string_view(tensors[i].name));
+  }
+}
+
+}  // namespace
+
+TreeBuilder::TreeBuilder(std::shared_ptr<const Manifest> manifest) : tree_(std::make_shared<VersionTree>()) {
+  tree_->manifest_ = std::move(manifest);
+}
+
+Result<std::shared_ptr<const VersionTree>> TreeBuilder::build() {
+  WEFT_TRY(scopes_, plan_scopes(manifest()));
+  number_tensors();
+  add(NodeKind::dir, kRoot, "");
+  add_published();
+  if (!published("info.json")) add_info();
+  if (!published("tensors")) add_tensors();
+  if (!published("layers")) WEFT_CHECK(add_layers());
+  if (!published("lineage")) add_lineage();
+  link_children();
+  return std::shared_ptr<const VersionTree>(std::move(tree_));
+}
+
+std::uint32_t TreeBuilder::add(NodeKind kind, std::uint32_t parent, std::string name) {
+  Node& node = tree_->nodes_.emplace_back();
+  node.kind = kind;
+  node.parent = parent;
+  node.name = std::move(name);
+  return tree_->size() - 1;
+}
+
+std::uint32_t TreeBuilder::add_generated(NodeKind kind, std::uint32_t parent, std::string name) {
+  std::uint32_t index = add(kind, parent, std::move(name));
+  tree_->nodes_[index].view = true;
+  return index;
+}
+
+void TreeBuilder::add_view(TensorRef ref, std::uint32_t parent, std::string_view name) {
+  Node& node = tree_->nodes_[add_generated(NodeKind::tensor_view, parent, escape_component(name) + ".npy")];
+  node.file = ref.file;
+  node.tensor = ref.tensor;
+}
+
+// Paths are sorted, so all files below one directory follow one another.
+void TreeBuilder::add_published() {
+  struct OpenDir {
+    std::string_view prefix;  // "a/b/"
+    std::uint32_t node;
+  };
+  std::vector<OpenDir> open{{"", kRoot}};
+  for (std::uint32_t file = 0; file < manifest().files.size(); ++file) {
+    std::string_view path = manifest().files[file].path;
+    while (!path.starts_with(open.back().prefix)) open.pop_back();
+    std::size_t begin = open.back().prefix.size();
+    for (auto slash = path.find('/', begin); slash != path.npos; slash = path.find('/', begin)) {
+      std::uint32_t dir = add(NodeKind::dir, open.back().node, std::string(path.substr(begin, slash - begin)));
+      begin = slash + 1;
+      open.push_back({path.substr(0, begin), dir});
+    }
+    std::uint32_t node = add(NodeKind::file, open.back().node, std::string(path.substr(begin)));
+    tree_->nodes_[node].file = file;
+  }
+  published_end_ = tree_->size();
+}
+
+void TreeBuilder::add_info() {
+  add_generated(NodeKind::info_json, kRoot, "info.json");
+}
+
+void TreeBuilder::add_tensors() {
+  std::uint32_t top = add_generated(NodeKind::dir, kRoot, "tensors");
+  for (const Scope& scope : scopes_)
+    add_scope_tensors(scope, scope.dir.empty() ? top : add_generated(NodeKind::dir, top, scope.dir));
+}
+
+void TreeBuilder::add_scope_tensors(const Scope& scope, std::uint32_t dir) {
+  for_each_tensor(manifest(), scope, [&](TensorRef ref, std::string_view name) { add_view(ref, dir, name); });
+}
+
+Status TreeBuilder::add_layers() {
+  entries_left_ = limits::kTreeEntriesSpare + limits::kTreeEntriesPerTensor * tensor_count(manifest());
+  std::uint32_t top = add_generated(NodeKind::dir, kRoot, "layers");
+  for (const Scope& scope : scopes_)
+    WEFT_CHECK(add_scope_layers(scope, scope.dir.empty() ? top : add_generated(NodeKind::dir, top, scope.dir)));
+  return {};
+}
+
+Status TreeBuilder::add_scope_layers(const Scope& scope, std::uint32_t dir) {
+  WEFT_TRY(LayerPlan plan, plan_layers(manifest(), scope, entries_left_));
+  std::vector<std::uint32_t> dirs;  // by index in the plan
+  dirs.reserve(plan.layers.size());
+  for (PlannedLayer& planned : plan.layers) {
+    if (!dirs.empty()) dir = add_generated(NodeKind::dir, dirs[planned.parent], escape_component(planned.component));
+    dirs.push_back(dir);
+    WEFT_CHECK(add_layer(planned, dir));
+  }
+  auto home = plan.home.begin();
+  for_each_tensor(manifest(), scope, [&](TensorRef ref, std::string_view name) {
+    add_view(ref, dirs[*home++], name.substr(name.rfind('.') + 1));
+  });
+  return {};
+}
+
+// What belongs to a layer whose directory is there: layer.json in it, the container beside it.
+Status TreeBuilder::add_layer(PlannedLayer& planned, std::uint32_t dir) {
+  auto layer = static_cast<std::uint32_t>(tree_->layers_.size());
+  tree_->nodes_[dir].layer = layer;
+  tree_->nodes_[add_generated(NodeKind::layer_json, dir, "layer.json")].layer = layer;
+  if (planned.container) {
+    std::string name = tree_->nodes_[dir].name + ".safetensors";
+    if (name.size() > limits::kNameMax)
+      return Error{Errc::invalid,
+                   fmt::format("layer \"{}\": its container's name would have {} bytes, expected at most {}",
+                               printable(planned.layer.name), name.size(), limits::kNameMax)};
+    std::uint32_t parent = tree_->nodes_[dir].parent;
+    tree_->nodes_[add_generated(NodeKind::layer_container, parent, std::move(name))].layer = layer;
+  }
+  planned.layer.dir = dir;
+  tree_->layers_.push_back(std::move(planned.layer));
+  return {};
+}
+
+void TreeBuilder::add_lineage() {
+  std::uint32_t lineage = add_generated(NodeKind::dir, kRoot, "lineage");
+  add_generated(NodeKind::lineage_dir, lineage, "parents");
+  add_generated(NodeKind::lineage_dir, lineage, "children");
+}
+
+bool TreeBuilder::published(std::string_view name) const {
+  std::span<const Node> nodes(tree_->nodes_.data(), published_end_);
+  return std::ranges::any_of(nodes.subspan(1), [&](const Node& n) { return n.parent == kRoot && n.name == name; });
+}
+
+void TreeBuilder::number_tensors() {
+  std::uint32_t next = 0;
+  for (const File& file : manifest().files) {
+    tree_->first_tensor_.push_back(next);
+    next += static_cast<std::uint32_t>(file.tensors.size());
+  }
+}
+
+// Sorts the nodes below the root by parent (counting), then each directory's by name.
+void TreeBuilder::link_children() {
+  auto& nodes = tree_->nodes_;
+  auto& ranges = tree_->child_of_;
+  nodes.shrink_to_fit();
+  ranges.resize(nodes.size());
+  for (std::size_t i = 1; i < nodes.size(); ++i) ++ranges[nodes[i].parent].second;
+  std::uint32_t begin = 0;
+  for (auto& [first, last] : ranges) {
+    std::uint32_t count = last;
+    first = last = begin;
+    begin += count;
+  }
+  auto& list = tree_->child_list_;
+  list.resize(begin);
+  for (std::uint32_t i = 1; i < nodes.size(); ++i) list[ranges[nodes[i].parent].second++] = i;
+  auto name = [&](std::uint32_t i) { return std::string_view(nodes[i].name); };
+  for (auto [first, last] : ranges) std::ranges::sort(std::span(list).subspan(first, last - first), {}, name);
+}
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+#include "model/tree_scopes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "weft/tree.h"
+
+namespace weft {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+Status check_view_name(const File& file, const Tensor& tensor) {
+  std::size_t bytes = escape_component(tensor.name).size() + std::string_view(".npy").size();
+  if (bytes <= limits::kNameMax) return {};
+  return Error{Errc::invalid,
+               fmt::format("{}: tensor \"{}\": expected a name whose view's has at most {} bytes, got {}", file.path,
+                           printable(tensor.name), limits::kNameMax, bytes)};
+}
+
+Result<Names> names_of(const File& file) {
+  Names names;
+  names.reserve(file.tensors.size());
+  for (const Tensor& tensor : file.tensors) {
+    WEFT_CHECK(check_view_name(file, tensor));
+    if (!names.insert(tensor.name).second)
+      return Error{Errc::invalid, fmt::format("{}: tensor \"{}\" is there twice", file.path, printable(tensor.name))};
+  }
+  return names;
+}
+
+Result<Scope> aside(const File& file, std::uint32_t index) {
+  Scope scope{fmt::format("@{}", escape_component(file.path)), {index}};
+  if (scope.dir.size() <= limits::kNameMax) return scope;
+  return Error{
+      Errc::invalid,
+      fmt::format("{}: a name of its tensors is taken by an earlier file, and its own directory of views would "
+                  "have a name of {} bytes, expected at most {}",
+                  file.path, scope.dir.size(), limits::kNameMax)};
+}
+
+}  // namespace
+
+Result<std::vector<Scope>> plan_scopes(const Manifest& manifest) {
+  std::vector<Scope> scopes(1);
+  Names taken;
+  for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
+    const File& file = manifest.files[i];
+    WEFT_TRY(Names names, names_of(file));
+    if (std::ranges::any_of(names, [&](std::string_view name) { return taken.contains(name); })) {
+      WEFT_TRY(Scope scope, aside(file, i));
+      scopes.push_back(std::move(scope));
+    } else {
+      taken.merge(names);
+      scopes.front().files.push_back(i);
+    }
+  }
+  return scopes;
+}
+
+}  // namespace weft

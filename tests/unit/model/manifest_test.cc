@@ -1,0 +1,192 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "model/manifest_codec.h"
+#include "unit/model/models.h"
+
+namespace weft {
+namespace {
+
+using testing::bert;
+using testing::content;
+using testing::file_of;
+using testing::named;
+using testing::opaque;
+
+Manifest varied() {
+  Manifest manifest;
+  manifest.files.push_back(opaque("1_Pooling/config.json"));
+  manifest.files.push_back(opaque("empty", 0));
+  manifest.files.push_back(
+      file_of("model.gguf", {{"blk.0.attn_q", DType::q4_k, {4, 512}}, {"rope", DType::f32, {}}}, "gguf"));
+  manifest.files.back().metadata = {{"general.architecture", "llama"}, {"", ""}};
+  manifest.files.push_back(file_of(
+      "x.npy", {{"", DType::npy_other, {3}, "{'descr': '>f8', 'fortran_order': False, 'shape': (3,), }"}}, "npy"));
+  manifest.files.push_back(file_of("zero.safetensors", {{"none", DType::f32, {0, 7}}, {"some", DType::bf16, {1}}}));
+  return manifest;
+}
+
+std::vector<std::byte> encoded(const Manifest& manifest) {
+  auto bytes = encode_manifest(manifest);
+  REQUIRE_MESSAGE(bytes.ok(), (bytes.ok() ? "" : bytes.error().message));
+  return std::move(bytes).value();
+}
+
+TEST_CASE("a manifest comes back as it was") {
+  for (const Manifest& manifest : {Manifest{}, varied(), bert(12)}) {
+    auto back = decode_manifest(encoded(manifest));
+    REQUIRE(back.ok());
+    CHECK(back.value() == manifest);
+  }
+}
+
+TEST_CASE("equal manifests encode to equal bytes, different ones to different") {
+  CHECK(encoded(varied()) == encoded(varied()));
+  Manifest other = varied();
+  other.files[0].extents[0].id.root.bytes[31] ^= 1U;
+  CHECK(encoded(other) != encoded(varied()));
+  auto back = decode_manifest(encoded(varied()));
+  REQUIRE(back.ok());
+  CHECK(encoded(back.value()) == encoded(varied()));
+}
+
+TEST_CASE("the encoding is fixed: stored manifests are named by it") {
+  Manifest manifest;
+  manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
+  CHECK(to_hex(sha256(encoded(manifest))) == "77214e2a59510fbb718e929b6e5ef9d567e2988138bace6dfda36057f7b721df");
+}
+
+TEST_CASE("bytes need not be aligned") {
+  auto bytes = encoded(varied());
+  for (std::size_t shift = 0; shift < 9; ++shift) {
+    std::vector<std::byte> moved(shift);
+    moved.insert(moved.end(), bytes.begin(), bytes.end());
+    auto back = decode_manifest(std::span(moved).subspan(shift));
+    REQUIRE(back.ok());
+    CHECK(back.value() == varied());
+  }
+}
+
+TEST_CASE("sums") {
+  Manifest manifest = varied();
+  CHECK(logical_bytes(manifest) == 10 + 0 + (64 + 4 * 288 + 4) + (64 + 24) + (64 + 2));
+  CHECK(tensor_count(manifest) == 5);
+  const File& gguf = manifest.files[2];
+  CHECK(stored_bytes(gguf, gguf.tensors[0]) == 4 * 288);
+  CHECK(stored_bytes(manifest.files[4], manifest.files[4].tensors[0]) == 0);
+}
+
+// What `spoil` makes of a good manifest is refused on both ways, for the reason `why`.
+void check_refused(std::string_view why, const std::function<void(Manifest&)>& spoil) {
+  CAPTURE(why);
+  Manifest manifest;
+  manifest.files = {named("a/b.safetensors", {"u", "v", "w"}), named("c.safetensors", {"x"})};
+  REQUIRE(encode_manifest(manifest).ok());
+  spoil(manifest);
+  auto encoding = encode_manifest(manifest);
+  REQUIRE_FALSE(encoding.ok());
+  CHECK(encoding.error().code == Errc::invalid);
+  auto bytes = encode_unchecked(manifest);
+  REQUIRE(bytes.ok());
+  auto decoding = decode_manifest(bytes.value());
+  REQUIRE_FALSE(decoding.ok());
+  CHECK(decoding.error().code == Errc::corrupt);
+  CAPTURE(decoding.error().message);
+  CHECK(decoding.error().message.find(why) != std::string::npos);
+  CHECK(decoding.error().message.find('\n') == std::string::npos);
+}
+
+TEST_CASE("paths that break their promises are refused") {
+  check_refused("\"..\"", [](Manifest& m) { m.files[0].path = "../b"; });
+  check_refused("relative path", [](Manifest& m) { m.files[0].path = ""; });
+  check_refused("UTF-8", [](Manifest& m) { m.files[1].path = "\xff"; });
+  check_refused("in order", [](Manifest& m) { std::swap(m.files[0], m.files[1]); });
+  check_refused("in order", [](Manifest& m) { m.files[1].path = m.files[0].path; });
+  check_refused("\"a\" is a file and the directory",
+                [](Manifest& m) { m.files[0].path = "a", m.files[1].path = "a/b"; });
+  check_refused("\"a/b\" is a file and the directory", [](Manifest& m) {
+    m.files = {opaque("a/b"), opaque("a/b-"), opaque("a/b.c"), opaque("a/b/c/d")};
+  });
+}
+
+TEST_CASE("paths of which one only looks like the other's directory are fine") {
+  Manifest manifest{{opaque("a-b"), opaque("a.b"), opaque("a/b-/x"), opaque("a/b/c"), opaque("a/b/d"), opaque("ab")}};
+  CHECK(encode_manifest(manifest).ok());
+}
+
+TEST_CASE("extents that do not tile their file are refused") {
+  using Extents = std::vector<Extent>;
+  auto spoil = [](const std::function<void(File&, Extents&)>& body) {
+    return [body](Manifest& m) { body(m.files[0], m.files[0].extents); };
+  };
+  check_refused("extent 0: expected offset 0, got 1", spoil([](File&, Extents& e) { e[0].offset = 1; }));
+  check_refused("extent 1: expected offset 64, got 65", spoil([](File&, Extents& e) { e[1].offset = 65; }));
+  check_refused("expected bytes, got none", spoil([](File&, Extents& e) { e[0].id.length = 0; }));
+  check_refused("expected offset", spoil([](File&, Extents& e) { e[0].id.length = 63; }));
+  check_refused("does not fit in 64 bits", spoil([](File&, Extents& e) { e[3].id.length = UINT64_MAX; }));
+  check_refused("expected extents of 137 bytes", spoil([](File& f, Extents&) { f.size += 1; }));
+  check_refused("expected extents of 136 bytes",
+                spoil([](File& f, Extents&) { f.extents.pop_back(), f.tensors.pop_back(); }));
+  check_refused("expected files of at most", [](Manifest& m) {
+    m.files = {opaque("a", limits::kVersionBytesMax), opaque("b", 1)};
+  });
+}
+
+TEST_CASE("tensors that break their promises are refused") {
+  using Tensors = std::vector<Tensor>;
+  auto spoil = [](const std::function<void(Tensors&)>& body) {
+    return [body](Manifest& m) { body(m.files[0].tensors); };
+  };
+  check_refused("an extent below 4, got 4", spoil([](Tensors& t) { t[2].extent = 4; }));
+  check_refused("expected 24 bytes for shape [2, 3], got 64", spoil([](Tensors& t) { t[0].extent = 0; }));
+  check_refused("expected 24 bytes for shape [2, 3], got 0", spoil([](Tensors& t) { t[0].extent = kNoExtent; }));
+  check_refused("expected extent 2 or a later one, got 1", spoil([](Tensors& t) { t[1].extent = 1; }));
+  check_refused("or a later one", spoil([](Tensors& t) { std::swap(t[0].extent, t[1].extent); }));
+  check_refused("expected 0 bytes", spoil([](Tensors& t) { t[0].shape = {0}; }));
+  check_refused("expected 48 bytes", spoil([](Tensors& t) { t[0].dtype = DType::f64; }));
+  check_refused("unknown element type 0", spoil([](Tensors& t) { t[0].dtype = DType{0}; }));
+  check_refused("unknown element type 254", spoil([](Tensors& t) { t[0].dtype = DType{254}; }));
+  check_refused("more than 2^64 elements", spoil([](Tensors& t) { t[0].shape = {1ULL << 33U, 1ULL << 33U}; }));
+  check_refused("more than 2^64 bytes", spoil([](Tensors& t) { t[0].shape = {1ULL << 62U}; }));
+  check_refused("not whole", spoil([](Tensors& t) { t[0].dtype = DType::q4_0; }));
+  check_refused("at most 32 dimensions, got 33", spoil([](Tensors& t) { t[0].shape = Shape(33, 1); }));
+  check_refused("numpy description", spoil([](Tensors& t) { t[0].dtype = DType::npy_other; }));
+  check_refused("at most 4096 bytes, got 4097", spoil([](Tensors& t) { t[0].name = std::string(4097, 'a'); }));
+  check_refused("expected UTF-8", spoil([](Tensors& t) { t[0].name = "\xc0\x80"; }));
+  check_refused("tensor \"u\" is there twice", spoil([](Tensors& t) { t[2].name = "u"; }));
+}
+
+TEST_CASE("texts beyond their bounds are refused") {
+  check_refused("format", [](Manifest& m) { m.files[0].format = std::string(33, 'f'); });
+  check_refused("metadata key", [](Manifest& m) { m.files[0].metadata = {{std::string(65'537, 'k'), ""}}; });
+  check_refused("metadata value", [](Manifest& m) { m.files[0].metadata = {{"", std::string(65'537, 'v')}}; });
+  check_refused("1024 metadata entries", [](Manifest& m) { m.files[0].metadata.resize(1025); });
+  check_refused("numpy description",
+                [](Manifest& m) { m.files[0].tensors[0].descr = std::string((1U << 20U) + 1, ' '); });
+}
+
+TEST_CASE("a manifest that could be too large is refused before it is made") {
+  std::size_t size = encoded(varied()).size();
+  auto refused = encode_unchecked(varied(), size - 1);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::invalid);
+  CHECK(encode_unchecked(varied(), 3 * size).ok());
+}
+
+TEST_CASE("the bound of a manifest's size holds where little is in each table") {
+  Manifest manifest;
+  for (char name = 'a'; name <= 'z'; ++name) {
+    File& file = manifest.files.emplace_back();
+    file = file_of(std::string(1, name), {{"", DType::u8, {1}}, {"t", DType::u8, {1, 1, 1}}}, "f");
+    file.metadata = {{"", "v"}, {"k", ""}};
+  }
+  CHECK_FALSE(encode_unchecked(manifest, encoded(manifest).size() - 1).ok());
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,130 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "unit/model/models.h"
+
+namespace weft {
+namespace {
+
+using testing::file_of;
+using testing::opaque;
+using testing::tree_of;
+
+class Accept final : public JsonHandler {
+  Status begin_object() override { return {}; }
+  Status end_object() override { return {}; }
+  Status begin_array() override { return {}; }
+  Status end_array() override { return {}; }
+  Status key(std::string_view) override { return {}; }
+  Status text(std::string_view) override { return {}; }
+  Status number(std::uint64_t) override { return {}; }
+  Status negative(std::int64_t) override { return {}; }
+  Status real(double) override { return {}; }
+  Status boolean(bool) override { return {}; }
+  Status null() override { return {}; }
+};
+
+void check_json(const std::string& text) {
+  Accept accept;
+  CHECK(parse_json(text, limits::kJsonDepthMax, accept).ok());
+  CHECK(text.ends_with("}\n"));
+}
+
+Manifest sample() {
+  Manifest manifest{{opaque("config.json"), file_of("m.safetensors", {{"a.b.x"}, {"a.y", DType::bf16, {4}}, {"top"}})}};
+  manifest.files[1].tensors.push_back({"a.none", DType::f32, {0}, kNoExtent, ""});
+  manifest.files[1].metadata = {{"format", "pt"}};
+  for (Extent& extent : manifest.files[1].extents) extent.id = {extent.id.length, {1, 2}, {}};
+  manifest.files[1].extents[1].id.root.bytes[0] = 0xab;
+  return manifest;
+}
+
+TEST_CASE("info.json") {
+  VersionFacts facts{"org/m",
+                     3,
+                     {},
+                     1'700'000'000'123'456'789,
+                     "say \"hi\"\n",
+                     {{"loss", "-1.5e-3"}, {"note", "01"}, {"bad", "1."}},
+                     {{"base", 2}}};
+  std::string text = render_info_json(facts, sample());
+  check_json(text);
+  CHECK(text == R"({
+  "model": "org/m",
+  "version": 3,
+  "time": "2023-11-14T22:13:20Z",
+  "time_ns": 1700000000123456789,
+  "manifest": "0000000000000000000000000000000000000000000000000000000000000000",
+  "message": "say \"hi\"\n",
+  "metrics": {
+    "loss": -1.5e-3,
+    "note": "01",
+    "bad": "1."
+  },
+  "parents": [
+    {"model":"base","version":2}
+  ],
+  "bytes": 130,
+  "tensor_bytes": 56,
+  "parameters": 16,
+  "files": [
+    {"path":"config.json","bytes":10,"format":"","extents":1,"tensors":0},
+    {"path":"m.safetensors","bytes":120,"format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
+  ],
+  "tensors": [
+    {"name":"a.b.x","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":64,"bytes":24,"xxh3":"00000000000000010000000000000002","sha256_tree":"ab00000000000000000000000000000000000000000000000000000000000000"},
+    {"name":"a.y","file":"m.safetensors","dtype":"BF16","shape":[4],"offset":88,"bytes":8,"xxh3":"00000000000000010000000000000002"},
+    {"name":"top","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":96,"bytes":24,"xxh3":"00000000000000010000000000000002"},
+    {"name":"a.none","file":"m.safetensors","dtype":"F32","shape":[0],"bytes":0}
+  ]
+}
+)");
+}
+
+TEST_CASE("info.json of nothing") {
+  check_json(render_info_json({}, {}));
+}
+
+TEST_CASE("layer.json") {
+  auto tree = tree_of(sample());
+  std::string text = render_layer_json(*tree, tree->node(testing::at(*tree, "layers/a/layer.json")).layer);
+  check_json(text);
+  CHECK(text == R"({
+  "layer": "a",
+  "tensor_count": 3,
+  "parameters": 10,
+  "bytes": 32,
+  "tensors": [
+    {"name":"a.y","file":"m.safetensors","dtype":"BF16","shape":[4],"offset":88,"bytes":8,"xxh3":"00000000000000010000000000000002"},
+    {"name":"a.none","file":"m.safetensors","dtype":"F32","shape":[0],"bytes":0}
+  ],
+  "layers": [
+    "a.b"
+  ]
+}
+)");
+}
+
+TEST_CASE("layer.json lists inner layers in manifest order, not those of files set aside") {
+  auto tree = tree_of({{testing::named("a", {"l.10.x", "l.9.x", "k"}), testing::named("b", {"k"})}});
+  std::string root = render_layer_json(*tree, 0);
+  CHECK(root.find("\"tensor_count\": 3,") != std::string::npos);
+  CHECK(root.find("[\n    \"l\"\n  ]") != std::string::npos);
+  std::string inner = render_layer_json(*tree, tree->node(testing::at(*tree, "layers/l")).layer);
+  CHECK(inner.find("[\n    \"l.10\",\n    \"l.9\"\n  ]") != std::string::npos);
+}
+
+TEST_CASE("the README has ten lines, and names what is there") {
+  std::string text = render_readme();
+  CHECK(std::ranges::count(text, '\n') == 10);
+  for (const char* word :
+       {"models/", "latest", "tensors/", "layers/", "info.json", "layer.json", "lineage/", ".weft/status"})
+    CHECK(text.find(word) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft
