@@ -1,0 +1,147 @@
+"""scripts/bench local: publishing on one machine, against cp + fsync of the same bytes on the same file system."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+import measure
+from measure import PAIR_HEAD, Pairs, run, seconds, settle
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+class Bench:
+    def __init__(self, build, directory, pairs, megabytes):
+        self.weft = build / "src/cli/weft"
+        self.make_model = build / "bench/weft_bench_make_model"
+        self.lookups = build / "bench/weft_bench_index_lookups"
+        self.dir = pathlib.Path(directory)
+        self.pairs = pairs
+        self.bytes = megabytes * MIB
+
+    def new_store(self, digest="tree-sha256"):
+        store = self.dir / "store"
+        shutil.rmtree(store, ignore_errors=True)
+        run(self.weft, "--store", store, "init", "--digest", digest)
+        return store
+
+    def model(self, name, tensors, size, *change):
+        path = self.dir / f"{name}.safetensors"
+        if not path.exists():
+            run(self.make_model, path, tensors, size, 1, *change)
+        self.warm(path)
+        return path
+
+    @staticmethod
+    def warm(path):
+        with open(path, "rb", buffering=0) as f:
+            buffer = bytearray(8 * MIB)
+            while f.readinto(buffer):
+                pass
+
+    def copy_seconds(self, source):
+        target = self.dir / "copy"
+        settle()
+        took = seconds("sh", "-c", 'cp --reflink=never "$1" "$2" && sync "$2"', "sh", source, target)
+        target.unlink()
+        return took
+
+    def import_seconds(self, store, source, name):
+        settle()
+        return seconds(self.weft, "--store", store, "--quiet", "import", source, "--name", name)
+
+    def publish_new(self, source, digest):
+        pairs = Pairs()
+        for i in range(self.pairs):
+            store = self.new_store(digest)
+            sides = [lambda: self.import_seconds(store, source, "new"), lambda: self.copy_seconds(source)]
+            first = i % 2
+            took = {first: sides[first](), 1 - first: sides[1 - first]()}
+            pairs.add(took[0], took[1])
+        return pairs
+
+    def publish_again(self, source):
+        pairs = Pairs()
+        store = self.new_store()
+        run(self.weft, "--store", store, "--quiet", "import", source, "--name", "first")
+        for i in range(self.pairs):
+            sides = [lambda: self.import_seconds(store, source, f"again-{i}"), lambda: self.copy_seconds(source)]
+            first = i % 2
+            took = {first: sides[first](), 1 - first: sides[1 - first]()}
+            pairs.add(took[0], took[1])
+        return pairs
+
+    def publishing(self):
+        many = self.model("many", 300, self.bytes)
+        giant = self.model("giant", 1, self.bytes)
+        print(PAIR_HEAD)
+        rows = [
+            ("new, 300 tensors", self.publish_new(many, "tree-sha256"), 0.8),
+            ("new, 300 tensors, digest = none", self.publish_new(many, "none"), 1.0),
+            ("new, one giant tensor", self.publish_new(giant, "tree-sha256"), 0.8),
+            ("new, one giant tensor, digest = none", self.publish_new(giant, "none"), 1.0),
+            ("the same again, 300 tensors", self.publish_again(many), 2.0),
+            ("the same again, one giant tensor", self.publish_again(giant), 2.0),
+        ]
+        for name, pairs, goal in rows:
+            print(pairs.row(name, goal), flush=True)
+
+    def packs_bytes(self, store):
+        return sum(p.stat().st_blocks * 512 for p in (store / "packs").iterdir())
+
+    def sharing(self):
+        print("\n| layers changed of 100 | bytes added | unique bytes | added ÷ unique | goal | met |\n|---|---|---|---|---|---|")
+        size = 400 * MIB
+        for percent in (25, 50, 75, 100):
+            store = self.new_store()
+            base = self.model("base", 100, size)
+            run(self.weft, "--store", store, "--quiet", "import", base, "--name", "dense")
+            before = self.packs_bytes(store)
+            child = self.model(f"child-{percent}", 100, size, percent, 2)
+            run(self.weft, "--store", store, "--quiet", "import", child, "--name", "dense", "--parent", "dense")
+            added = self.packs_bytes(store) - before
+            unique = size * percent // 100
+            child.unlink()
+            ratio = added / unique
+            print(f"| {percent} | {added / MIB:.1f} MiB | {unique / MIB:.1f} MiB | {ratio:.4f} | ≤ 1.01 | "
+                  f"{'yes' if ratio <= 1.01 else 'NO'} |", flush=True)
+
+    def memory(self):
+        print("\n| input | importer's RssAnon + RssShmem, peak | goal | met |\n|---|---|---|---|")
+        for size in (64 * MIB, 4 * GIB):
+            source = self.model(f"memory-{size}", 64, size)
+            store = self.new_store()
+            peak = measure.peak_memory(self.weft, "--store", store, "--quiet", "import", source, "--name", "m")
+            print(f"| {size / MIB:.0f} MiB | {peak / MIB:.1f} MiB | ≤ 256 MiB | {'yes' if peak <= 256 * MIB else 'NO'} |",
+                  flush=True)
+            source.unlink()
+
+    def index(self):
+        print("\n| blobs in the index | lookups a second, one thread | bytes a blob |\n|---|---|---|")
+        for count in (10_000, 100_000, 1_000_000):
+            shutil.rmtree(self.dir / "index", ignore_errors=True)
+            facts = json.loads(run(self.lookups, self.dir / "index", count))
+            print(f"| {count:,} | {facts['lookups_per_second']:,.0f} | {facts['bytes_per_blob']:.0f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench local")
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work: the file system measured")
+    parser.add_argument("--pairs", type=int, default=11)
+    parser.add_argument("--megabytes", type=int, default=1024, help="size of the published model")
+    parser.add_argument("only", nargs="*", choices=["publishing", "sharing", "memory", "index", []])
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
+        bench = Bench(args.build.resolve(), directory, args.pairs, args.megabytes)
+        print(f"Taken on {measure.machine(directory)}; source in the page cache; peer: cp --reflink=never, then fsync.\n")
+        for part in args.only or ["publishing", "sharing", "memory", "index"]:
+            getattr(bench, part)()
+
+
+if __name__ == "__main__":
+    main()

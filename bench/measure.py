@@ -1,0 +1,98 @@
+"""What every bench shares: running commands, alternated pairs, medians with their interval, tables."""
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+
+
+def run(*command, **options):
+    """Runs a command that must succeed; returns its standard output."""
+    done = subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, **options)
+    return done.stdout
+
+
+def seconds(*command, **options):
+    """Wall-clock seconds of a command that must succeed."""
+    begin = time.perf_counter()
+    run(*command, **options)
+    return time.perf_counter() - begin
+
+
+def settle():
+    """Leaves no write-back of an earlier step to the next one."""
+    os.sync()
+
+
+def drop_caches():
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w") as f:
+        f.write("3\n")
+
+
+def interval(values):
+    """The median's interval from order statistics: at least 95 % for the sizes used here (binomial)."""
+    ordered = sorted(values)
+    n = len(ordered)
+    low = 0
+    tail = 0.0
+    from math import comb
+
+    for k in range(n // 2):
+        tail += comb(n, k) / 2**n
+        if tail > 0.025:
+            break
+        low = k
+    return ordered[low], ordered[n - 1 - low]
+
+
+class Pairs:
+    """Ratios of two sides that were run in turn, so that the disk's moods hit both."""
+
+    def __init__(self):
+        self.ours, self.peers = [], []
+
+    def add(self, ours, peer):
+        self.ours.append(ours)
+        self.peers.append(peer)
+
+    def ratios(self):
+        """Peer's seconds over ours: above 1, we are faster."""
+        return [p / o for o, p in zip(self.ours, self.peers)]
+
+    def row(self, name, goal):
+        ratios = self.ratios()
+        low, high = interval(ratios)
+        median = statistics.median(ratios)
+        met = "yes" if median >= goal else "NO"
+        return (f"| {name} | {statistics.median(self.ours):.3f} s | {statistics.median(self.peers):.3f} s "
+                f"| {median:.2f} ({low:.2f} to {high:.2f}) | ≥ {goal:.2f} | {met} | {len(ratios)} |")
+
+
+PAIR_HEAD = ("| what | weft | peer | peer ÷ weft: median (95 % interval) | goal | met | pairs |\n"
+             "|---|---|---|---|---|---|---|")
+
+
+def peak_memory(*command):
+    """Runs a command; returns its largest RssAnon + RssShmem in bytes, sampled every 5 ms."""
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        try:
+            with open(f"/proc/{process.pid}/status") as f:
+                fields = dict(line.split(":", 1) for line in f if line.startswith("Rss"))
+            peak = max(peak, sum(int(fields[k].split()[0]) * 1024 for k in ("RssAnon", "RssShmem") if k in fields))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+        time.sleep(0.005)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return peak
+
+
+def machine(directory):
+    fs = run("stat", "-f", "-c", "%T", directory).strip()
+    with open("/proc/cpuinfo") as f:
+        cpu = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown CPU")
+    return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release().split('-')[0]}, {fs}"

@@ -1,0 +1,66 @@
+// What a store should be, the slow and obvious way: everything in memory, every answer computed from scratch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace weft::reference {
+
+// A tensor is a run of bytes with a type and a shape; a file is its tensors one after the other.
+struct NaiveTensor {
+  std::string bytes;
+  std::uint8_t dtype = 0;
+  std::vector<std::uint64_t> shape;
+  std::uint32_t links = 1;
+  auto operator<=>(const NaiveTensor&) const = default;
+};
+struct NaiveFile {
+  std::vector<NaiveTensor> tensors;
+  auto operator<=>(const NaiveFile&) const = default;
+};
+using NaiveContent = std::vector<NaiveFile>;
+
+// A text that holds a NaiveContent, for want of a manifest.
+std::string encode(const NaiveContent& content);
+std::optional<NaiveContent> decode(const std::string& text);
+
+struct NaiveVersion {
+  std::string model;
+  std::uint64_t number = 0;
+  NaiveContent content;
+  std::vector<std::pair<std::string, std::uint64_t>> parents;
+  std::string message;
+  bool removed = false;
+};
+
+class NaiveStore {
+ public:
+  // The number of the version that has this content now, and whether it is new.
+  std::pair<std::uint64_t, bool> publish(NaiveVersion version);
+  void remove(const std::string& model, std::uint64_t number);
+  void set_tag(const std::string& model, const std::string& tag, std::uint64_t number) { tags_[model][tag] = number; }
+  void delete_tag(const std::string& model, const std::string& tag) { tags_[model].erase(tag); }
+
+  const std::vector<NaiveVersion>& versions() const { return versions_; }  // in publish order
+  const NaiveVersion* find(const std::string& model, std::uint64_t number) const;
+  std::vector<std::string> live_models() const;
+  std::uint64_t latest(const std::string& model) const;  // 0: none
+  const std::map<std::string, std::uint64_t>& tags(const std::string& model) { return tags_[model]; }
+  std::uint64_t unique_bytes() const;
+  // Bytes that file `file` of versions()[index] was the first living one to bring.
+  std::uint64_t owned_bytes(std::size_t index, std::size_t file) const;
+  // In how many places the live versions show this tensor.
+  std::uint64_t view_links(const NaiveTensor& tensor) const;
+
+ private:
+  std::vector<NaiveVersion> versions_;
+  std::map<std::string, std::map<std::string, std::uint64_t>> tags_;
+};
+
+}  // namespace weft::reference

@@ -1,0 +1,355 @@
+// Random operations on a real store, compared with NaiveStore after each. A failure prints the seed:
+// WEFT_TEST_SEED=<seed> runs it again; WEFT_TEST_STEPS sets how long a run is.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "reference/naive_store.h"
+#include "testing.h"
+#include "weft/store.h"
+
+using namespace weft;
+using namespace weft::reference;
+using namespace weft::testing;
+
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) FAIL(result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status) {
+  if (!status.ok()) FAIL(status.error().message);
+}
+
+constexpr std::uint64_t kTreeNodes = 3;
+
+VersionContent content_from(const NaiveContent& naive, const std::map<std::string, ContentId>& ids) {
+  VersionContent content;
+  content.tree_layout = 1;
+  content.tree_nodes = kTreeNodes;
+  for (const NaiveFile& file : naive) {
+    VersionContent::FileContent extents;
+    for (const NaiveTensor& tensor : file.tensors) {
+      const ContentId& id = ids.at(tensor.bytes);
+      extents.extents.push_back(id);
+      content.views.push_back({ViewKey{id, static_cast<DType>(tensor.dtype), tensor.shape, ""}, tensor.links});
+      content.logical_bytes += tensor.bytes.size();
+    }
+    content.files.push_back(std::move(extents));
+  }
+  return content;
+}
+
+class Run {
+ public:
+  explicit Run(std::uint64_t seed) : random_(seed) {
+    must(Store::create(dir_ / "store", CreateOptions{}));
+    open();
+    for (std::size_t i = 0; i < 24; ++i) pool_.push_back(random_content(i));
+  }
+
+  void step() {
+    switch (below(12)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        publish();
+        break;
+      case 5:
+        tag();
+        break;
+      case 6:
+      case 7:
+        remove();
+        break;
+      case 8:
+        collect();
+        break;
+      case 9:
+        store_.reset();
+        open();
+        break;
+      case 10:
+        if (below(4) == 0) rebuild();
+        break;
+      default:
+        break;
+    }
+    compare();
+  }
+
+  void finish() {
+    collect();
+    compare();
+    FsckReport report = must(store_->fsck(FsckOptions{}, decoder(), no_progress()));
+    for (const std::string& problem : report.problems) FAIL_CHECK(problem);
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+
+  // Sizes around every threshold that the store may have.
+  std::string random_content(std::size_t i) {
+    static constexpr std::uint64_t kSizes[] = {1,      7,      100,     4095,      4096,           4097,
+                                               65'000, 70'000, 300'000, 1U << 20U, (1U << 20U) + 1};
+    auto bytes = random_bytes(kSizes[below(std::size(kSizes))], random_() + i);
+    return std::string(as_text(bytes));
+  }
+
+  ContentDecoder decoder() {
+    return [this](std::span<const std::byte> manifest) -> Result<VersionContent> {
+      std::optional<NaiveContent> naive = decode(std::string(as_text(manifest)));
+      if (!naive) return Error{Errc::corrupt, "not a test manifest"};
+      return content_from(*naive, ids_);
+    };
+  }
+
+  void open() {
+    OpenOptions options;
+    options.write = true;
+    options.decode = decoder();
+    store_ = must(Store::open(dir_ / "store", options));
+  }
+
+  NaiveContent random_version() {
+    NaiveContent content(1 + below(3));
+    for (NaiveFile& file : content) {
+      file.tensors.resize(below(6));
+      for (NaiveTensor& tensor : file.tensors) {
+        tensor.bytes = pool_[below(pool_.size())];
+        if (below(8) == 0) tensor.bytes = pool_.emplace_back(random_content(pool_.size()));
+        tensor.dtype = static_cast<std::uint8_t>(below(2) == 0 ? DType::u8 : DType::i8);
+        tensor.shape = below(2) == 0 ? std::vector<std::uint64_t>{tensor.bytes.size()}
+                                     : std::vector<std::uint64_t>{1, tensor.bytes.size()};
+        tensor.links = 1 + static_cast<std::uint32_t>(below(2));
+      }
+    }
+    return content;
+  }
+
+  std::string random_model() {
+    static const char* const kNames[] = {"alpha", "beta", "org/gamma", "org/delta", "org/deep/epsilon"};
+    return kNames[below(std::size(kNames))];
+  }
+
+  void add_file(Import& import, const NaiveFile& file) {
+    std::string text;
+    std::vector<Range> ranges;
+    for (const NaiveTensor& tensor : file.tensors) {
+      ranges.push_back({text.size(), tensor.bytes.size()});
+      text += tensor.bytes;
+    }
+    write_file(dir_ / "source", text);
+    Fd fd = must(open_file(dir_ / "source", O_RDONLY));
+    std::vector<ContentId> ids = must(import.add(fd.get(), "source", ranges, no_progress()));
+    REQUIRE(ids.size() == ranges.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      auto [known, fresh] = ids_.emplace(file.tensors[i].bytes, ids[i]);
+      CHECK(known->second == ids[i]);
+      CHECK(ids[i].length == file.tensors[i].bytes.size());
+    }
+  }
+
+  void publish() {
+    NaiveVersion version;
+    version.model = random_model();
+    version.content = random_version();
+    version.message = fmt::format("message {}", random_());
+    if (!naive_.live_models().empty() && below(2) == 0) {
+      auto models = naive_.live_models();
+      const std::string& parent = models[below(models.size())];
+      version.parents.emplace_back(parent, naive_.latest(parent));
+    }
+    auto import = must(store_->begin_import());
+    for (const NaiveFile& file : version.content) add_file(*import, file);
+    if (below(10) == 0) return;  // given up: nothing may remain of it
+
+    PublishRequest request;
+    request.model = version.model;
+    std::string manifest = encode(version.content);
+    auto bytes = as_bytes(manifest);
+    request.manifest.assign(bytes.begin(), bytes.end());
+    request.content = content_from(version.content, ids_);
+    for (const auto& [model, number] : version.parents) request.parents.push_back({model, number});
+    request.message = version.message;
+    bool tagged = below(4) == 0;
+    if (tagged) request.tags = {"fresh"};
+    PublishOutcome outcome = must(import->publish(request));
+    std::string model = version.model;
+    auto [number, made] = naive_.publish(std::move(version));
+    if (tagged) naive_.set_tag(model, "fresh", number);
+    CHECK(outcome.made == made);
+    CHECK(outcome.version.number == number);
+  }
+
+  void tag() {
+    auto models = naive_.live_models();
+    if (models.empty()) return;
+    const std::string& model = models[below(models.size())];
+    std::string name = below(2) == 0 ? "best" : "prod";
+    if (below(3) == 0 && naive_.tags(model).count(name) != 0) {
+      must(store_->set_tag(model, name, std::nullopt));
+      naive_.delete_tag(model, name);
+      return;
+    }
+    std::uint64_t number = naive_.latest(model);
+    must(store_->set_tag(model, name, number));
+    naive_.set_tag(model, name, number);
+  }
+
+  void remove() {
+    std::vector<const NaiveVersion*> live;
+    for (const NaiveVersion& version : naive_.versions()) {
+      if (!version.removed) live.push_back(&version);
+    }
+    CHECK(store_->remove_version("alpha", 1'000'000).error().code == Errc::not_found);
+    if (live.size() < 3) return;
+    const NaiveVersion& version = *live[below(live.size())];
+    std::string model = version.model;
+    std::uint64_t number = version.number;
+    must(store_->remove_version(model, number));
+    naive_.remove(model, number);
+  }
+
+  void collect() { must(store_->gc(GcOptions{}, no_progress())); }
+
+  void rebuild() {
+    store_.reset();
+    must(remove_file(dir_ / "store/index/data.mdb"));
+    FsckReport report = must(Store::rebuild(dir_ / "store", decoder(), no_progress()));
+    for (const std::string& problem : report.problems) FAIL_CHECK(problem);
+    open();
+  }
+
+  void compare() {
+    auto snapshot = must(store_->snapshot());
+    compare_models(*snapshot);
+    for (std::size_t i = 0; i < naive_.versions().size(); ++i) compare_version(*snapshot, i);
+    CHECK(must(snapshot->counts()).blob_bytes == naive_.unique_bytes());
+    snapshot.reset();
+    for (int i = 0; i < 3; ++i) compare_bytes();
+  }
+
+  void compare_models(Snapshot& snapshot) {
+    std::vector<std::string> names;
+    for (const ModelRow& model : must(snapshot.models())) {
+      CHECK(model.latest == naive_.latest(model.name));
+      if (model.latest == 0) continue;
+      names.push_back(model.name);
+      std::map<std::string, std::uint64_t> tags;
+      for (const TagRow& tag : must(snapshot.tags(model.id))) tags[tag.name] = tag.number;
+      CHECK(tags == naive_.tags(model.name));
+    }
+    CHECK(names == naive_.live_models());
+    CHECK(listed(snapshot, "") == naive_.live_models());
+  }
+
+  // What a walk of models/ finds.
+  std::vector<std::string> listed(Snapshot& snapshot, const std::string& prefix) {
+    std::vector<std::string> names;
+    auto entries = snapshot.namespace_entries(prefix);
+    if (!entries.ok() && prefix.empty()) return names;
+    for (const NamespaceEntry& entry : must(std::move(entries))) {
+      std::string name = prefix.empty() ? entry.component : prefix + "/" + entry.component;
+      remember_ino("dir " + name, entry.ino);
+      if (entry.is_model) {
+        names.push_back(name);
+        continue;
+      }
+      for (std::string& deeper : listed(snapshot, name)) names.push_back(std::move(deeper));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void remember_ino(const std::string& what, Ino ino) {
+    auto [known, fresh] = inos_.emplace(what, ino);
+    INFO(what);
+    CHECK(known->second == ino);
+    if (fresh) CHECK(all_inos_.insert(ino).second);
+  }
+
+  void compare_version(Snapshot& snapshot, std::size_t index) {
+    const NaiveVersion& naive = naive_.versions()[index];
+    ModelRow model = must(snapshot.model(naive.model));
+    VersionRow row = must(snapshot.version(model.id, naive.number));
+    CHECK(row.removed == naive.removed);
+    CHECK(row.message == naive.message);
+    CHECK(row.parents.size() == naive.parents.size());
+    std::string key = fmt::format("{}@{}", naive.model, naive.number);
+    auto [known, fresh] = times_.emplace(key, row.time_ns);
+    CHECK(known->second == row.time_ns);
+    if (naive.removed) return;
+
+    LocalRow local = must(snapshot.local(row.id));
+    CHECK(local.ino_count == kTreeNodes);
+    remember_ino(key, local.ino_base);
+    CHECK(must(snapshot.inode(local.ino_base + kTreeNodes - 1)).version == row.id);
+    std::size_t ordinal = 0;
+    for (std::size_t f = 0; f < naive.content.size(); ++f) {
+      CHECK(must(snapshot.owned_bytes(row.id, static_cast<std::uint32_t>(f))) == naive_.owned_bytes(index, f));
+      for (const NaiveTensor& tensor : naive.content[f].tensors) {
+        InodeRow inode = must(snapshot.inode(local.view_inos.at(ordinal++)));
+        CHECK(inode.kind == InodeKind::view);
+        CHECK(inode.view_links == naive_.view_links(tensor));
+        CHECK(inode.view.content == ids_.at(tensor.bytes));
+        CHECK(inode.view.shape == tensor.shape);
+      }
+    }
+  }
+
+  void compare_bytes() {
+    const auto& versions = naive_.versions();
+    if (versions.empty()) return;
+    const NaiveVersion& version = versions[below(versions.size())];
+    if (version.removed) return;
+    for (const NaiveFile& file : version.content) {
+      for (const NaiveTensor& tensor : file.tensors) {
+        LockedPlace place = must(store_->lock_blob(ids_.at(tensor.bytes)));
+        std::uint64_t from = below(tensor.bytes.size());
+        std::vector<std::byte> got(1 + below(tensor.bytes.size() - from));
+        must(read_exact(place.pack->fd(), place.offset + from, got, "pack"));
+        CHECK(as_text(got) == std::string_view(tensor.bytes).substr(from, got.size()));
+      }
+    }
+  }
+
+  TempDir dir_;
+  std::mt19937_64 random_;
+  std::unique_ptr<Store> store_;
+  NaiveStore naive_;
+  std::vector<std::string> pool_;
+  std::map<std::string, ContentId> ids_;
+  std::map<std::string, Ino> inos_;
+  std::set<Ino> all_inos_;
+  std::map<std::string, std::uint64_t> times_;
+};
+
+}  // namespace
+
+TEST_CASE("random operations agree with the naive store") {
+  std::uint64_t seed = test_seed();
+  std::uint64_t steps = 120;
+  if (const char* text = std::getenv("WEFT_TEST_STEPS")) steps = parse_u64(text).value_or(steps);
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    std::uint64_t round_seed = seed + round;
+    CAPTURE(round_seed);
+    MESSAGE("seed ", round_seed);
+    Run run(round_seed);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      CAPTURE(step);
+      run.step();
+    }
+    run.finish();
+  }
+}
