@@ -36,7 +36,9 @@ TempDir::TempDir() {
   if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
 }
 
-TempDir::~TempDir() { static_cast<void>(remove_tree(path_)); }
+TempDir::~TempDir() {
+  static_cast<void>(remove_tree(path_));
+}
 
 MemorySource::MemorySource(std::string_view text) {
   auto bytes = as_bytes(text);
@@ -51,7 +53,8 @@ Status MemorySource::read(std::uint64_t offset, std::span<std::byte> out) {
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  if (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0) must(make_directories(path.substr(0, slash)));
+  if (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0)
+    must(make_directories(path.substr(0, slash)));
   Fd fd = must(open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
   must(write_exact(fd.get(), 0, as_bytes(text), path));
 }
@@ -73,7 +76,9 @@ std::vector<std::byte> random_bytes(std::size_t count, std::uint64_t seed) {
   return bytes;
 }
 
-std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -45,8 +45,8 @@ struct Range {
   auto operator<=>(const Range&) const = default;
 };
 
-std::string to_hex(const Digest& digest);    // 64 lower-case digits
-std::string to_hex(const Hash128& hash);     // 32 lower-case digits
+std::string to_hex(const Digest& digest);  // 64 lower-case digits
+std::string to_hex(const Hash128& hash);   // 32 lower-case digits
 std::optional<Digest> digest_from_hex(std::string_view hex);
 
 }  // namespace weft

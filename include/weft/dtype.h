@@ -15,11 +15,55 @@
 namespace weft {
 
 enum class DType : std::uint8_t {
-  boolean = 1, u8, i8, u16, i16, u32, i32, u64, i64,
-  f16, bf16, f32, f64, c64, c128,
-  f8_e4m3, f8_e5m2, f8_e8m0, f4, f6_e2m3, f6_e3m2, f8_e4m3fnuz, f8_e5m2fnuz,
-  q4_0 = 64, q4_1, q5_0, q5_1, q8_0, q8_1, q2_k, q3_k, q4_k, q5_k, q6_k, q8_k,
-  iq2_xxs, iq2_xs, iq3_xxs, iq1_s, iq4_nl, iq3_s, iq2_s, iq4_xs, iq1_m, tq1_0, tq2_0, mxfp4, nvfp4, q1_0,
+  boolean = 1,
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  u64,
+  i64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128,
+  f8_e4m3,
+  f8_e5m2,
+  f8_e8m0,
+  f4,
+  f6_e2m3,
+  f6_e3m2,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  q4_0 = 64,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q8_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  q8_k,
+  iq2_xxs,
+  iq2_xs,
+  iq3_xxs,
+  iq1_s,
+  iq4_nl,
+  iq3_s,
+  iq2_s,
+  iq4_xs,
+  iq1_m,
+  tq1_0,
+  tq2_0,
+  mxfp4,
+  nvfp4,
+  q1_0,
   // npy types without another name keep their numpy descr in TensorExtent::descr.
   npy_other = 255,
 };
@@ -29,7 +73,7 @@ struct DTypeInfo {
   std::string_view name;         // weft's name, upper case as safetensors writes it ("F32", "Q4_0")
   std::uint32_t block_elements;  // 1 for plain types
   std::uint32_t block_bytes;
-  std::string_view npy_descr;    // little-endian numpy descr; "|V2" and the like where numpy has no such type
+  std::string_view npy_descr;  // little-endian numpy descr; "|V2" and the like where numpy has no such type
 };
 
 // nullptr for a number or name that is not in the table.

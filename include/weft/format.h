@@ -26,7 +26,7 @@ class ByteSource {
 };
 
 struct TensorExtent {
-  std::string name;          // UTF-8, as the file says it
+  std::string name;  // UTF-8, as the file says it
   DType dtype = DType::u8;
   Shape shape;               // logical elements, outermost first
   std::uint64_t offset = 0;  // bytes from the start of the file
@@ -55,9 +55,9 @@ class Format {
 std::span<const Format* const> all_formats();
 
 // Finds the format that claims the file and parses it; an opaque Layout when none does. A file named for a format must
-// parse; one that only begins like a format, and does not parse, is opaque too. Errc::invalid for malformed bytes (also a
-// Git LFS pointer in the place of a file), Errc::unsupported for versions and types that weft does not know, else what
-// the source failed with. Messages start with `where` (the path as the user knows it).
+// parse; one that only begins like a format, and does not parse, is opaque too. Errc::invalid for malformed bytes (also
+// a Git LFS pointer in the place of a file), Errc::unsupported for versions and types that weft does not know, else
+// what the source failed with. Messages start with `where` (the path as the user knows it).
 Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);
 
 // A safetensors index (`*.safetensors.index.json`): tensor name -> shard file name. Text is hostile.

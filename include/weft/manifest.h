@@ -35,7 +35,7 @@ struct Tensor {
 };
 
 struct File {
-  std::string path;    // relative, '/'-separated, no empty, "." or ".." component
+  std::string path;  // relative, '/'-separated, no empty, "." or ".." component
   std::uint64_t size = 0;
   std::string format;  // as Layout::format
   std::vector<Extent> extents;

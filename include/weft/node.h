@@ -23,7 +23,7 @@ Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
 // A version's manifest and tree, read from the store.
 struct LoadedVersion {
   VersionRow row;
-  std::shared_ptr<const VersionTree> tree;             // tree->manifest()
+  std::shared_ptr<const VersionTree> tree;              // tree->manifest()
   std::shared_ptr<const ManifestReader> manifest_lock;  // keeps a removed version whole while it is used
 };
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row);

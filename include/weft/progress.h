@@ -10,10 +10,10 @@ namespace weft {
 class Progress {
  public:
   virtual ~Progress() = default;
-  virtual void total(std::uint64_t bytes) = 0;            // what is to be done, once known; may grow
-  virtual void advance(std::uint64_t bytes) = 0;          // so much more is done
-  virtual void phase(std::string_view what) = 0;          // "hashing model.safetensors"
-  virtual bool cancelled() const = 0;                     // polled at least once every few MiB
+  virtual void total(std::uint64_t bytes) = 0;    // what is to be done, once known; may grow
+  virtual void advance(std::uint64_t bytes) = 0;  // so much more is done
+  virtual void phase(std::string_view what) = 0;  // "hashing model.safetensors"
+  virtual bool cancelled() const = 0;             // polled at least once every few MiB
 };
 
 // Reports nowhere, never cancels.

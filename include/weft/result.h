@@ -26,7 +26,7 @@ enum class Errc : std::uint8_t {
   read_only,    // a write to what can only be read
   is_dir,
   not_dir,
-  internal,     // a bug of ours
+  internal,  // a bug of ours
 };
 
 // `message` is one line for the user: what, where, expected, got. No trailing newline or full stop.
@@ -39,8 +39,8 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}   // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -84,15 +84,17 @@ using Status = Result<void>;
 
 // WEFT_TRY(auto x, f());  returns f()'s error from the enclosing function, else binds the value.
 // WEFT_CHECK(g());        the same for a Status (or a Result whose value is not wanted).
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses
 #define WEFT_CONCAT_INNER(a, b) a##b
 #define WEFT_CONCAT(a, b) WEFT_CONCAT_INNER(a, b)
-#define WEFT_TRY_IMPL(tmp, decl, expr)                      \
-  auto tmp = (expr);                                        \
+#define WEFT_TRY_IMPL(tmp, decl, expr)                         \
+  auto tmp = (expr);                                           \
   if (!tmp.ok()) return ::weft::Error(std::move(tmp).error()); \
   decl = std::move(tmp).value()
 #define WEFT_TRY(decl, expr) WEFT_TRY_IMPL(WEFT_CONCAT(weft_try_, __LINE__), decl, expr)
-#define WEFT_CHECK(expr)                                                     \
-  do {                                                                       \
-    auto weft_check_ = (expr);                                               \
+#define WEFT_CHECK(expr)                                                         \
+  do {                                                                           \
+    auto weft_check_ = (expr);                                                   \
     if (!weft_check_.ok()) return ::weft::Error(std::move(weft_check_).error()); \
   } while (false)
+// NOLINTEND(bugprone-macro-parentheses)

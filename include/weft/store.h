@@ -104,12 +104,12 @@ enum class InodeKind : std::uint8_t { namespace_dir = 1, model_dir, latest_link,
 
 struct InodeRow {
   InodeKind kind = InodeKind::version;
-  Ino base = 0;             // the first number of the range; a version's node index is ino - base
+  Ino base = 0;  // the first number of the range; a version's node index is ino - base
   std::uint64_t count = 1;
-  ModelId model = 0;        // model_dir, latest_link, tag_link
-  VersionId version = 0;    // version
-  std::string name;         // tag_link: the tag. namespace_dir, model_dir: the path below models/
-  ViewKey view;             // view
+  ModelId model = 0;      // model_dir, latest_link, tag_link
+  VersionId version = 0;  // version
+  std::string name;       // tag_link: the tag. namespace_dir, model_dir: the path below models/
+  ViewKey view;           // view
   std::uint64_t view_links = 0;
   std::uint64_t view_time_ns = 0;  // publish time of the first version that had it
 };
@@ -123,8 +123,8 @@ struct NamespaceEntry {
 
 struct StoreCounts {
   std::uint64_t models = 0, versions = 0, tags = 0, blobs = 0, views = 0, packs = 0;
-  std::uint64_t blob_bytes = 0;     // unique bytes that versions need
-  std::uint64_t dead_bytes = 0;     // indexed bytes that no version needs; gc gives them back
+  std::uint64_t blob_bytes = 0;       // unique bytes that versions need
+  std::uint64_t dead_bytes = 0;       // indexed bytes that no version needs; gc gives them back
   std::uint64_t pack_disk_bytes = 0;  // blocks of the pack files
 };
 
@@ -143,12 +143,12 @@ class Snapshot {
   virtual Result<std::vector<NamespaceEntry>> namespace_entries(std::string_view prefix) = 0;
   virtual Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) = 0;
 
-  virtual Result<VersionRow> version(VersionId id) = 0;                       // tombstones too
+  virtual Result<VersionRow> version(VersionId id) = 0;                         // tombstones too
   virtual Result<VersionRow> version(ModelId model, std::uint64_t number) = 0;  // tombstones too
-  virtual Result<std::vector<VersionRow>> versions(ModelId model) = 0;        // by number, tombstones too
-  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                // by name
+  virtual Result<std::vector<VersionRow>> versions(ModelId model) = 0;          // by number, tombstones too
+  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
-  virtual Result<std::vector<VersionId>> children(VersionId id) = 0;          // declared, live
+  virtual Result<std::vector<VersionId>> children(VersionId id) = 0;  // declared, live
 
   virtual Result<LocalRow> local(VersionId id) = 0;
   // Bytes of this published file that no earlier live holder brought: its share of `du`.
@@ -235,7 +235,7 @@ struct GcOptions {
 };
 struct GcReport {
   std::uint64_t versions_reaped = 0;
-  std::uint64_t blobs_freed = 0, bytes_freed = 0;      // logical
+  std::uint64_t blobs_freed = 0, bytes_freed = 0;  // logical
   std::uint64_t packs_deleted = 0, packs_punched = 0, packs_compacted = 0;
   std::uint64_t disk_bytes_freed = 0;
   std::uint64_t busy_packs = 0;  // skipped: somebody reads or writes them
@@ -243,8 +243,8 @@ struct GcReport {
 };
 
 struct FsckOptions {
-  bool rebuild = false;     // make the index anew from packs, manifests and journal
-  bool data = true;         // read and hash every blob
+  bool rebuild = false;  // make the index anew from packs, manifests and journal
+  bool data = true;      // read and hash every blob
 };
 struct FsckReport {
   std::uint64_t versions = 0, blobs = 0, packs = 0, bytes_read = 0;
@@ -257,10 +257,10 @@ struct CreateOptions {
   DigestMode digest = DigestMode::tree_sha256;
 };
 struct OpenOptions {
-  bool write = false;                      // publish, tag, remove, gc, fsck --rebuild
-  ContentDecoder decode;                   // needed to write: a journal that is ahead of the index is replayed
-  std::uint64_t map_bytes = 1ULL << 30U;   // of the index at first; it grows by itself
-  std::uint64_t reader_wait_ms = 10'000;   // how long a commit waits for a reader that does not end its snapshot
+  bool write = false;                     // publish, tag, remove, gc, fsck --rebuild
+  ContentDecoder decode;                  // needed to write: a journal that is ahead of the index is replayed
+  std::uint64_t map_bytes = 1ULL << 30U;  // of the index at first; it grows by itself
+  std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that does not end its snapshot
 };
 
 class Store {

@@ -1,6 +1,6 @@
-// The tree that users see below one version: a pure, deterministic function of the manifest. Node i of a version has the
-// inode number (version's ino_base + i), but for tensor views, whose inode is shared by all equal (content, dtype, shape).
-// Node numbers are stable for ever: they go into inode numbers. See kTreeLayout.
+// The tree that users see below one version: a pure, deterministic function of the manifest. Node i of a version has
+// the inode number (version's ino_base + i), but for tensor views, whose inode is shared by all equal (content, dtype,
+// shape). Node numbers are stable for ever: they go into inode numbers. See kTreeLayout.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,8 @@ class VersionTree {
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
   std::span<const Layer> layers() const { return layers_; }
-  // Position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into LocalRow::view_inos.
+  // Position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into
+  // LocalRow::view_inos.
   std::uint32_t tensor_ordinal(std::uint32_t file, std::uint32_t tensor) const { return first_tensor_[file] + tensor; }
   // How many directory entries show each tensor, by ordinal: its part of the view's st_nlink.
   std::vector<std::uint32_t> view_links() const;
@@ -108,8 +109,8 @@ std::string safetensors_header(const Manifest& manifest, std::span<const TensorR
 bool safetensors_can_hold(DType dtype);
 bool safetensors_can_hold(const Tensor& tensor);  // its dtype, and elements in C order and little-endian (no descr)
 
-// Reversible, for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a leading '@'
-// become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
+// Reversible, for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a leading
+// '@' become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
 std::string escape_component(std::string_view raw);
 std::optional<std::string> unescape_component(std::string_view escaped);
 

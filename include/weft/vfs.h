@@ -58,7 +58,8 @@ class OpenFile {
 
 struct VfsOptions {
   bool show_views = true;
-  std::string mount_status;  // JSON members the server adds to .weft/status ("\"mode\": \"passthrough\", …"), may change
+  std::string
+      mount_status;  // JSON members the server adds to .weft/status ("\"mode\": \"passthrough\", …"), may change
 };
 
 struct StatFs {

@@ -13,7 +13,9 @@ std::string to_hex(const Digest& digest) {
   return text;
 }
 
-std::string to_hex(const Hash128& hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
+std::string to_hex(const Hash128& hash) {
+  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
+}
 
 std::optional<Digest> digest_from_hex(std::string_view hex) {
   Digest digest;

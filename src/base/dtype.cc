@@ -64,7 +64,9 @@ constexpr std::array kTypes = {
 
 }  // namespace
 
-std::span<const DTypeInfo> all_dtypes() { return kTypes; }
+std::span<const DTypeInfo> all_dtypes() {
+  return kTypes;
+}
 
 const DTypeInfo* dtype_info(DType type) {
   const auto* it = std::find_if(kTypes.begin(), kTypes.end(), [&](const DTypeInfo& info) { return info.type == type; });

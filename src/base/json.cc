@@ -12,12 +12,23 @@ namespace {
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
   }
   if (static_cast<unsigned char>(c) < 0x20)
     out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
@@ -145,12 +156,24 @@ JsonWriter& JsonWriter::key(std::string_view name) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(std::string_view text) { return raw(json_quote(text)); }
-JsonWriter& JsonWriter::value(std::uint64_t number) { return raw(fmt::format("{}", number)); }
-JsonWriter& JsonWriter::value(std::int64_t number) { return raw(fmt::format("{}", number)); }
-JsonWriter& JsonWriter::value(double number) { return raw(std::isfinite(number) ? fmt::format("{}", number) : "null"); }
-JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); }
-JsonWriter& JsonWriter::null() { return raw("null"); }
+JsonWriter& JsonWriter::value(std::string_view text) {
+  return raw(json_quote(text));
+}
+JsonWriter& JsonWriter::value(std::uint64_t number) {
+  return raw(fmt::format("{}", number));
+}
+JsonWriter& JsonWriter::value(std::int64_t number) {
+  return raw(fmt::format("{}", number));
+}
+JsonWriter& JsonWriter::value(double number) {
+  return raw(std::isfinite(number) ? fmt::format("{}", number) : "null");
+}
+JsonWriter& JsonWriter::value(bool flag) {
+  return raw(flag ? "true" : "false");
+}
+JsonWriter& JsonWriter::null() {
+  return raw("null");
+}
 
 JsonWriter& JsonWriter::raw(std::string_view json) {
   before_value();

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kNpyHeaderMax = 1U << 20U;
 inline constexpr std::size_t kNpyLiteralDepthMax = 16;
 inline constexpr std::size_t kJsonDepthMax = 128;
 inline constexpr std::uint64_t kIndexJsonMax = 100'000'000;
-inline constexpr std::size_t kMetadataTextMax = 1U << 16U;    // one kept metadata value; longer ones are not kept
+inline constexpr std::size_t kMetadataTextMax = 1U << 16U;  // one kept metadata value; longer ones are not kept
 inline constexpr std::size_t kMetadataEntriesMax = 1024;
 
 // Names.

@@ -15,10 +15,14 @@ std::shared_ptr<spdlog::logger>& logger() {
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warning: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
   }
   return spdlog::level::err;
 }
@@ -31,9 +35,12 @@ void log_line(LogLevel level, std::string_view line) {
 
 Status log_setup(const std::string& path, std::string_view level, std::string_view program) {
   spdlog::level::level_enum threshold = spdlog::level::info;
-  if (level == "debug") threshold = spdlog::level::debug;
-  else if (level == "warning") threshold = spdlog::level::warn;
-  else if (level == "error") threshold = spdlog::level::err;
+  if (level == "debug")
+    threshold = spdlog::level::debug;
+  else if (level == "warning")
+    threshold = spdlog::level::warn;
+  else if (level == "error")
+    threshold = spdlog::level::err;
   else if (level != "info")
     return Error{Errc::invalid, fmt::format("log level: expected debug, info, warning or error, got {}", level)};
   std::shared_ptr<spdlog::sinks::sink> sink;
@@ -53,6 +60,8 @@ Status log_setup(const std::string& path, std::string_view level, std::string_vi
   return {};
 }
 
-void log_flush() { logger()->flush(); }
+void log_flush() {
+  logger()->flush();
+}
 
 }  // namespace weft

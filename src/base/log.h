@@ -1,5 +1,5 @@
-// Messages for whoever runs a long-lived program: stderr or a file, one line each with time and level. The command line's
-// own output does not go here. Only user of spdlog (in the .cc).
+// Messages for whoever runs a long-lived program: stderr or a file, one line each with time and level. The command
+// line's own output does not go here. Only user of spdlog (in the .cc).
 #pragma once
 
 #include <fmt/core.h>

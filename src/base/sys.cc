@@ -53,25 +53,36 @@ void Fd::reset() {
 
 Errc errc_of(int error_number) {
   switch (error_number) {
-    case ENOENT: return Errc::not_found;
+    case ENOENT:
+      return Errc::not_found;
     case EEXIST:
-    case ENOTEMPTY: return Errc::exists;
+    case ENOTEMPTY:
+      return Errc::exists;
     case EACCES:
-    case EPERM: return Errc::permission;
+    case EPERM:
+      return Errc::permission;
     case ENOSPC:
-    case EDQUOT: return Errc::no_space;
+    case EDQUOT:
+      return Errc::no_space;
     case EAGAIN:
     case EBUSY:
-    case ETXTBSY: return Errc::busy;
-    case EROFS: return Errc::read_only;
-    case EISDIR: return Errc::is_dir;
-    case ENOTDIR: return Errc::not_dir;
+    case ETXTBSY:
+      return Errc::busy;
+    case EROFS:
+      return Errc::read_only;
+    case EISDIR:
+      return Errc::is_dir;
+    case ENOTDIR:
+      return Errc::not_dir;
     case EINVAL:
     case ENAMETOOLONG:
-    case ELOOP: return Errc::invalid;
+    case ELOOP:
+      return Errc::invalid;
     case ENOSYS:
-    case EOPNOTSUPP: return Errc::unsupported;
-    default: return Errc::io;
+    case EOPNOTSUPP:
+      return Errc::unsupported;
+    default:
+      return Errc::io;
   }
 }
 
@@ -141,14 +152,18 @@ Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view w
   return {};
 }
 
-Status sync_file(int fd, std::string_view where) { return check(retry([&] { return ::fsync(fd); }), "fsync", where); }
+Status sync_file(int fd, std::string_view where) {
+  return check(retry([&] { return ::fsync(fd); }), "fsync", where);
+}
 
 Status sync_directory(const std::string& path) {
   WEFT_TRY(Fd dir, open_file(path, O_RDONLY | O_DIRECTORY));
   return sync_file(dir.get(), path);
 }
 
-Status make_directory(const std::string& path, mode_t mode) { return check(::mkdir(path.c_str(), mode), "mkdir", path); }
+Status make_directory(const std::string& path, mode_t mode) {
+  return check(::mkdir(path.c_str(), mode), "mkdir", path);
+}
 
 Status make_directories(const std::string& path, mode_t mode) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
@@ -243,7 +258,9 @@ Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where) {
   return sys_error(errno, fmt::format("{}: flock", where));
 }
 
-Status unlock_fd(int fd, std::string_view where) { return check(::flock(fd, LOCK_UN), "flock", where); }
+Status unlock_fd(int fd, std::string_view where) {
+  return check(::flock(fd, LOCK_UN), "flock", where);
+}
 
 std::uint64_t now_ns() {
   timespec ts{};

@@ -48,10 +48,11 @@ Errc errc_of(int error_number);
 
 // All take paths as the user knows them; all retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
-Result<struct stat> stat_file(const std::string& path);     // follows links
+Result<struct stat> stat_file(const std::string& path);  // follows links
 Result<struct stat> stat_fd(int fd, std::string_view where);
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short: Errc::io
-Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short only at the end
+Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out,
+                              std::string_view where);  // short only at the end
 Status write_exact(int fd, std::uint64_t offset, std::span<const std::byte> bytes, std::string_view where);
 Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view where);  // write(2) at the file position
 Status sync_file(int fd, std::string_view where);
@@ -59,9 +60,9 @@ Status sync_directory(const std::string& path);
 Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::exists when it is there
 Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine when it is there
 Status rename_file(const std::string& from, const std::string& to);
-Status rename_new(const std::string& from, const std::string& to);     // Errc::exists rather than replace
-Status remove_file(const std::string& path);                           // fine when it is not there
-Status remove_tree(const std::string& path);                           // does not follow links or cross mounts
+Status rename_new(const std::string& from, const std::string& to);         // Errc::exists rather than replace
+Status remove_file(const std::string& path);                               // fine when it is not there
+Status remove_tree(const std::string& path);                               // does not follow links or cross mounts
 Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."
 Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max);
 Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
@@ -72,7 +73,7 @@ enum class LockWait : std::uint8_t { no, yes };
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
 Status unlock_fd(int fd, std::string_view where);
 
-std::uint64_t now_ns();         // real time
+std::uint64_t now_ns();  // real time
 std::string random_hex(std::size_t bytes);
 // Raises the soft limit on open files to the hard one. Best effort.
 void raise_file_limit();
