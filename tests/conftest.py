@@ -2,16 +2,11 @@
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 import pytest
 
-from weftlib import MOUNT_WEFT, WEFT, Mount, Store, random_tensors, run, write_model
-
-
-def pytest_configure():
-    for program in (WEFT, MOUNT_WEFT):
-        if not program.exists():
-            pytest.exit(f"{program} is not built (scripts/test builds it)", returncode=1)
+from weftlib import Mount, Store, random_tensors, run, write_model
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +38,7 @@ def mounted(store, small_model, tmp_path):
 @pytest.fixture
 def open_dir():
     """A directory that an ordinary user can reach and write: pytest's own are closed to others."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix="weft-test-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="weft-test-", dir="/tmp"))
     path.chmod(0o777)
     yield path
     shutil.rmtree(path)

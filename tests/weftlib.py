@@ -58,7 +58,8 @@ class Store:
 
     def state(self):
         """What the store says that it holds; equal before and after whatever must not change it."""
-        return self.weft("ls", "--json").stdout
+        models = self.json("ls")["models"]
+        return models, [self.json("log", model["model"]) for model in models]
 
     def pack_bytes(self):
         """Blocks of the pack files, in bytes."""

@@ -1,7 +1,6 @@
 """Bad input to the command line: exit code 1, one line that says what and where, and a store that is as it was."""
 import json
 import os
-import pathlib
 import resource
 import shutil
 import signal
@@ -16,7 +15,7 @@ import pytest
 
 import malformed
 from weftlib import (NOBODY, WEFT, Mount, Store, environment, files_below, programs_for_everybody, random_bytes,
-                     random_tensors, run, safetensors_bytes, wait_until, write_model)
+                     random_tensors, run, safetensors_bytes, write_model)
 
 MEMORY_MAX = 1 << 30  # address space is not memory, but what a small file makes a reader take must fit here easily
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -166,7 +165,7 @@ def test_bad_model_name(unchanged, tmp_path, name):
 
 @pytest.mark.parametrize("tag", ["3", "007", "latest", "", "a/b", "..", "a b", "-x", "x" * 97], ids=repr)
 def test_bad_tag(unchanged, tmp_path, tag):
-    for words in (["tag", "kept@1", f"--={tag}"[3:] if not tag.startswith("-") else tag],
+    for words in (["tag", "kept@1", tag],
                   ["import", write_model(tmp_path / "m", random_tensors(1, 64, seed="t")), "--name", "kept", f"--tag={tag}"]):
         done = unchanged.weft(*words, check=False)
         assert done.returncode in (1, 2) and done.stderr.strip()

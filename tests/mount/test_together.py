@@ -68,7 +68,7 @@ def test_imports_rm_gc_and_fsck_at_once(store, tmp_path):
     with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
         for name in "ab":
             for i in range(0, ROUNDS, 2):
-                assert not mount.version(name, i + 1).exists() or i == ROUNDS - 1
+                assert not mount.version(name, i + 1).exists()
             for i in range(1, ROUNDS, 2):
                 assert files_below(mount.version(name, i + 1)) == files_below(tmp_path / f"{name}{i}")
 
