@@ -27,9 +27,10 @@ def mounts_left():
     return [fields[1] for fields in lines if fields[2] == "fuse.weft"]
 
 
-def main(folder):
+def main(folder, runners_broken):
     totals = [sum(column) for column in zip(*(count(pathlib.Path(folder, name)) for name in EXPECTED))]
     passed, failed, skipped = totals
+    failed = max(failed, runners_broken)  # a runner may fail without a failed case: one that it could not start
     for place in mounts_left():
         print(f"summary: a mount is left at {place}")
         failed += 1
@@ -38,4 +39,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))
