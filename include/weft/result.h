@@ -84,6 +84,7 @@ using Status = Result<void>;
 
 // WEFT_TRY(auto x, f());  returns f()'s error from the enclosing function, else binds the value.
 // WEFT_CHECK(g());        the same for a Status (or a Result whose value is not wanted).
+// NOLINTBEGIN(bugprone-macro-parentheses): declarations take no parentheses.
 #define WEFT_CONCAT_INNER(a, b) a##b
 #define WEFT_CONCAT(a, b) WEFT_CONCAT_INNER(a, b)
 #define WEFT_TRY_IMPL(tmp, decl, expr)                      \
@@ -96,3 +97,4 @@ using Status = Result<void>;
     auto weft_check_ = (expr);                                               \
     if (!weft_check_.ok()) return ::weft::Error(std::move(weft_check_).error()); \
   } while (false)
+// NOLINTEND(bugprone-macro-parentheses)
