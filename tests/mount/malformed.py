@@ -125,7 +125,6 @@ NPY = {
     "no dictionary": npy("import os\n", bytes(8)),
     "key is missing": npy("{'descr': '<f4', 'shape': (2,), }\n", bytes(8)),
     "key twice": npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", bytes(8)),
-    "Python objects": npy(npy_text(descr="'|O'"), bytes(16)),
     "version 9": npy(npy_text(), bytes(8), version=(9, 0)),
     "parentheses a hundred thousand deep": npy(npy_text(shape="(" * 100_000), version=(2, 0)),
 }
