@@ -1,0 +1,57 @@
+# Sourced by the scripts of this folder: where things are, how they are built, how Python gets its packages.
+# shellcheck shell=bash
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$top"
+
+# Debian's own tools first: a cmake or python3 that stands earlier in PATH may be of any version.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export LC_ALL=C.UTF-8
+# Objects are shared between checkouts and build folders.
+export CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+
+jobs=${JOBS:-$(nproc)}
+
+note() { printf '== %s\n' "$*"; }
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+# Runs a command silently; shows its output only when it fails.
+quietly() {
+  local out rc=0
+  out=$(mktemp)
+  "$@" >"$out" 2>&1 </dev/null || rc=$?
+  if [ "$rc" != 0 ]; then
+    cat "$out" >&2
+    printf '%s: failed (%d): %s\n' "$(basename "$0")" "$rc" "$*" >&2
+  fi
+  rm -f "$out"
+  return "$rc"
+}
+
+# build PRESET [TARGET…]   configures and builds; everything when no target is named
+build() {
+  local preset=$1
+  shift
+  quietly cmake --preset "$preset"
+  quietly cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
+}
+
+# make_venv DIR PACKAGES…   a virtual environment with these packages. Each argument is one call of pip, so that an
+# earlier one settles a version for the later ones. Does nothing when DIR was made from the same arguments.
+make_venv() {
+  local dir=$1 packages
+  shift
+  if [ "$(cat "$dir/.packages" 2>/dev/null)" = "$*" ] && "$dir/bin/python" -c '' 2>/dev/null; then return; fi
+  rm -rf "$dir"
+  quietly python3 -m venv "$dir"
+  for packages in "$@"; do
+    # shellcheck disable=SC2086  # a list of words
+    quietly "$dir/bin/pip" install --quiet $packages
+  done
+  printf '%s\n' "$*" >"$dir/.packages"
+}

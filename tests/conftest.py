@@ -1,0 +1,56 @@
+"""Fixtures of all tests in Python."""
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from weftlib import Mount, Store, random_tensors, run, write_model
+
+
+@pytest.fixture(scope="session")
+def area(tmp_path_factory):
+    """A directory for what the whole session shares."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def small_model(tmp_path):
+    """Four tensors of 256 KiB, a config, a file in a subdirectory."""
+    return write_model(tmp_path / "small", random_tensors(4, 256 << 10, seed="small"),
+                       files=[("1_Pooling/config.json", b'{"mean": true}\n')])
+
+
+@pytest.fixture
+def mounted(store, small_model, tmp_path):
+    """A mount of a store that has org/small@1."""
+    store.publish(small_model, name="org/small")
+    with Mount(store, tmp_path / "mnt") as mount:
+        yield mount
+
+
+@pytest.fixture
+def open_dir():
+    """A directory that an ordinary user can reach and write: pytest's own are closed to others."""
+    path = Path(tempfile.mkdtemp(prefix="weft-test-", dir="/tmp"))
+    path.chmod(0o777)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A tmpfs of 16 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a tmpfs needs root")
+    path = tmp_path / "small-disk"
+    path.mkdir()
+    run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path])
+    yield path
+    run(["umount", path])

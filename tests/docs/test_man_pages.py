@@ -1,0 +1,107 @@
+"""Each option of the programs is in its man page, and no page speaks of one that is not there."""
+import re
+
+import pytest
+
+from weftlib import MOUNT_WEFT, TOP, WEFT, run
+
+MAN = TOP / "man"
+PAGES = ["weft.1", "mount.weft.8", "weft-store.5", "weft.7"]
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])(?![\w-])")
+
+
+def rendered(page):
+    """The page as a terminal shows it, without its bold and underline."""
+    return re.sub(".\b", "", run(["mandoc", "-T", "utf8", "-O", "width=160", MAN / page]).stdout)
+
+
+def sections(page):
+    """Heading -> text; subsections by their own heading."""
+    found, heading = {}, ""
+    for line in rendered(page).splitlines():
+        if re.match(r" {0,4}\S", line):
+            heading = line.strip()
+            found[heading] = ""
+        else:
+            found[heading] = found.get(heading, "") + line + "\n"
+    return found
+
+
+def options_defined(text):
+    """Options at the start of a paragraph's line: `-o, --options OPTIONS   what it does`."""
+    defined = set()
+    for line in text.splitlines():
+        match = re.match(r"\s+(-\w|--[a-z][\w-]*)\b", line)
+        if match:
+            # What follows two spaces is the description, which may name other options.
+            defined |= set(OPTION.findall(re.split(r" {2,}", line.strip())[0]))
+    return defined
+
+
+def help_of(*command):
+    done = run([WEFT, *command, "--help"])
+    assert done.stderr == ""
+    return done.stdout
+
+
+def commands():
+    """The names in the table of `weft --help`."""
+    table = re.split(r"^Commands:\n", help_of(), flags=re.M)[1].split("\n\n")[0]
+    return re.findall(r"^  ([a-z]+) ", table, flags=re.M)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_lint(page):
+    assert run(["mandoc", "-T", "lint", "-W", "warning", MAN / page], check=False).stdout == ""
+
+
+def test_help_names_the_commands_of_the_contract():
+    assert {"import", "ls", "info", "log", "tag", "rm", "gc", "export", "du", "fsck", "mount", "umount", "status",
+            "init"} <= set(commands())
+
+
+def test_every_command_has_its_section():
+    headings = set(sections("weft.1"))
+    missing = [command for command in commands() if not any(re.fullmatch(rf"(weft )?{command}\b.*", heading)
+                                                            for heading in headings)]
+    assert missing == []
+
+
+def section_of(command):
+    return next(text for heading, text in sections("weft.1").items()
+                if re.fullmatch(rf"(weft )?{command}\b.*", heading))
+
+
+def test_options_of_every_command():
+    """A command's section and the common OPTIONS together say what --help says, nothing less, nothing more."""
+    common = options_defined(sections("weft.1")["OPTIONS"])
+    problems = []
+    for command in commands():
+        helped = options_defined(help_of(command).split("Options:\n")[-1])
+        described = options_defined(section_of(command))
+        assert helped, command
+        problems += [f"{command}: {option} is in --help alone" for option in sorted(helped - described - common)]
+        problems += [f"{command}: {option} is in weft.1 alone" for option in sorted(described - helped)]
+    assert problems == []
+
+
+def test_common_options():
+    common = options_defined(sections("weft.1")["OPTIONS"])
+    assert common <= set().union(*(options_defined(help_of(command)) for command in commands()))
+
+
+def test_mount_weft():
+    """Both the flags and the words after -o."""
+    helped = run([MOUNT_WEFT, "--help"]).stdout
+    page = rendered("mount.weft.8")
+    words = set(re.findall(r"^ +([a-z_]+)(?==|,| {2,})", helped, flags=re.M))
+    assert {"allow_other", "uid", "gid", "umask", "views", "xattr", "log"} <= words
+    assert [word for word in sorted(words) if not re.search(rf"^ +{word}\b", page, flags=re.M)] == []
+    assert options_defined(helped) == options_defined(page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_that_are_named_exist(page):
+    """References to our own pages lead somewhere."""
+    named = set(re.findall(r"\b((?:mount\.)?weft(?:-store)?|weftd|weft\.conf)\((\d)\)", rendered(page)))
+    assert [f"{name}.{section}" for name, section in sorted(named) if not (MAN / f"{name}.{section}").exists()] == []

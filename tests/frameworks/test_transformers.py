@@ -1,0 +1,57 @@
+"""transformers loads models from the mount: whole and sharded ones."""
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from weftlib import Mount, Store
+
+
+def assert_same_state(got, expected):
+    assert list(got) == list(expected)
+    assert [name for name in expected if not torch.equal(got[name], expected[name])] == []
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_real_model(gallery, number):
+    source = AutoModel.from_pretrained(gallery.sources["org/minilm", number])
+    mounted = AutoModel.from_pretrained(gallery.path("org/minilm", number))
+    assert_same_state(mounted.state_dict(), source.state_dict())
+
+
+def test_versions_differ(gallery):
+    """What the test above compares is not one model twice."""
+    first, second = (AutoModel.from_pretrained(gallery.path("org/minilm", number)).state_dict() for number in (1, 2))
+    assert {name.split(".")[2] for name in first if not torch.equal(first[name], second[name])} == {"5"}
+
+
+def test_same_embedding(gallery):
+    def embedding(directory):
+        words = AutoTokenizer.from_pretrained(directory)("weights are files", return_tensors="pt")
+        with torch.no_grad():
+            return AutoModel.from_pretrained(directory).eval()(**words).last_hidden_state
+
+    assert torch.equal(embedding(gallery.path("org/minilm", 1)), embedding(gallery.sources["org/minilm", 1]))
+
+
+def test_sharded_model(gallery, tmp_path):
+    sharded = tmp_path / "sharded"
+    AutoModel.from_pretrained(gallery.sources["org/minilm", 1]).save_pretrained(sharded, max_shard_size="20MB")
+    assert len(list(sharded.glob("model-*.safetensors"))) > 2
+    store = Store(tmp_path / "store")
+    store.publish(sharded, name="sharded")
+    with Mount(store, tmp_path / "mnt") as mount:
+        mounted = AutoModel.from_pretrained(mount.version("sharded", 1)).state_dict()
+        assert_same_state(mounted, AutoModel.from_pretrained(sharded).state_dict())
+        views = list((mount.version("sharded", 1) / "tensors").glob("*.npy"))
+        assert len(views) >= 100
+
+
+def test_sharded_model_shares_its_tensors(gallery, tmp_path):
+    """How the tensors are cut into files does not matter to what is stored."""
+    sharded = tmp_path / "sharded"
+    AutoModel.from_pretrained(gallery.sources["org/minilm", 1]).save_pretrained(sharded, max_shard_size="20MB")
+    store = Store(tmp_path / "store")
+    store.publish(gallery.sources["org/minilm", 1], name="whole")
+    before = store.pack_bytes()
+    store.publish(sharded, name="sharded")
+    assert store.pack_bytes() - before < 1 << 20

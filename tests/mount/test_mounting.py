@@ -1,0 +1,220 @@
+"""Coming up, options, going away, and who may."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, environment, files_below, is_mounted,
+                     programs_for_everybody, random_tensors, run, wait_until, write_model)
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def assert_refused(done, *words):
+    """Failure, and one line that says why."""
+    assert done.returncode == 1, (done.returncode, done.stderr)
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert str(word) in lines[0]
+
+
+def try_mount(store_path, where, *options):
+    return run([MOUNT_WEFT, store_path, where, *options], check=False)
+
+
+def test_background_returns_when_it_answers(store, small_model, tmp_path):
+    """No waiting is needed after the command, and nothing holds the caller's streams."""
+    store.publish(small_model, name="m")
+    (tmp_path / "mnt").mkdir()
+    with Mount(store, tmp_path / "mnt") as mount:  # run() reads stdout and stderr to their ends
+        assert files_below(mount.version("m", 1))
+
+
+def test_foreground(store, small_model, tmp_path):
+    store.publish(small_model, name="m")
+    where = tmp_path / "mnt"
+    where.mkdir()
+    server = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment())
+    try:
+        wait_until(lambda: is_mounted(where))
+        assert (where / "models/m/1/config.json").is_file()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(10) == 0
+        assert not is_mounted(where)
+    finally:
+        server.kill()
+        server.wait()
+        Mount(store, where).unmount()
+
+
+def test_weft_mount_and_umount(store, small_model, tmp_path):
+    store.publish(small_model, name="m")
+    where = tmp_path / "mnt"
+    where.mkdir()
+    try:
+        store.weft("mount", where)
+        assert (where / "models/m/1/config.json").is_file()
+        assert str(where) in store.weft("status").stdout
+        store.weft("umount", where)
+        assert not is_mounted(where)
+    finally:
+        Mount(store, where).unmount()
+
+
+def test_mount_point_is_not_there(store, tmp_path):
+    assert_refused(try_mount(store.path, tmp_path / "none"), tmp_path / "none")
+
+
+def test_mount_point_is_a_file(store, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert_refused(try_mount(store.path, tmp_path / "file"), tmp_path / "file")
+
+
+def test_mount_point_is_in_use(store, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert_refused(try_mount(store.path, mount.path), mount.path)
+        assert_refused(store.weft("mount", mount.path, check=False), mount.path)
+        assert "README" in os.listdir(mount.path)
+
+
+def test_no_store(tmp_path):
+    (tmp_path / "mnt").mkdir()
+    assert_refused(try_mount(tmp_path / "none", tmp_path / "mnt"), tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    assert_refused(try_mount(tmp_path / "empty", tmp_path / "mnt"), tmp_path / "empty")
+    assert not is_mounted(tmp_path / "mnt")
+
+
+def test_unknown_option(store, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    done = try_mount(store.path, tmp_path / "mnt", "-o", "vews=hidden")
+    assert done.returncode == 2 and "vews" in done.stderr
+    done = try_mount(store.path, tmp_path / "mnt", "-o", "views=some")
+    assert done.returncode == 2 and "some" in done.stderr
+    assert not is_mounted(tmp_path / "mnt")
+
+
+def test_umount_of_what_is_not_mounted(store, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    assert_refused(store.weft("umount", tmp_path / "mnt", check=False), tmp_path / "mnt")
+
+
+def test_owner_and_modes(store, small_model, tmp_path):
+    store.publish(small_model, name="m")
+    with Mount(store, tmp_path / "mnt", options="uid=12,gid=34,umask=027") as mount:
+        config, tensors = mount.version("m", 1) / "config.json", mount.version("m", 1) / "tensors"
+        assert (config.stat().st_uid, config.stat().st_gid) == (12, 34)
+        assert config.stat().st_mode & 0o777 == 0o440
+        assert tensors.stat().st_mode & 0o777 == 0o550
+
+
+def test_log_option(store, small_model, tmp_path):
+    with Mount(store, tmp_path / "mnt", options=f"log={tmp_path}/weft.log"):
+        pass
+    assert (tmp_path / "weft.log").is_file()
+
+
+def test_standard_options_of_fstab(store, small_model, tmp_path):
+    """What mount(8) passes on for lines of fstab is understood or ignored."""
+    store.publish(small_model, name="m")
+    with Mount(store, tmp_path / "mnt", options="ro,nosuid,nodev,noexec,noatime,nofail,_netdev") as mount:
+        assert (mount.version("m", 1) / "config.json").is_file()
+
+
+@needs_root
+def test_mount_type_weft(store, small_model, tmp_path):
+    """`mount -t weft` and `mount DIR` by fstab find the helper in /sbin; here it stands there for one process only."""
+    store.publish(small_model, name="m")
+    (tmp_path / "mnt").mkdir()
+    (tmp_path / "sbin").mkdir()
+    programs_for_everybody(tmp_path / "sbin")
+    (tmp_path / "fstab").write_text(f"{store.path} {tmp_path}/mnt weft ro,views=hidden 0 0\n")
+    script = f"""set -e
+        mount -t overlay -o ro,lowerdir={tmp_path}/sbin:/usr/sbin overlay /usr/sbin
+        mount -t weft {store.path} {tmp_path}/mnt
+        ls {tmp_path}/mnt/models/m/1
+        umount {tmp_path}/mnt
+        mount --fstab {tmp_path}/fstab {tmp_path}/mnt
+        ls {tmp_path}/mnt/models/m/1
+        findmnt -n -o FSTYPE {tmp_path}/mnt
+        umount {tmp_path}/mnt"""
+    lines = run(["unshare", "--mount", "sh", "-c", script]).stdout.split()
+    assert lines == ["1_Pooling", "config.json", "info.json", "layers", "lineage", "model.safetensors", "tensors",
+                     "1_Pooling", "config.json", "model.safetensors", "fuse.weft"]
+
+
+@pytest.fixture
+def as_nobody():
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
+
+
+@needs_root
+def test_ordinary_user_mounts_by_fusermount3(open_dir, as_nobody):
+    """A user's own store on a user's own directory."""
+    programs = programs_for_everybody(open_dir)
+    model = write_model(open_dir / "model", random_tensors(2, 4096, seed="nobody"))
+    os.chmod(open_dir / "model", 0o755)
+    where = open_dir / "mnt"
+    where.mkdir()
+    os.chown(where, NOBODY, NOBODY)
+    weft = [programs / "weft", "--store", open_dir / "store"]
+    run([*weft, "init"], **as_nobody)
+    run([*weft, "import", model, "--name", "m"], **as_nobody)
+    try:
+        run([programs / "mount.weft", open_dir / "store", where, "-o", "views=hidden"], **as_nobody)
+        listed = run(["sh", "-c", f"cd {where}/models/m/1 && sha256sum *"], **as_nobody).stdout
+        assert listed == run(["sh", "-c", f"cd {model} && sha256sum *"]).stdout
+        with pytest.raises(PermissionError):  # without allow_other not even root
+            os.listdir(where)
+    finally:
+        run(["umount", where], check=False)
+    assert not is_mounted(where)
+
+
+@needs_root
+def test_ordinary_user_reads_a_store_that_is_not_theirs(open_dir, as_nobody):
+    """Reading needs no right to write anything in the store."""
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store")
+    store.publish(write_model(open_dir / "model", random_tensors(2, 4096, seed="theirs")), name="m")
+    where = open_dir / "mnt"
+    where.mkdir()
+    os.chown(where, NOBODY, NOBODY)
+    assert "m" in run([programs / "weft", "--store", store.path, "ls"], **as_nobody).stdout
+    refused = run([programs / "weft", "--store", store.path, "import", open_dir / "model", "--name", "n"],
+                  check=False, **as_nobody)
+    assert_refused(refused)
+    try:
+        run([programs / "mount.weft", store.path, where], **as_nobody)
+        run(["cat", where / "models/m/1/config.json"], **as_nobody)
+    finally:
+        run(["umount", where], check=False)
+
+
+@needs_root
+@pytest.mark.parametrize("options", [None, "allow_other"])
+def test_root_lets_others_in(open_dir, as_nobody, options):
+    store = Store(open_dir / "store")
+    store.publish(write_model(open_dir / "model", random_tensors(1, 64, seed="allow")), name="m")
+    with Mount(store, open_dir / "mnt", options=options):
+        assert run(["cat", open_dir / "mnt/models/m/1/config.json"], **as_nobody).stdout
+
+
+def test_server_ends_with_its_mount(store, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert mount.server_pids()
+        mount.unmount()
+        wait_until(lambda: not mount.server_pids())
+
+
+def test_killed_server_leaves_a_mount_that_umount_clears(store, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        for pid in mount.server_pids():
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not mount.server_pids())
+        time.sleep(0.1)
+        run([WEFT, "--store", store.path, "umount", mount.path])
+        assert not is_mounted(mount.path)

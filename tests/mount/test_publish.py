@@ -1,0 +1,171 @@
+"""What a publish makes, shares and says."""
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+from weftlib import WEFT, Mount, environment, files_below, random_bytes, random_tensors, run, write_model
+
+MIB = 1 << 20
+
+
+def imported(store, *paths, **options):
+    """What `weft import --json` says."""
+    words = [word for option, value in options.items() for word in ("--" + option, value)]
+    return store.json("import", *paths, *words)
+
+
+def test_report(store, small_model):
+    report = imported(store, small_model, name="m")
+    logical = sum(len(data) for data in files_below(small_model).values())
+    assert (report["model"], report["version"], report["made"]) == ("m", 1, True)
+    assert (report["files"], report["tensors"], report["logical_bytes"]) == (3, 4, logical)
+    assert (report["new_bytes"], report["shared_bytes"]) == (logical, 0)
+
+
+def test_same_content_makes_no_version(store, small_model):
+    store.publish(small_model, name="m")
+    before = store.state()
+    assert imported(store, small_model, name="m")["made"] is False
+    assert "m@1" in store.publish(small_model, name="m").stdout
+    assert store.state() == before
+
+
+def test_same_content_as_an_older_version_makes_one(store, small_model, tmp_path):
+    other = write_model(tmp_path / "other", random_tensors(1, 64, seed="other"))
+    for number, directory in enumerate([small_model, other, small_model], 1):
+        report = imported(store, directory, name="m")
+        assert (report["version"], report["made"]) == (number, True)
+    assert report["new_bytes"] == 0
+
+
+@pytest.mark.parametrize("parent", [{}, {"parent": "base"}], ids=["no parent", "parent"])
+def test_sharing_needs_no_parent(store, tmp_path, parent):
+    """By content over the whole store: other model, other file name, other order."""
+    base = random_tensors(8, MIB, seed="base")
+    store.publish(write_model(tmp_path / "base", base), name="base")
+    held = store.pack_bytes()
+    changed = dict(reversed(list(base.items()))) | random_tensors(1, MIB, seed="new", prefix="new")
+    directory = write_model(tmp_path / "other", changed)
+    (directory / "model.safetensors").rename(directory / "renamed.safetensors")
+    report = imported(store, directory, name="elsewhere/derived", **parent)
+    assert MIB <= report["new_bytes"] < MIB + (16 << 10)
+    assert report["shared_bytes"] >= 8 * MIB
+    assert store.pack_bytes() - held < MIB + (64 << 10)
+
+
+def test_numbers_are_never_used_again(store, tmp_path):
+    def publish(i):
+        return imported(store, write_model(tmp_path / f"{i}", random_tensors(1, 64, seed=f"number {i}")),
+                        name="m")["version"]
+
+    assert [publish(i) for i in range(3)] == [1, 2, 3]
+    store.weft("rm", "m@3")
+    store.weft("rm", "m@2")
+    store.weft("gc")
+    assert publish(3) == 4
+    for number in (1, 4):
+        store.weft("rm", f"m@{number}")
+    store.weft("gc")
+    assert publish(4) == 5
+
+
+def test_large_opaque_file(store, tmp_path):
+    """A file of no format is kept as it is, and shared like any other."""
+    data = random_bytes(20 * MIB, seed="opaque")
+    (tmp_path / "weights.bin").write_bytes(data)
+    store.publish(tmp_path / "weights.bin", name="m")
+    assert imported(store, tmp_path / "weights.bin", name="n")["new_bytes"] == 0
+    store.weft("export", "n", tmp_path / "out")
+    assert (tmp_path / "out/weights.bin").read_bytes() == data
+
+
+def test_export_round_trip(store, small_model, tmp_path):
+    store.publish(small_model, name="m", tag="v")
+    for spec in ("m", "m@1", "m@v", "m@latest"):
+        store.weft("export", spec, tmp_path / spec)
+        assert files_below(tmp_path / spec) == files_below(small_model)
+
+
+def test_history_is_told(store, small_model, tmp_path):
+    store.publish(small_model, name="m", message="as it came", metric=["loss=0.5", "epoch=3"])
+    child = write_model(tmp_path / "child", random_tensors(1, 64, seed="child"))
+    store.publish(child, name="m", parent=["m@1"], tag=["best", "newest"])
+    text = store.weft("log", "m").stdout
+    assert "as it came" in text and "best" in text
+    log = json.dumps(store.json("log", "m"))
+    assert '"loss": "0.5"' in log and '"epoch": "3"' in log and '"newest"' in log
+    with Mount(store, tmp_path / "mnt") as mount:
+        info = (mount.version("m", 1) / "info.json").read_text()
+        assert "as it came" in info and "loss" in info
+
+
+def test_removed_version_stays_in_the_log(store, small_model, tmp_path):
+    store.publish(small_model, name="m")
+    store.publish(write_model(tmp_path / "next", random_tensors(1, 64, seed="next")), name="m", parent="m@1")
+    store.weft("rm", "m@1")
+    versions = store.json("log", "m")["versions"]
+    assert sorted((version["version"], version["removed"]) for version in versions) == [(1, True), (2, False)]
+    store.weft("gc")
+    store.assert_sound()
+
+
+def test_progress_is_for_terminals(store, tmp_path):
+    """A bar with bytes, rate and time left on a terminal; in a pipe nothing."""
+    path = tmp_path / "weights.bin"
+    with open(path, "wb") as file:
+        file.truncate(2 << 30)  # sparse: long enough for a bar to show
+    assert store.publish(path, name="piped").stderr == ""
+    path.write_bytes(b"x")
+    with open(path, "r+b") as file:
+        file.truncate(2 << 30)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([WEFT, "--store", store.path, "import", path, "--name", "shown"], stdin=theirs,
+                          stdout=theirs, stderr=theirs, env=environment(TERM="xterm")) as importer:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 65536)
+            except OSError:  # the last holder of the terminal has ended
+                break
+    os.close(ours)
+    assert importer.returncode == 0
+    assert b"%" in shown and b"/s" in shown and b"\r" in shown
+
+
+def test_store_by_environment(store, small_model):
+    run([WEFT, "import", small_model, "--name", "m"], env=environment(WEFT_STORE=str(store.path)))
+    assert "m" in run([WEFT, "ls"], env=environment(WEFT_STORE=str(store.path))).stdout
+
+
+def test_version_and_help():
+    assert run([WEFT, "--version"]).stdout.strip()
+    assert "import" in run([WEFT, "--help"]).stdout
+
+
+def test_journal_is_all_that_remembers(store, small_model, tmp_path):
+    """From packs, manifests and journal alone: names, numbers, tags, times, inode numbers, and nothing that was removed."""
+    store.publish(small_model, name="org/a", tag="best", message="first")
+    store.publish(write_model(tmp_path / "b", random_tensors(2, 4096, seed="b")), name="org/a", parent="org/a@1")
+    store.publish(small_model, name="twin")
+    store.publish(write_model(tmp_path / "c", random_tensors(2, 4096, seed="c")), name="gone")
+    store.weft("rm", "gone@1")
+
+    def everything(where):
+        with Mount(store, tmp_path / where) as mount:
+            root = mount / "models"
+            return store.state(), {path.relative_to(root).as_posix(): (
+                status.st_ino, status.st_mtime_ns, status.st_nlink, status.st_size, status.st_blocks,
+                os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None)
+                for path in sorted(root.rglob("*")) for status in [path.lstat()]}
+
+    before = everything("before")
+    for path in (store.path / "index").iterdir():
+        path.unlink()
+    store.weft("fsck", "--rebuild")
+    assert everything("after") == before
+    assert "gone" not in before[1]
+    store.assert_sound()

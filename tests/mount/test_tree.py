@@ -1,0 +1,241 @@
+"""The mounted tree: what is where, and what may be relied on (weft.7)."""
+import errno
+import json
+import os
+import pathlib
+import time
+
+import pytest
+
+from weftlib import (Mount, Store, files_below, random_tensors, run, safetensors_bytes, write_model)
+
+
+def attributes(root):
+    """Path -> what stays the same as long as a version is there."""
+    return {path.relative_to(root).as_posix(): (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode,
+                                                status.st_nlink, status.st_blocks)
+            for path in sorted(root.rglob("*")) for status in [path.lstat()]}
+
+
+def test_version_directory(mounted, small_model):
+    version = mounted.version("org/small", 1)
+    assert sorted(os.listdir(version)) == ["1_Pooling", "config.json", "info.json", "layers", "lineage",
+                                           "model.safetensors", "tensors"]
+    assert {name: (version / name).read_bytes() for name in files_below(small_model)} == files_below(small_model)
+    assert sorted(os.listdir(version / "tensors")) == [f"layer.{i}.weight.npy" for i in range(4)]
+    assert (version / "layers/layer/2/weight.npy").samefile(version / "tensors/layer.2.weight.npy")
+    assert (version / "layers/layer/2/layer.json").is_file()
+    assert (version / "layers/layer/2.safetensors").is_file()
+    assert (version / "layers/layer.safetensors").is_file()
+
+
+def test_root(mounted):
+    assert {"README", "models"} <= set(os.listdir(mounted.path))
+    readme = (mounted / "README").read_text()
+    assert "models/" in readme and len(readme.splitlines()) <= 15
+    json.loads((mounted / ".weft/status").read_text())
+
+
+def test_links(mounted, small_model):
+    model = mounted / "models/org/small"
+    write_model(small_model, random_tensors(2, 4096, seed="second"))
+    mounted.store.publish(small_model, name="org/small", tag="best")
+    assert os.readlink(model / "latest") == "2"
+    mounted.store.weft("tag", "org/small@1", "stable")
+    assert {name: os.readlink(model / name) for name in ("best", "stable")} == {"best": "2", "stable": "1"}
+    mounted.store.weft("tag", "org/small@1", "best")
+    assert os.readlink(model / "best") == "1"
+
+
+def test_inodes_and_times_are_stable_across_remounts(store, small_model, tmp_path):
+    store.publish(small_model, name="org/small")
+    store.publish(small_model, name="other")
+    with Mount(store, tmp_path / "mnt") as mount:
+        first = attributes(mount / "models")
+    time.sleep(0.01)
+    with Mount(store, tmp_path / "elsewhere") as mount:
+        assert attributes(mount / "models") == first
+
+
+def test_mtime_is_the_time_of_the_publish(store, small_model, tmp_path):
+    before = time.time()
+    store.publish(small_model, name="org/small")
+    after = time.time()
+    with Mount(store, tmp_path / "mnt") as mount:
+        times = {path.lstat().st_mtime for path in mount.version("org/small", 1).rglob("*")}
+        assert len(times) == 1 and before - 1 <= times.pop() <= after + 1
+
+
+def test_no_file_with_bytes_is_without_blocks(mounted):
+    for path in (mounted / "models").rglob("*"):
+        status = path.lstat()
+        if path.is_file() and not path.is_symlink() and status.st_size:
+            assert status.st_blocks > 0, path
+
+
+def test_sizes_are_exact(mounted):
+    for path in mounted.path.rglob("*"):
+        if path.is_file() and not path.is_symlink() and ".weft" not in path.parts:
+            assert path.stat().st_size == len(path.read_bytes()), path
+
+
+def test_owned_bytes_pass_on(store, tmp_path):
+    """st_blocks of a file is what it was the first to bring; the next holder inherits it."""
+    tensors = random_tensors(4, 1 << 20, seed="owned")
+    store.publish(write_model(tmp_path / "a", tensors), name="first")
+    store.publish(write_model(tmp_path / "b", tensors | random_tensors(1, 1 << 20, seed="own", prefix="x")),
+                  name="second")
+    with Mount(store, tmp_path / "mnt") as mount:
+        first, second = (mount.version(name, 1) / "model.safetensors" for name in ("first", "second"))
+        assert first.stat().st_blocks * 512 >= 4 << 20
+        assert 1 << 20 <= second.stat().st_blocks * 512 < 2 << 20
+        store.weft("rm", "first@1")
+        time.sleep(0.2)
+        assert second.stat().st_blocks * 512 >= 5 << 20
+
+
+def test_published_file_wins_over_a_view(store, tmp_path):
+    model = write_model(tmp_path / "m", random_tensors(1, 4096, seed="wins"),
+                        files=[("info.json", b"mine"), ("tensors/mine.txt", b"also mine")])
+    store.publish(model, name="m")
+    with Mount(store, tmp_path / "mnt") as mount:
+        version = mount.version("m", 1)
+        assert (version / "info.json").read_bytes() == b"mine"
+        assert os.listdir(version / "tensors") == ["mine.txt"]
+        assert (version / "layers/layer/0/weight.npy").is_file()
+
+
+def test_hidden_views(store, small_model, tmp_path):
+    store.publish(small_model, name="org/small")
+    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+        version = mount.version("org/small", 1)
+        assert files_below(version) == files_below(small_model)
+        assert (version / "info.json").is_file()
+        assert (version / "tensors/layer.0.weight.npy").stat().st_size > 256 << 10
+
+
+def test_xattrs(store, small_model, tmp_path):
+    store.publish(small_model, name="org/small")
+    view = "tensors/layer.0.weight.npy"
+    with Mount(store, tmp_path / "mnt") as mount, pytest.raises(OSError) as refused:
+        os.getxattr(mount.version("org/small", 1) / view, "user.weft.dtype")
+    assert refused.value.errno == errno.ENOTSUP
+    with Mount(store, tmp_path / "mnt", options="xattr") as mount:
+        path = mount.version("org/small", 1) / view
+        assert {"user.weft.dtype", "user.weft.shape", "user.weft.hash"} <= set(os.listxattr(path))
+        assert os.getxattr(path, "user.weft.dtype") == b"F32"
+        assert b"65536" in os.getxattr(path, "user.weft.shape")
+        assert "F32" in run(["getfattr", "-d", path]).stdout
+
+
+def test_statfs_is_the_store_s(mounted):
+    ours, theirs = os.statvfs(mounted.path), os.statvfs(mounted.store.path)
+    assert ours.f_blocks * ours.f_frsize == theirs.f_blocks * theirs.f_frsize
+    assert 0 < ours.f_bavail * ours.f_frsize <= ours.f_blocks * ours.f_frsize
+
+
+WRITES = {
+    "create": lambda d: os.open(d / "new", os.O_CREAT | os.O_WRONLY),
+    "open for writing": lambda d: os.open(d / "config.json", os.O_WRONLY),
+    "open for both": lambda d: os.open(d / "config.json", os.O_RDWR),
+    "truncate": lambda d: os.truncate(d / "config.json", 0),
+    "unlink": lambda d: os.unlink(d / "config.json"),
+    "rename": lambda d: os.rename(d / "config.json", d / "other"),
+    "mkdir": lambda d: os.mkdir(d / "new"),
+    "rmdir": lambda d: os.rmdir(d / "1_Pooling"),
+    "symlink": lambda d: os.symlink("config.json", d / "new"),
+    "link": lambda d: os.link(d / "config.json", d / "new"),
+    "mknod": lambda d: os.mkfifo(d / "new"),
+    "chmod": lambda d: os.chmod(d / "config.json", 0o600),
+    "chown": lambda d: os.chown(d / "config.json", 1, 1),
+    "utime": lambda d: os.utime(d / "config.json", (1, 1)),
+    "setxattr": lambda d: os.setxattr(d / "config.json", "user.x", b"y"),
+    "removexattr": lambda d: os.removexattr(d / "config.json", "user.x"),
+    "create in the root": lambda d: os.open(d.parents[3] / "new", os.O_CREAT | os.O_WRONLY),
+    "new model": lambda d: os.mkdir(d.parents[2] / "new"),
+    "remove a version": lambda d: os.rmdir(d),
+    "unlink latest": lambda d: os.unlink(d.parent / "latest"),
+}
+
+
+@pytest.mark.parametrize("operation", WRITES.values(), ids=WRITES.keys())
+def test_writes_are_refused(mounted, small_model, operation):
+    version = mounted.version("org/small", 1)
+    with pytest.raises(OSError) as refused:
+        operation(version)
+    assert refused.value.errno == errno.EROFS
+    assert files_below(version / "1_Pooling") == files_below(small_model / "1_Pooling")
+
+
+def test_names_that_are_not_there(mounted):
+    for name in ("models/none", "models/org/small/7", "models/org/small/01", "models/org/small/none",
+                 "models/org/small/1/none", "models/org/small/1/tensors/none.npy", "models/org/small/1/layers/none"):
+        with pytest.raises(FileNotFoundError):
+            os.stat(mounted / name)
+    with pytest.raises(NotADirectoryError):
+        os.stat(mounted / "models/org/small/1/config.json/x")
+
+
+def test_published_subdirectories_and_empty_files(store, tmp_path):
+    model = write_model(tmp_path / "m", random_tensors(1, 64, seed="sub"),
+                        files=[("a/b/c/d.txt", b"deep"), ("empty", b""), ("a/name with spaces and ü.txt", b"x")])
+    store.publish(model, name="m")
+    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+        assert files_below(mount.version("m", 1)) == files_below(model)
+
+
+def test_directory_of_links_is_followed(store, tmp_path):
+    """The hub cache's snapshots are directories of links into a folder of blobs."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots/0123abcd"
+    blobs.mkdir()
+    (snapshot / "1_Pooling").mkdir(parents=True)
+    contents = {"config.json": b"{}\n", "1_Pooling/config.json": b'{"a": 1}\n',
+                "model.safetensors": safetensors_bytes(random_tensors(2, 4096, seed="links"))}
+    for i, (name, data) in enumerate(contents.items()):
+        (blobs / str(i)).write_bytes(data)
+        (snapshot / name).symlink_to(os.path.relpath(blobs / str(i), (snapshot / name).parent))
+    store.publish(snapshot, name="hub")
+    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+        version = mount.version("hub", 1)
+        assert files_below(version) == contents
+        assert not any(path.is_symlink() for path in version.rglob("*"))
+
+
+def test_many_readers_at_once(mounted, small_model):
+    """Each gets the right bytes at each offset, from containers and from views."""
+    from concurrent.futures import ThreadPoolExecutor
+    version = mounted.version("org/small", 1)
+    paths = {version / "model.safetensors": (small_model / "model.safetensors").read_bytes()}
+    paths |= {path: path.read_bytes() for path in (version / "tensors").iterdir()}
+
+    def read_pieces(seed):
+        path, expected = list(paths.items())[seed % len(paths)]
+        with open(path, "rb", buffering=0) as file:
+            for step in range(100):
+                offset = (seed * 7919 + step * 104729) % (len(expected) + 10)
+                piece = os.pread(file.fileno(), 1 + (seed * step) % 5000, offset)
+                assert piece == expected[offset:offset + 1 + (seed * step) % 5000]
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read_pieces, range(40)))
+
+
+def test_digest_none_store(tmp_path, small_model):
+    store = Store(tmp_path / "store", digest="none")
+    store.publish(small_model, name="m")
+    store.publish(small_model, name="n")
+    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+        assert files_below(mount.version("n", 1)) == files_below(small_model)
+    store.assert_sound()
+
+
+def test_relative_paths(store, small_model, tmp_path):
+    """The server goes to the background: what was relative to the caller's directory still holds."""
+    store.publish(small_model, name="m")
+    relative = Store.__new__(Store)
+    relative.path = pathlib.Path("store")
+    (tmp_path / "mnt").mkdir()
+    mount = Mount(relative, tmp_path / "mnt", cwd=tmp_path)
+    with mount:
+        assert (mount.version("m", 1) / "config.json").is_file()

