@@ -131,7 +131,7 @@ Status Env::write(const WriterLock& lock, const std::function<Status(Txn&)>& bod
     Status status = body(txn);
     if (status.ok()) status = txn.commit();
     if (status.ok() || !txn.map_full()) return status;
-    { Txn ended = std::move(txn); }
+    txn.abort();
     WEFT_CHECK(grow(lock));
   }
 }

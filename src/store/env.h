@@ -97,6 +97,7 @@ class Txn {
   Status erase(Table table, Bytes key);                     // with all its values; fine when it is not there
   Status erase_value(Table table, Bytes key, Bytes value);  // fine when it is not there
   Status commit();                                          // durable; the transaction is over, also when it fails
+  void abort();
   // The map was too small for this transaction: Env::grow(), then do it all again.
   bool map_full() const { return map_full_; }
 

@@ -48,8 +48,8 @@ Result<JournalTail> Journal::read(std::uint64_t begin, std::uint64_t end) const 
     std::optional<std::size_t> length = record_length(bytes.subspan(at));
     if (length) {
       WEFT_TRY(Event event, decode_event(bytes.subspan(at, *length), fmt::format("{}: record at {}", path_, at)));
-      tail.events.push_back(std::move(event));
       tail.end = at += *length;
+      tail.events.push_back({std::move(event), tail.end});
       continue;
     }
     std::optional<std::size_t> next = next_record(bytes, at);

@@ -15,8 +15,12 @@
 namespace weft {
 
 // What follows a given position. Threads: under the writer lock, or of bytes that a snapshot's counters promise.
+struct JournaledEvent {
+  Event event;
+  std::uint64_t end = 0;  // of its record
+};
 struct JournalTail {
-  std::vector<Event> events;
+  std::vector<JournaledEvent> events;
   std::vector<std::string> problems;  // records that do not verify, with whole ones after them
   std::uint64_t end = 0;              // where the last whole record ends; what follows is not whole
   std::uint64_t size = 0;             // of the file

@@ -13,6 +13,8 @@
 namespace weft {
 namespace {
 
+constexpr std::string_view kTemporary = "new-";
+
 class MappedManifest final : public ManifestReader {
  public:
   MappedManifest(Fd fd, MappedFile file) : fd_(std::move(fd)), file_(std::move(file)) {}
@@ -53,10 +55,9 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
 
 Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
   if (open(digest).ok()) return {};
-  std::string temporary = fmt::format("{}/manifest-{}", tmp_, random_hex(8));
+  std::string temporary = fmt::format("{}/{}{}", dir_, kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
-  Status status = lock_fd(fd.get(), LockKind::exclusive, LockWait::yes, temporary);
-  if (status.ok()) status = append_exact(fd.get(), bytes, temporary);
+  Status status = append_exact(fd.get(), bytes, temporary);
   if (status.ok()) status = sync_file(fd.get(), temporary);
   if (status.ok()) status = rename_file(temporary, path_of(digest));
   if (!status.ok()) {
@@ -76,6 +77,17 @@ Result<std::vector<Digest>> Manifests::list() const {
 
 Result<Fd> Manifests::lock_exclusive(const Digest& digest) const {
   return open_locked(path_of(digest), LockKind::exclusive, LockWait::no);
+}
+
+Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir_));
+  std::uint64_t count = 0;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kTemporary)) continue;
+    ++count;
+    if (!dry_run) WEFT_CHECK(remove_file(dir_ + "/" + name));
+  }
+  return count;
 }
 
 Status Manifests::remove(const Digest& digest) const {

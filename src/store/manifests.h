@@ -17,7 +17,7 @@ namespace weft {
 // Any thread.
 class Manifests {
  public:
-  explicit Manifests(const std::string& store_path) : dir_(store_path + "/manifests"), tmp_(store_path + "/tmp") {}
+  explicit Manifests(const std::string& store_path) : dir_(store_path + "/manifests") {}
 
   Status create() const;
   // Errc::not_found; Errc::corrupt when its bytes are not what its name says.
@@ -28,11 +28,12 @@ class Manifests {
   // Errc::busy while somebody uses it, Errc::not_found. The lock keeps users out until it goes.
   Result<Fd> lock_exclusive(const Digest& digest) const;
   Status remove(const Digest& digest) const;  // under lock_exclusive
+  // Removes what put() left when its process died; returns how many. Under the writer lock.
+  Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
  private:
   std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
   std::string dir_;
-  std::string tmp_;
 };
 
 }  // namespace weft

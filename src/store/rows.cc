@@ -40,15 +40,14 @@ template <>
 std::vector<std::byte> encode_row(const Counters& row) {
   Builder builder;
   return flat::finish(builder, records::CreateCounters(builder, row.sequence, row.next_version, row.next_model,
-                                                       row.next_ino, row.journal_end, row.incomplete));
+                                                       row.next_ino, row.journal_end));
 }
 
 template <>
 Result<Counters> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Counters>(payload);
   if (in == nullptr) return flat::bad(where, "not counters");
-  return Counters{in->sequence(), in->next_version(), in->next_model(),
-                  in->next_ino(), in->journal_end(),  in->incomplete()};
+  return Counters{in->sequence(), in->next_version(), in->next_model(), in->next_ino(), in->journal_end()};
 }
 
 template <>

@@ -21,8 +21,10 @@ struct Counters {
   ModelId next_model = 1;
   Ino next_ino = kFirstStoredIno;
   std::uint64_t journal_end = 0;  // bytes of the journal that the index has seen
-  std::uint64_t incomplete = 0;   // live versions whose content a rebuild could not read; while there are any, no gc
 };
+
+// In `numbers`: the journal lost what this number was.
+inline constexpr VersionId kLostVersion = 0;
 
 // A row of `names`: what a listing of models/ shows.
 struct NameRow {

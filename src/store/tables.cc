@@ -134,7 +134,7 @@ Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino) {
 
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number) {
   WEFT_TRY(std::optional<NumberRow> id, find_row<NumberRow>(txn, Table::numbers, key_of(model, number)));
-  if (!id) return std::optional<VersionRow>();
+  if (!id || id->value == kLostVersion) return std::optional<VersionRow>();
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id->value)));
   return std::optional(std::move(version));
 }

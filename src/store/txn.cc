@@ -26,7 +26,11 @@ Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold
     : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)), write_(write) {}
 
 Txn::~Txn() {
-  if (txn_ != nullptr) mdb_txn_abort(txn_);
+  abort();
+}
+
+void Txn::abort() {
+  if (txn_ != nullptr) mdb_txn_abort(std::exchange(txn_, nullptr));
 }
 
 Txn::Txn(Txn&& other) noexcept
