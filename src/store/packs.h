@@ -1,9 +1,9 @@
 // Packs: files that hold blobs, each with a table of contents beside it.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
-// Ids are random, 16 hex digits; files appear by rename, whole and durable. A pack never grows; gc punches holes into it
-// (after its .toc has forgotten those blobs), or removes it.
-// Locks: who reads or relies on a pack holds a shared flock on its .pack; gc changes it only under an exclusive one.
+// Ids are random, 16 hex digits; files appear by rename, whole and durable. A pack never grows; gc punches holes into
+// it (after its .toc has forgotten those blobs), or removes it. Locks: who reads or relies on a pack holds a shared
+// flock on its .pack; gc changes it only under an exclusive one.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,8 @@ class Packs {
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index);
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest,
+                                                   IndexAccess& index);
   virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
   // Makes the packs durable and moves them to packs/. Afterwards new_blobs() may be put into the index; until this

@@ -1,0 +1,276 @@
+#include "store/apply.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "store/content.h"
+
+namespace weft {
+namespace {
+
+std::string incomplete_key(VersionId version) {
+  return "incomplete" + key_of(version);
+}
+
+Status put_inode(Txn& txn, InodeKind kind, Ino ino, ModelId model, std::string_view name) {
+  InodeRow inode;
+  inode.kind = kind;
+  inode.base = ino;
+  inode.model = model;
+  inode.name = name;
+  return put(txn, Table::inodes, key_of(ino), inode);
+}
+
+Status count_event(Txn& txn, const PublishEvent& event) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.sequence = std::max(counters.sequence, event.sequence);
+  counters.next_version = std::max(counters.next_version, event.version.id + 1);
+  counters.next_model = std::max(counters.next_model, event.version.model + 1);
+  auto used = [&counters](Ino ino) { counters.next_ino = std::max(counters.next_ino, ino + 1); };
+  used(event.model_ino);
+  used(event.latest_ino);
+  for (const NamedInode& directory : event.directories) used(directory.ino);
+  for (const NamedInode& tag : event.tags) used(tag.ino);
+  for (Ino ino : event.local.view_inos) used(ino);
+  counters.next_ino = std::max(counters.next_ino, event.local.ino_base + event.local.ino_count);
+  return put_counters(txn, counters);
+}
+
+Status count_sequence(Txn& txn, std::uint64_t sequence) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.sequence = std::max(counters.sequence, sequence);
+  return put_counters(txn, counters);
+}
+
+// Shows a name in its directory, or counts one more model below it.
+Status show(Txn& txn, std::string_view path, bool is_model, Ino ino) {
+  auto [prefix, component] = split_name(path);
+  std::string key = name_key(prefix, component);
+  WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, key));
+  return put(txn, Table::names, key, NameRow{is_model, ino, row ? row->live + 1 : 1});
+}
+
+Status hide(Txn& txn, std::string_view path) {
+  auto [prefix, component] = split_name(path);
+  std::string key = name_key(prefix, component);
+  WEFT_TRY(NameRow row, need_row<NameRow>(txn, Table::names, key));
+  if (row.live <= 1) return txn.erase(Table::names, key);
+  --row.live;
+  return put(txn, Table::names, key, row);
+}
+
+Status show_model(Txn& txn, const ModelRow& model) {
+  WEFT_CHECK(show(txn, model.name, true, model.ino));
+  for (std::string_view path = split_name(model.name).first; !path.empty(); path = split_name(path).first) {
+    WEFT_TRY(NumberRow ino, need_row<NumberRow>(txn, Table::dirs, path));
+    WEFT_CHECK(show(txn, path, false, ino.value));
+  }
+  return {};
+}
+
+Status hide_model(Txn& txn, std::string_view name) {
+  for (std::string_view path = name; !path.empty(); path = split_name(path).first) WEFT_CHECK(hide(txn, path));
+  return {};
+}
+
+Status make_directories_of(Txn& txn, const PublishEvent& event) {
+  for (const NamedInode& directory : event.directories) {
+    WEFT_CHECK(put(txn, Table::dirs, directory.name, NumberRow{directory.ino}));
+    WEFT_CHECK(put_inode(txn, InodeKind::namespace_dir, directory.ino, 0, directory.name));
+  }
+  return {};
+}
+
+Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
+  const VersionRow& version = event.version;
+  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, version.time_ns};
+  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
+  WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
+  WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
+  return model;
+}
+
+Status advance_model(Txn& txn, const PublishEvent& event) {
+  WEFT_CHECK(make_directories_of(txn, event));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.version.model_name));
+  if (!model) {
+    WEFT_TRY(model, make_model(txn, event));
+  }
+  if (model->latest == 0) WEFT_CHECK(show_model(txn, *model));
+  model->next_number = std::max(model->next_number, event.version.number + 1);
+  model->latest = std::max(model->latest, event.version.number);
+  return put(txn, Table::models, model->name, *model);
+}
+
+Status put_version(Txn& txn, const VersionRow& version) {
+  WEFT_CHECK(put(txn, Table::versions, key_of(version.id), version));
+  WEFT_CHECK(put(txn, Table::numbers, key_of(version.model, version.number), NumberRow{version.id}));
+  for (const ParentRef& parent : version.parents) {
+    WEFT_TRY(std::optional<ModelRow> model, find_model(txn, parent.model));
+    if (!model) continue;  // a journal with damage may lack it
+    WEFT_TRY(std::optional<VersionRow> row, find_version(txn, model->id, parent.number));
+    if (row) WEFT_CHECK(put(txn, Table::children, key_of(row->id, version.id), NumberRow{0}));
+  }
+  return {};
+}
+
+Status set_tag(Txn& txn, ModelId model, const TagRow& tag) {
+  WEFT_CHECK(put(txn, Table::tags, tag_key(model, tag.name), tag));
+  return put_inode(txn, InodeKind::tag_link, tag.ino, model, tag.name);
+}
+
+Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino) {
+  WEFT_CHECK(txn.erase(Table::tags, tag_key(model, name)));
+  return txn.erase(Table::inodes, key_of(ino));
+}
+
+Status put_local(Txn& txn, const PublishEvent& event) {
+  const VersionRow& version = event.version;
+  WEFT_CHECK(put(txn, Table::locals, key_of(version.id), event.local));
+  InodeRow inode;
+  inode.kind = InodeKind::version;
+  inode.base = event.local.ino_base;
+  inode.count = event.local.ino_count;
+  inode.version = version.id;
+  WEFT_CHECK(put(txn, Table::inodes, key_of(inode.base), inode));
+  std::string key = digest_key(version.manifest);
+  WEFT_TRY(std::optional<NumberRow> count, find_row<NumberRow>(txn, Table::manifests, key));
+  return put(txn, Table::manifests, key, NumberRow{count ? count->value + 1 : 1});
+}
+
+Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
+  std::uint64_t bytes = 0;
+  for (const NewBlob& blob : blobs) {
+    WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
+    if (made) bytes += blob.id.length;
+  }
+  return bytes;
+}
+
+// Its tags go with a version.
+Status delete_tags_of(Txn& txn, ModelId model, std::uint64_t number) {
+  std::vector<TagRow> gone;
+  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model), [&](const Entry& entry) -> Status {
+    WEFT_TRY(TagRow tag, row_from<TagRow>(txn, Table::tags, entry.key, entry.value));
+    if (tag.number == number) gone.push_back(std::move(tag));
+    return {};
+  }));
+  for (const TagRow& tag : gone) WEFT_CHECK(delete_tag(txn, model, tag.name, tag.ino));
+  return {};
+}
+
+Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number) {
+  while (--number > 0) {
+    WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model, number));
+    if (version && !version->removed) return number;
+  }
+  return number;
+}
+
+Status update_latest(Txn& txn, ModelRow& model, std::uint64_t removed) {
+  if (model.latest != removed) return {};
+  WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
+  if (model.latest == 0) WEFT_CHECK(hide_model(txn, model.name));
+  return put(txn, Table::models, model.name, model);
+}
+
+// A reaped version has no local part.
+Status remove_local(Txn& txn, VersionId version, const VersionContent* content) {
+  WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
+  if (!local) return {};
+  WEFT_TRY(bool incomplete, is_incomplete(txn, version));
+  if (incomplete) return txn.erase(Table::meta, incomplete_key(version));
+  if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
+  return remove_content(txn, version, *local, *content);
+}
+
+}  // namespace
+
+Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input) {
+  WEFT_CHECK(count_event(txn, event));
+  WEFT_CHECK(advance_model(txn, event));
+  WEFT_CHECK(put_version(txn, event.version));
+  for (const NamedInode& tag : event.tags)
+    WEFT_CHECK(set_tag(txn, event.version.model, {tag.name, event.version.number, tag.ino, event.version.time_ns}));
+  if (input.reaped) return std::uint64_t{0};
+  WEFT_CHECK(put_local(txn, event));
+  if (input.content == nullptr) {
+    WEFT_CHECK(put(txn, Table::meta, incomplete_key(event.version.id), NumberRow{0}));
+    return std::uint64_t{0};
+  }
+  WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
+  WEFT_CHECK(add_content(txn, event, input));
+  return new_bytes;
+}
+
+Status apply_tags(Txn& txn, const TagsEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
+  for (const TagChange& change : event.changes) {
+    if (change.number == 0) {
+      WEFT_CHECK(delete_tag(txn, model->id, change.name, change.ino));
+      continue;
+    }
+    WEFT_TRY(Counters counters, get_counters(txn));
+    counters.next_ino = std::max(counters.next_ino, change.ino + 1);
+    WEFT_CHECK(put_counters(txn, counters));
+    WEFT_CHECK(set_tag(txn, model->id, {change.name, change.number, change.ino, event.time_ns}));
+  }
+  return {};
+}
+
+Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || version->removed)
+    return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
+  WEFT_CHECK(remove_local(txn, version->id, content));
+  version->removed = true;
+  version->removed_ns = event.time_ns;
+  WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
+  WEFT_CHECK(delete_tags_of(txn, model->id, event.number));
+  return update_latest(txn, *model, event.number);
+}
+
+Result<bool> is_incomplete(Txn& txn, VersionId version) {
+  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::meta, incomplete_key(version)));
+  return value.has_value();
+}
+
+Result<bool> any_incomplete(Txn& txn) {
+  bool any = false;
+  WEFT_CHECK(each_entry(txn, Table::meta, "incomplete", [&any](const Entry&) -> Status {
+    any = true;
+    return {};
+  }));
+  return any;
+}
+
+Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std::string key) {
+  WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, id));
+  if (found) return false;
+  if (key.empty()) {
+    WEFT_TRY(key, free_blob_key(txn, id));
+  }
+  WEFT_CHECK(put(txn, Table::blobs, key, BlobRow{id.root, place}));
+  WEFT_CHECK(mark_dead(txn, key));
+  return true;
+}
+
+Status mark_dead(Txn& txn, Bytes blob_key) {
+  return put(txn, Table::dead, blob_key, NumberRow{0});
+}
+
+Status bump_sequence(Txn& txn) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  ++counters.sequence;
+  return put_counters(txn, counters);
+}
+
+}  // namespace weft

@@ -1,0 +1,151 @@
+// The index as packs and gc see it.
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
+  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
+  if (!blob) return std::optional<BlobPlace>();
+  return std::optional(blob->row.place);
+}
+
+Result<std::vector<std::pair<ContentId, BlobPlace>>> find_places(Txn& txn, std::uint64_t length, const Hash128& xxh) {
+  WEFT_TRY(std::vector<FoundBlob> blobs, find_blobs(txn, length, xxh));
+  std::vector<std::pair<ContentId, BlobPlace>> places;
+  for (const FoundBlob& blob : blobs) places.emplace_back(content_of(blob), blob.row.place);
+  return places;
+}
+
+Result<bool> any_blob_of_length(Txn& txn, std::uint64_t length) {
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::blobs));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(key_of(length)));
+  return entry && blob_length(entry->key) == length;
+}
+
+// Dead is what says so itself and has no holder: a lost row of one table alone frees nothing.
+Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
+  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
+  if (!blob) return false;
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob->key));
+  if (holder) return true;
+  WEFT_TRY(std::optional<NumberRow> dead, find_row<NumberRow>(txn, Table::dead, blob->key));
+  if (!dead) return damaged(txn, "a blob that is not marked dead has no holder");
+  return false;
+}
+
+Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
+  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
+  if (blob) return put(txn, Table::blobs, blob->key, BlobRow{id.root, place});
+  auto added = add_blob(txn, id, place);
+  return added.ok() ? Status{} : Status{std::move(added).error()};
+}
+
+Status erase_blob(Txn& txn, const ContentId& id) {
+  WEFT_TRY(bool held, blob_is_held(txn, id));
+  if (held) return Error{Errc::internal, fmt::format("{}: a blob that versions need was to be erased", txn.path())};
+  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
+  if (!blob) return {};
+  WEFT_CHECK(txn.erase(Table::dead, blob->key));
+  return txn.erase(Table::blobs, blob->key);
+}
+
+class TxnBlobIndex final : public BlobIndex {
+ public:
+  explicit TxnBlobIndex(Txn txn) : txn_(std::move(txn)) {}
+  Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(txn_, id); }
+  Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
+    return find_places(txn_, length, xxh);
+  }
+  Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(txn_, length); }
+  Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
+
+ private:
+  Txn txn_;
+};
+
+// Remembers its writes: when the map must grow they are done again. Nothing else writes meanwhile, so they mean the
+// same.
+class TxnBlobWriter final : public BlobWriter {
+ public:
+  TxnBlobWriter(Env& env, WriterLock lock, Txn txn) : env_(env), lock_(std::move(lock)), txn_(std::move(txn)) {}
+  Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(*txn_, id); }
+  Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
+    return find_places(*txn_, length, xxh);
+  }
+  Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(*txn_, length); }
+  Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
+
+  Status put(const ContentId& id, const BlobPlace& place) override {
+    return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
+  }
+  Status erase(const ContentId& id) override {
+    return run([id](Txn& txn) { return erase_blob(txn, id); });
+  }
+  Status commit() override {
+    WEFT_CHECK(run(bump_sequence));
+    for (;;) {
+      Status status = txn_->commit();
+      if (status.ok() || !txn_->map_full()) return status;
+      WEFT_CHECK(again());
+    }
+  }
+
+ private:
+  using Step = std::function<Status(Txn&)>;
+
+  Status run(const Step& step) {
+    steps_.push_back(step);
+    Status status = step(*txn_);
+    return status.ok() || !txn_->map_full() ? status : again();
+  }
+
+  Status again() {
+    for (;;) {
+      txn_.reset();
+      WEFT_CHECK(env_.grow(lock_));
+      WEFT_TRY(Txn txn, env_.write(lock_));
+      txn_.emplace(std::move(txn));
+      Status status;
+      for (const Step& step : steps_) {
+        status = step(*txn_);
+        if (!status.ok()) break;
+      }
+      if (status.ok() || !txn_->map_full()) return status;
+    }
+  }
+
+  Env& env_;
+  WriterLock lock_;
+  std::optional<Txn> txn_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<BlobIndex> make_blob_index(Txn txn) {
+  return std::make_unique<TxnBlobIndex>(std::move(txn));
+}
+
+std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn) {
+  return std::make_unique<TxnBlobWriter>(env, std::move(lock), std::move(txn));
+}
+
+Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
+  WEFT_TRY(Txn txn, env_->read());
+  return make_blob_index(std::move(txn));
+}
+
+Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(Txn txn, env_->write(lock));
+  return make_blob_writer(*env_, std::move(lock), std::move(txn));
+}
+
+}  // namespace weft

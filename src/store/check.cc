@@ -1,0 +1,65 @@
+// weft fsck: the index is compared with what packs, manifests and journal make of it.
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "store/compare.h"
+#include "store/rebuild.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+std::string scratch_parent(const std::string& store_path, bool write) {
+  if (write) return store_path + "/index";
+  std::error_code code;
+  auto temporary = std::filesystem::temp_directory_path(code);
+  return code ? "/tmp" : temporary.string();
+}
+
+bool has_local(Txn& txn, VersionId version) {
+  auto local = find_row<LocalRow>(txn, Table::locals, key_of(version));
+  return local.ok() && local->has_value();
+}
+
+std::optional<std::string> known_key(Txn& txn, const ContentId& id) {
+  auto blob = find_blob(txn, id);
+  if (!blob.ok() || !*blob) return {};
+  return (*blob)->key;
+}
+
+}  // namespace
+
+// Under the writer lock, so that index, journal and packs stay what they are. Nobody waits for this snapshot meanwhile.
+Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report) {
+  progress.phase("comparing the index");
+  WEFT_TRY(WriterLock lock, Env::lock_writer(path_ + "/index"));
+  if (options_.write) WEFT_CHECK(catch_up(lock));
+  WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(scratch_parent(path_, options_.write)));
+  WEFT_TRY(Txn have, env_->read());
+  WEFT_TRY(Counters counters, get_counters(have));
+  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, {}, {}};
+  input.unreaped = [&have](VersionId version) { return has_local(have, version); };
+  input.blob_key = [&have](const ContentId& id) { return known_key(have, id); };
+  std::size_t before = report.problems.size();
+  WEFT_CHECK(fill_index(scratch.env(), input, progress, report));
+  WEFT_TRY(Txn want, scratch.env().read());
+  return compare_indexes(have, want, report.problems.size() == before, report);
+}
+
+Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) {
+  FsckReport report;
+  if (options.rebuild && !options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
+  if (options.rebuild) {
+    WEFT_TRY(report, rebuild_store(path_, decode, progress));
+  } else {
+    WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared));
+    Status status = check_index(decode, progress, report);
+    if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
+    if (!status.ok()) report.problems.push_back(status.error().message);
+  }
+  WEFT_CHECK(verify_packs(packs_, *this, options.data, progress, report));
+  return report;
+}
+
+}  // namespace weft

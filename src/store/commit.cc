@@ -1,0 +1,120 @@
+// Journaled commits: an event is applied, its record made durable, then the index commits. A crash between the two is
+// made good by the next writer.
+#include <fmt/core.h>
+
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+void call(const std::function<void()>& hook) {
+  if (hook) hook();
+}
+
+}  // namespace
+
+Result<WriterLock> StoreImpl::lock_writer() {
+  WEFT_TRY(WriterLock lock, env_->lock_writer());
+  WEFT_CHECK(catch_up(lock));
+  return lock;
+}
+
+Status StoreImpl::commit(const WriterLock& lock, const MakeEvent& make) {
+  for (;;) {
+    WEFT_TRY(Txn txn, env_->write(lock));
+    auto event = make(txn);
+    if (event.ok() && !*event) return {};
+    Status status = event.ok() ? commit_once(txn, **event) : Status{std::move(event).error()};
+    if (status.ok() || !txn.map_full()) return status;
+    txn.abort();
+    WEFT_CHECK(env_->grow(lock));
+  }
+}
+
+Status StoreImpl::commit_once(Txn& txn, const Event& event) {
+  std::vector<std::byte> record = encode_event(event);
+  WEFT_TRY(Counters counters, get_counters(txn));
+  std::uint64_t begin = counters.journal_end;
+  counters.journal_end += record.size();
+  WEFT_CHECK(put_counters(txn, counters));
+  call(hooks_.before_journal);
+  WEFT_CHECK(journal_.append(begin, record));
+  call(hooks_.after_journal);
+  if (Status status = txn.commit(); !status.ok()) return undo(begin, std::move(status));
+  call(hooks_.after_commit);
+  return {};
+}
+
+// A commit failed after its record was journaled: unless it took hold all the same, the record goes.
+Status StoreImpl::undo(std::uint64_t journal_end, Status failure) {
+  WEFT_CHECK(env_->reopen());
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Counters counters, get_counters(txn));
+  if (counters.journal_end > journal_end) return {};
+  WEFT_CHECK(journal_.truncate(journal_end));
+  return failure;
+}
+
+Status StoreImpl::catch_up(const WriterLock& lock) {
+  WEFT_TRY(Counters counters, ([this]() -> Result<Counters> {
+             WEFT_TRY(Txn txn, env_->read());
+             return get_counters(txn);
+           })());
+  WEFT_TRY(std::uint64_t size, journal_.size());
+  if (size == counters.journal_end) return {};
+  if (size < counters.journal_end)
+    return Error{Errc::corrupt, fmt::format("{}: expected at least {} bytes, got {}: records were lost",
+                                            journal_.path(), counters.journal_end, size)};
+  WEFT_TRY(JournalTail tail, journal_.read(counters.journal_end));
+  if (!tail.problems.empty()) return Error{Errc::corrupt, tail.problems.front() + "; run `weft fsck --rebuild`"};
+  for (const JournaledEvent& event : tail.events) WEFT_CHECK(replay(lock, event));
+  return tail.end < tail.size ? journal_.truncate(tail.end) : Status{};
+}
+
+Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled) {
+  return env_->write(lock, [&](Txn& txn) -> Status {
+    if (const auto* publish = std::get_if<PublishEvent>(&journaled.event)) WEFT_CHECK(replay_publish(txn, *publish));
+    if (const auto* tags = std::get_if<TagsEvent>(&journaled.event)) WEFT_CHECK(apply_tags(txn, *tags));
+    if (const auto* removal = std::get_if<RemovalEvent>(&journaled.event)) WEFT_CHECK(replay_removal(txn, *removal));
+    WEFT_TRY(Counters counters, get_counters(txn));
+    counters.journal_end = journaled.end;
+    return put_counters(txn, counters);
+  });
+}
+
+Status StoreImpl::replay_publish(Txn& txn, const PublishEvent& event) {
+  WEFT_TRY(VersionContent content, content_of(event.version.manifest));
+  WEFT_TRY(std::vector<NewBlob> blobs, blobs_of(packs_, event.packs));
+  PublishInput input;
+  input.content = &content;
+  input.new_blobs = blobs;
+  auto applied = apply_publish(txn, event, input);
+  return applied.ok() ? Status{} : Status{std::move(applied).error()};
+}
+
+Status StoreImpl::replay_removal(Txn& txn, const RemovalEvent& event) {
+  WEFT_TRY(VersionRow version, live_version(txn, event.model, event.number));
+  WEFT_TRY(bool incomplete, is_incomplete(txn, version.id));
+  if (incomplete) return apply_removal(txn, event, nullptr);
+  WEFT_TRY(VersionContent content, content_of(version.manifest));
+  return apply_removal(txn, event, &content);
+}
+
+Result<VersionContent> StoreImpl::content_of(const Digest& manifest) {
+  if (!options_.decode) return Error{Errc::internal, fmt::format("{}: opened without a decoder of manifests", path_)};
+  WEFT_TRY(std::shared_ptr<const ManifestReader> reader, manifests_.open(manifest));
+  return options_.decode(reader->bytes());
+}
+
+Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids) {
+  std::vector<NewBlob> blobs;
+  for (PackId id : ids) {
+    auto toc = packs.toc(id);
+    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
+    if (!toc.ok()) return std::move(toc).error();
+    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}});
+  }
+  return blobs;
+}
+
+}  // namespace weft

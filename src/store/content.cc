@@ -1,0 +1,162 @@
+#include "store/content.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace weft {
+namespace {
+
+// Each blob of a version once, with the files that have it.
+struct Use {
+  std::uint64_t length = 0;
+  std::vector<std::uint32_t> files;
+};
+using Uses = std::map<std::string, Use>;
+
+Result<Uses> uses_of(Txn& txn, const VersionContent& content, std::uint64_t* missing) {
+  Uses uses;
+  for (std::uint32_t file = 0; file < content.files.size(); ++file) {
+    for (const ContentId& id : content.files[file].extents) {
+      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
+      if (!blob && missing == nullptr)
+        return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with XXH3 {} is not in the store",
+                                                file, id.length, to_hex(id.xxh))};
+      if (!blob) {
+        ++*missing;
+        continue;
+      }
+      Use& use = uses[blob->key];
+      use.length = id.length;
+      if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
+    }
+  }
+  return uses;
+}
+
+std::string owned_key(const Holder& holder) {
+  return file_key(holder.first, holder.second);
+}
+
+Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
+  WEFT_TRY(NumberRow owned, need_row<NumberRow>(txn, Table::owned, owned_key(holder)));
+  owned.value += bytes;
+  return put(txn, Table::owned, owned_key(holder), owned);
+}
+
+// The first holder owns the bytes: a new version owns those that nobody held.
+Status hold(Txn& txn, VersionId version, const std::string& key, const Use& use, std::vector<std::uint64_t>& owned) {
+  WEFT_TRY(std::optional<Holder> owner, first_holder(txn, key));
+  if (!owner) {
+    owned[use.files.front()] += use.length;
+    WEFT_CHECK(txn.erase(Table::dead, key));
+  }
+  for (std::uint32_t file : use.files) WEFT_CHECK(txn.put(Table::holders, key, encode_holder(key, {version, file})));
+  return {};
+}
+
+// The next holder inherits what the version owned; a blob without one is dead.
+Status let_go(Txn& txn, VersionId version, const std::string& key, const Use& use) {
+  WEFT_TRY(std::optional<Holder> owner, first_holder(txn, key));
+  if (!owner) return damaged(txn, fmt::format("version {} is no holder of its own blob", version));
+  for (std::uint32_t file : use.files)
+    WEFT_CHECK(txn.erase_value(Table::holders, key, encode_holder(key, {version, file})));
+  WEFT_TRY(std::optional<Holder> heir, first_holder(txn, key));
+  if (!heir) return mark_dead(txn, key);
+  return owner->first == version ? add_owned(txn, *heir, use.length) : Status{};
+}
+
+struct ViewUse {
+  Ino ino = 0;
+  std::uint64_t links = 0;
+  const ViewKey* key = nullptr;
+};
+using ViewUses = std::map<std::string, ViewUse>;
+
+ViewUses views_of(const VersionContent& content, const LocalRow& local) {
+  ViewUses views;
+  for (std::size_t i = 0; i < content.views.size(); ++i) {
+    ViewUse& use = views[view_key(content.views[i].key)];
+    use.ino = local.view_inos[i];
+    use.key = &content.views[i].key;
+    use.links += content.views[i].links;
+  }
+  return views;
+}
+
+Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content) {
+  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes &&
+      local.tree_layout == content.tree_layout)
+    return {};
+  return Error{Errc::corrupt,
+               fmt::format("{}: a manifest gives {} views and {} nodes, expected {} and {}", txn.path(),
+                           content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};
+}
+
+Status make_view(Txn& txn, const std::string& key, const ViewUse& use, std::uint64_t time_ns) {
+  InodeRow inode;
+  inode.kind = InodeKind::view;
+  inode.base = use.ino;
+  inode.view = *use.key;
+  WEFT_CHECK(put(txn, Table::inodes, key_of(use.ino), inode));
+  return put(txn, Table::views, key, ViewRow{use.ino, use.links, time_ns, 1});
+}
+
+std::uint64_t view_time(const PublishEvent& event, const PublishInput& input, Ino ino) {
+  if (input.view_times == nullptr) return event.version.time_ns;
+  auto found = input.view_times->find(ino);
+  return found == input.view_times->end() ? event.version.time_ns : found->second;
+}
+
+Status add_views(Txn& txn, const PublishEvent& event, const PublishInput& input) {
+  for (const auto& [key, use] : views_of(*input.content, event.local)) {
+    WEFT_TRY(std::optional<ViewRow> view, find_row<ViewRow>(txn, Table::views, key));
+    if (!view) {
+      WEFT_CHECK(make_view(txn, key, use, view_time(event, input, use.ino)));
+      continue;
+    }
+    if (view->ino != use.ino)
+      return damaged(txn, fmt::format("a view has inode {}, the journal says {}", view->ino, use.ino));
+    view->links += use.links;
+    ++view->versions;
+    WEFT_CHECK(put(txn, Table::views, key, *view));
+  }
+  return {};
+}
+
+Status remove_views(Txn& txn, const VersionContent& content, const LocalRow& local) {
+  for (const auto& [key, use] : views_of(content, local)) {
+    WEFT_TRY(ViewRow view, need_row<ViewRow>(txn, Table::views, key));
+    if (view.links < use.links) return damaged(txn, fmt::format("view {} has fewer links than names", view.ino));
+    view.links -= use.links;
+    WEFT_CHECK(put(txn, Table::views, key, view));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status add_content(Txn& txn, const PublishEvent& event, const PublishInput& input) {
+  const VersionContent& content = *input.content;
+  WEFT_CHECK(check_shape(txn, event.local, content));
+  WEFT_TRY(Uses uses, uses_of(txn, content, input.missing_extents));
+  std::vector<std::uint64_t> owned(content.files.size());
+  for (const auto& [key, use] : uses) WEFT_CHECK(hold(txn, event.version.id, key, use, owned));
+  for (std::uint32_t file = 0; file < owned.size(); ++file)
+    WEFT_CHECK(put(txn, Table::owned, file_key(event.version.id, file), NumberRow{owned[file]}));
+  return add_views(txn, event, input);
+}
+
+Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content) {
+  WEFT_CHECK(check_shape(txn, local, content));
+  std::uint64_t missing = 0;  // what a rebuild did not find is not held either
+  WEFT_TRY(Uses uses, uses_of(txn, content, &missing));
+  for (const auto& [key, use] : uses) WEFT_CHECK(let_go(txn, version, key, use));
+  for (std::uint32_t file = 0; file < content.files.size(); ++file)
+    WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));
+  return remove_views(txn, content, local);
+}
+
+}  // namespace weft

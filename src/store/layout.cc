@@ -1,0 +1,99 @@
+#include "store/layout.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "store/env.h"
+#include "store/fs_check.h"
+#include "store/journal.h"
+#include "store/manifests.h"
+#include "store/tables.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kIdentityMax = 64U << 10U;
+constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "manifests", "journal", "tmp", "cache"};
+
+std::string identity_path(const std::string& path) {
+  return path + "/weft-store";
+}
+
+// RFC 4122, version 4, of random bytes.
+std::string random_uuid() {
+  std::string hex = random_hex(16);
+  hex[12] = '4';
+  hex[16] = "89ab"[hex[16] % 4];
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20));
+}
+
+Status check_unused(const std::string& path) {
+  if (stat_file(identity_path(path)).ok()) return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
+  WEFT_TRY(std::vector<std::string> names, list_directory(path));
+  if (names.empty()) return {};
+  return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
+}
+
+Status create_index(const std::string& dir) {
+  WEFT_CHECK(Env::create(dir));
+  EnvOptions options;
+  options.write = true;
+  WEFT_TRY(std::unique_ptr<Env> env, Env::open(dir, options));
+  WEFT_TRY(WriterLock lock, env->lock_writer());
+  return env->write(lock, [](Txn& txn) { return put_counters(txn, Counters{}); });
+}
+
+// The last step: without this file there is no store.
+Status write_identity(const std::string& path, const CreateOptions& options) {
+  StoreInfo info{kStoreFormat, random_uuid(), options.digest, now_ns()};
+  std::string temporary = path + "/tmp/weft-store";
+  WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+  WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
+  WEFT_CHECK(sync_file(fd.get(), temporary));
+  WEFT_CHECK(rename_new(temporary, identity_path(path)));
+  return sync_directory(path);
+}
+
+Status fill(const std::string& path, const CreateOptions& options) {
+  for (std::string_view name : kDirectories) WEFT_CHECK(make_directories(fmt::format("{}/{}", path, name)));
+  WEFT_CHECK(Journal(path).create());
+  WEFT_CHECK(create_index(path + "/index"));
+  for (std::string_view name : kDirectories) WEFT_CHECK(sync_directory(fmt::format("{}/{}", path, name)));
+  return write_identity(path, options);
+}
+
+}  // namespace
+
+Status create_store(const std::string& path, const CreateOptions& options) {
+  bool was_there = stat_file(path).ok();
+  WEFT_CHECK(make_directories(path));
+  Status status = check_file_system(path);
+  if (status.ok()) status = check_unused(path);
+  if (status.ok()) {
+    status = fill(path, options);
+    if (!status.ok())
+      for (std::string_view name : kDirectories) static_cast<void>(remove_tree(fmt::format("{}/{}", path, name)));
+  }
+  if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
+  return status;
+}
+
+Result<StoreInfo> read_identity(const std::string& path) {
+  auto bytes = read_file(identity_path(path), kIdentityMax);
+  if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
+    return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
+  if (!bytes.ok()) return std::move(bytes).error();
+  WEFT_CHECK(check_file_system(path));
+  WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));
+  return decode_row<StoreInfo>(payload, identity_path(path));
+}
+
+}  // namespace weft

@@ -1,0 +1,97 @@
+#include "store/manifests.h"
+
+#include <fcntl.h>
+
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kTemporary = "new-";
+
+class MappedManifest final : public ManifestReader {
+ public:
+  MappedManifest(Fd fd, MappedFile file) : fd_(std::move(fd)), file_(std::move(file)) {}
+  std::span<const std::byte> bytes() const override { return file_.bytes(); }
+
+ private:
+  Fd fd_;  // keeps the lock
+  MappedFile file_;
+};
+
+// Locked, and still the file of that name.
+Result<Fd> open_locked(const std::string& path, LockKind kind, LockWait wait) {
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_CHECK(lock_fd(fd.get(), kind, wait, path));
+  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
+  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just removed", path)};
+  return fd;
+}
+
+}  // namespace
+
+Status Manifests::create() const {
+  return make_directories(dir_);
+}
+
+Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
+  std::string path = path_of(digest);
+  WEFT_TRY(Fd fd, open_locked(path, LockKind::shared, LockWait::yes));
+  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
+  auto size = static_cast<std::uint64_t>(st.st_size);
+  if (size > limits::kManifestMax)
+    return Error{Errc::corrupt, fmt::format("{}: expected at most {} bytes, got {}", path, limits::kManifestMax, size)};
+  WEFT_TRY(MappedFile file, MappedFile::map(fd.get(), size, path));
+  if (Digest got = sha256(file.bytes()); got != digest)
+    return Error{Errc::corrupt, fmt::format("{}: expected bytes of this digest, got {}", path, to_hex(got))};
+  return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(fd), std::move(file)));
+}
+
+Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
+  if (open(digest).ok()) return {};
+  std::string temporary = fmt::format("{}/{}{}", dir_, kTemporary, random_hex(8));
+  WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
+  Status status = append_exact(fd.get(), bytes, temporary);
+  if (status.ok()) status = sync_file(fd.get(), temporary);
+  if (status.ok()) status = rename_file(temporary, path_of(digest));
+  if (!status.ok()) {
+    static_cast<void>(remove_file(temporary));
+    return status;
+  }
+  return sync_directory(dir_);
+}
+
+Result<std::vector<Digest>> Manifests::list() const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir_));
+  std::vector<Digest> digests;
+  for (const std::string& name : names)
+    if (std::optional<Digest> digest = digest_from_hex(name)) digests.push_back(*digest);
+  return digests;
+}
+
+Result<Fd> Manifests::lock_exclusive(const Digest& digest) const {
+  return open_locked(path_of(digest), LockKind::exclusive, LockWait::no);
+}
+
+Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir_));
+  std::uint64_t count = 0;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kTemporary)) continue;
+    ++count;
+    if (!dry_run) WEFT_CHECK(remove_file(dir_ + "/" + name));
+  }
+  return count;
+}
+
+Status Manifests::remove(const Digest& digest) const {
+  return remove_file(path_of(digest));
+}
+
+}  // namespace weft

@@ -1,0 +1,39 @@
+// manifests/<sha256>: content-addressed files. Who uses one holds a shared flock on it; who removes one, the exclusive.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sys.h"
+#include "weft/content.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// Any thread.
+class Manifests {
+ public:
+  explicit Manifests(const std::string& store_path) : dir_(store_path + "/manifests") {}
+
+  Status create() const;
+  // Errc::not_found; Errc::corrupt when its bytes are not what its name says.
+  Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
+  // Makes sure that a whole file of these bytes is there, durably. Under the writer lock, against gc.
+  Status put(const Digest& digest, std::span<const std::byte> bytes) const;
+  Result<std::vector<Digest>> list() const;
+  // Errc::busy while somebody uses it, Errc::not_found. The lock keeps users out until it goes.
+  Result<Fd> lock_exclusive(const Digest& digest) const;
+  Status remove(const Digest& digest) const;  // under lock_exclusive
+  // Removes what put() left when its process died; returns how many. Under the writer lock.
+  Result<std::uint64_t> remove_temporaries(bool dry_run) const;
+
+ private:
+  std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
+  std::string dir_;
+};
+
+}  // namespace weft

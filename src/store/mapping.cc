@@ -1,0 +1,154 @@
+#include "store/mapping.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr std::array<const char*, kTableCount> kNames = {
+    "meta",  "models", "model_ids", "names", "dirs",  "versions", "numbers",  "tags",     "locals",
+    "owned", "blobs",  "holders",   "dead",  "views", "inodes",   "children", "manifests"};
+
+constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS;
+constexpr int kReadAttempts = 1000;
+
+unsigned table_flags(std::size_t table) {
+  return table == static_cast<std::size_t>(Table::holders) ? MDB_DUPSORT | MDB_DUPFIXED : 0U;
+}
+
+// How far the map must reach for LMDB to take it; it rounds up what is too small for the file.
+std::uint64_t rounded(std::uint64_t bytes) {
+  constexpr std::uint64_t kUnit = 1U << 16U;
+  return (bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+}  // namespace
+
+std::string_view table_name(Table table) {
+  return kNames[static_cast<std::size_t>(table)];
+}
+
+Error lmdb_error(int code, std::string_view path, std::string_view what) {
+  if (code > 0) return sys_error(code, fmt::format("{}: {}", path, what));
+  switch (code) {
+    case MDB_MAP_FULL:
+      return Error{Errc::no_space, fmt::format("{}: {}: the index's map is full", path, what)};
+    case MDB_VERSION_MISMATCH:
+      return Error{Errc::unsupported,
+                   fmt::format("{}: another version of LMDB wrote this; run `weft fsck --rebuild`", path)};
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_PANIC:
+    case MDB_INVALID:
+    case MDB_INCOMPATIBLE:
+    case MDB_NOTFOUND:
+    case MDB_CURSOR_FULL:
+    case MDB_PAGE_FULL:
+    case MDB_BAD_TXN:
+      return Error{Errc::corrupt, fmt::format("{}: {}: {}; run `weft fsck --rebuild`", path, what, mdb_strerror(code))};
+    default:
+      return Error{Errc::internal, fmt::format("{}: {}: {}", path, what, mdb_strerror(code))};
+  }
+}
+
+Mapping::~Mapping() {
+  if (env_ != nullptr) mdb_env_close(env_);
+}
+
+std::uint64_t Mapping::map_bytes() const {
+  MDB_envinfo info{};
+  mdb_env_info(env_, &info);
+  return info.me_mapsize;
+}
+
+std::uint64_t Mapping::last_transaction() const {
+  MDB_envinfo info{};
+  mdb_env_info(env_, &info);
+  return info.me_last_txnid;
+}
+
+bool Mapping::contains(const void* at, std::size_t size) const {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  mdb_env_info(env_, &info);
+  mdb_env_stat(env_, &stat);
+  std::size_t end = std::min((info.me_last_pgno + 1) * stat.ms_psize, info.me_mapsize);
+  auto begin = reinterpret_cast<std::uintptr_t>(info.me_mapaddr);
+  auto from = reinterpret_cast<std::uintptr_t>(at);
+  return from >= begin && from - begin <= end && size <= end - (from - begin);
+}
+
+Status Mapping::open_env(unsigned flags, std::uint64_t map_bytes) {
+  int code = mdb_env_create(&env_);
+  if (code != 0) return lmdb_error(code, path_, "open");
+  mdb_env_set_maxdbs(env_, kTableCount);
+  mdb_env_set_mapsize(env_, rounded(map_bytes));
+  code = mdb_env_open(env_, path_.c_str(), kFlags | flags, 0644);
+  if (code != 0) return lmdb_error(code, path_, "open");
+  WEFT_TRY(struct stat st, stat_file(path_));
+  device_ = st.st_dev;
+  inode_ = st.st_ino;
+  return {};
+}
+
+Status Mapping::open_tables(MDB_txn* txn, unsigned flags) {
+  for (std::size_t i = 0; i < kTableCount; ++i) {
+    int code = mdb_dbi_open(txn, kNames[i], table_flags(i) | flags, &tables_[i]);
+    unsigned got = 0;
+    if (code == 0) code = mdb_dbi_flags(txn, tables_[i], &got);
+    if (code == 0 && got != table_flags(i)) code = MDB_CORRUPTED;
+    if (code != 0) return lmdb_error(code, path_, fmt::format("table {}", kNames[i]));
+  }
+  return {};
+}
+
+Result<ReadHandle> Mapping::begin_read(Generations& generations, int& code) const {
+  code = 0;
+  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
+    std::uint64_t transaction = last_transaction();
+    WEFT_TRY(Generations::Hold hold, generations.hold(transaction));
+    MDB_txn* txn = nullptr;
+    code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+    if (code != 0) return lmdb_error(code, path_, "read");
+    if (mdb_txn_id(txn) == transaction) return ReadHandle{txn, std::move(hold)};
+    mdb_txn_abort(txn);
+  }
+  return Error{Errc::busy, fmt::format("{}: the index changes too fast to be read", path_)};
+}
+
+Status Mapping::create(const std::string& path) {
+  Mapping mapping(path);
+  WEFT_CHECK(mapping.open_env(0, 1U << 20U));
+  MDB_txn* txn = nullptr;
+  int code = mdb_txn_begin(mapping.env_, nullptr, 0, &txn);
+  if (code != 0) return lmdb_error(code, path, "create");
+  if (Status status = mapping.open_tables(txn, MDB_CREATE); !status.ok()) {
+    mdb_txn_abort(txn);
+    return status;
+  }
+  code = mdb_txn_commit(txn);
+  return code == 0 ? Status{} : Status{lmdb_error(code, path, "create")};
+}
+
+Result<std::shared_ptr<const Mapping>> Mapping::open(const std::string& path, const EnvOptions& options,
+                                                     std::uint64_t map_bytes, Generations& generations) {
+  std::shared_ptr<Mapping> mapping(new Mapping(path));
+  WEFT_TRY(struct stat st, stat_file(path));
+  if (st.st_size == 0) return lmdb_error(MDB_INVALID, path, "empty");
+  WEFT_CHECK(mapping->open_env((options.write ? 0U : MDB_RDONLY) | (options.sync ? 0U : MDB_NOSYNC), map_bytes));
+  int code = 0;
+  WEFT_TRY(ReadHandle handle, mapping->begin_read(generations, code));
+  Status status = mapping->open_tables(handle.txn, 0);
+  if (!status.ok()) {
+    mdb_txn_abort(handle.txn);
+    return Error(std::move(status).error());
+  }
+  mdb_txn_commit(handle.txn);  // keeps the handles; a read transaction has nothing else to commit
+  return std::shared_ptr<const Mapping>(std::move(mapping));
+}
+
+}  // namespace weft

@@ -1,0 +1,60 @@
+// One opened environment of LMDB. Included by env.cc, mapping.cc and txn.cc only.
+#pragma once
+
+#include <lmdb.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "store/env.h"
+#include "store/generation.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// The one place where LMDB's codes become errors.
+Error lmdb_error(int code, std::string_view path, std::string_view what);
+
+struct ReadHandle {
+  MDB_txn* txn = nullptr;
+  Generations::Hold hold;
+};
+
+class Mapping {
+ public:
+  // Opens all tables.
+  static Result<std::shared_ptr<const Mapping>> open(const std::string& path, const EnvOptions& options,
+                                                     std::uint64_t map_bytes, Generations& generations);
+  static Status create(const std::string& path);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  MDB_env* env() const { return env_; }
+  MDB_dbi table(Table table) const { return tables_[static_cast<std::size_t>(table)]; }
+  const std::string& path() const { return path_; }
+  std::uint64_t map_bytes() const;
+  std::uint64_t last_transaction() const;
+  bool is_of(const struct stat& st) const { return st.st_dev == device_ && st.st_ino == inode_; }
+  // Does [at, at + size) lie in the pages that are mapped? What a damaged page points at may not.
+  bool contains(const void* at, std::size_t size) const;
+
+  // A read transaction under its lock. MDB_MAP_RESIZED comes back as code.
+  Result<ReadHandle> begin_read(Generations& generations, int& code) const;
+
+ private:
+  explicit Mapping(std::string path) : path_(std::move(path)) {}
+  Status open_env(unsigned flags, std::uint64_t map_bytes);
+  Status open_tables(MDB_txn* txn, unsigned flags);
+
+  const std::string path_;
+  MDB_env* env_ = nullptr;
+  std::array<MDB_dbi, kTableCount> tables_{};
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,139 @@
+// What changes a store: publish, tags, removal.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+std::vector<PackId> packs_of(std::span<const NewBlob> blobs) {
+  std::vector<PackId> packs;
+  for (const NewBlob& blob : blobs) packs.push_back(blob.place.pack);
+  std::sort(packs.begin(), packs.end());
+  packs.erase(std::unique(packs.begin(), packs.end()), packs.end());
+  return packs;
+}
+
+Status check_request(const PublishRequest& request) {
+  const std::pair<std::size_t, std::size_t> bounds[] = {{request.manifest.size(), limits::kManifestMax},
+                                                        {request.content.files.size(), limits::kFilesPerVersionMax},
+                                                        {request.message.size(), limits::kMessageMax},
+                                                        {request.metrics.size(), limits::kMetricsMax},
+                                                        {request.parents.size(), limits::kParentsMax}};
+  const std::string_view names[] = {"manifest bytes", "files", "message bytes", "metrics", "parents"};
+  for (std::size_t i = 0; i < std::size(bounds); ++i)
+    if (bounds[i].first > bounds[i].second)
+      return Error{Errc::invalid, fmt::format("{}: {}: expected at most {}, got {}", request.model, names[i],
+                                              bounds[i].second, bounds[i].first)};
+  return {};
+}
+
+std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64_t number) {
+  std::vector<TagWish> wishes;
+  for (const std::string& tag : tags) wishes.emplace_back(tag, number);
+  std::sort(wishes.begin(), wishes.end());
+  wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
+  return wishes;
+}
+
+// The event if it changes anything, applied.
+Result<std::optional<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes) {
+  WEFT_TRY(TagsEvent event, plan_tags(txn, model, wishes));
+  if (event.changes.empty()) return std::optional<Event>();
+  WEFT_CHECK(apply_tags(txn, event));
+  return std::optional<Event>(std::move(event));
+}
+
+class StoreImport final : public Import {
+ public:
+  StoreImport(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
+
+  Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                     Progress& progress) override {
+    if (!packs_) return Error{Errc::internal, "add after publish"};
+    return packs_->add(fd, where, ranges, progress);
+  }
+
+  Result<PublishOutcome> publish(const PublishRequest& request) override {
+    std::unique_ptr<PackImport> packs = std::move(packs_);
+    if (!packs) return Error{Errc::internal, "publish after publish"};
+    WEFT_CHECK(packs->finish());
+    return store_.publish(request, packs->new_blobs());
+  }
+
+ private:
+  StoreImpl& store_;
+  std::unique_ptr<PackImport> packs_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
+  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
+  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, info_.digest, *this));
+  return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
+  WEFT_CHECK(check_request(request));
+  Digest manifest = sha256(request.manifest);
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_CHECK(manifests_.put(manifest, request.manifest));
+  PublishOutcome outcome;
+  Status status = commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
+    outcome = {};
+    WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
+    if (same) {
+      outcome.version = *same;
+      return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
+    }
+    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, packs_of(new_blobs)));
+    PublishInput input;
+    input.content = &request.content;
+    input.new_blobs = new_blobs;
+    WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
+    outcome.version = event.version;
+    outcome.made = true;
+    return std::optional<Event>(std::move(event));
+  });
+  if (!status.ok() || !outcome.made) discard(lock, manifest, packs_of(new_blobs));
+  WEFT_CHECK(status);
+  outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
+  return outcome;
+}
+
+// What a publish that did not come about has put in place. Nobody else can need these packs: the index never knew them.
+// Not while the journal may name them.
+void StoreImpl::discard(const WriterLock& /*lock*/, const Digest& manifest, const std::vector<PackId>& packs) {
+  auto txn = env_->read();
+  if (!txn.ok()) return;
+  auto counters = get_counters(*txn);
+  auto journal = journal_.size();
+  if (!counters.ok() || !journal.ok() || counters->journal_end != *journal) return;
+  for (PackId pack : packs)
+    for (const char* suffix : {".pack", ".toc"})
+      static_cast<void>(remove_file(fmt::format("{}/packs/{:016x}{}", path_, pack, suffix)));
+  auto needed = txn->get(Table::manifests, digest_key(manifest));
+  if (needed.ok() && !*needed) static_cast<void>(manifests_.remove(manifest));
+}
+
+Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  return commit(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
+}
+
+Status StoreImpl::remove_version(std::string_view model, std::uint64_t number) {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  return commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
+    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
+    WEFT_CHECK(replay_removal(txn, event));
+    return std::optional<Event>(std::move(event));
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+// gc: removed versions give back what only they need, once nobody uses them; then packs are collected.
+#include <set>
+
+#include <fmt/core.h>
+
+#include "store/rebuild.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+// Removed, with a local part still there.
+Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
+  std::vector<VersionRow> versions;
+  WEFT_CHECK(each_entry(txn, Table::locals, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, entry.key));
+    if (version.removed) versions.push_back(std::move(version));
+    return {};
+  }));
+  return versions;
+}
+
+Status release_view(Txn& txn, Ino ino) {
+  WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
+  if (!inode) return {};  // of a version whose content could not be read
+  std::string key = view_key(inode->view);
+  WEFT_TRY(ViewRow view, need_row<ViewRow>(txn, Table::views, key));
+  if (view.versions > 1) {
+    --view.versions;
+    return put(txn, Table::views, key, view);
+  }
+  WEFT_CHECK(txn.erase(Table::views, key));
+  return txn.erase(Table::inodes, key_of(ino));
+}
+
+// Returns whether no version needs the manifest any more.
+Result<bool> release_manifest(Txn& txn, const Digest& manifest) {
+  std::string key = digest_key(manifest);
+  WEFT_TRY(NumberRow count, need_row<NumberRow>(txn, Table::manifests, key));
+  if (count.value > 1) {
+    --count.value;
+    WEFT_CHECK(put(txn, Table::manifests, key, count));
+    return false;
+  }
+  WEFT_CHECK(txn.erase(Table::manifests, key));
+  return true;
+}
+
+Result<bool> release_version(Txn& txn, const VersionRow& version) {
+  WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+  for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
+  WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
+  WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
+  WEFT_CHECK(bump_sequence(txn));
+  return release_manifest(txn, version.manifest);
+}
+
+}  // namespace
+
+// Returns whether it was reaped; not while somebody uses its manifest.
+Result<bool> StoreImpl::reap_version(const VersionRow& version) {
+  auto in_use = manifests_.lock_exclusive(version.manifest);
+  if (!in_use.ok() && in_use.error().code == Errc::busy) return false;
+  if (!in_use.ok() && in_use.error().code != Errc::not_found) return std::move(in_use).error();
+  WEFT_TRY(WriterLock lock, lock_writer());
+  bool last = false;
+  WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(last, release_version(txn, version));
+    return {};
+  }));
+  if (last) WEFT_CHECK(manifests_.remove(version.manifest));
+  return true;
+}
+
+Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
+  WEFT_TRY(std::vector<VersionRow> versions, ([this]() -> Result<std::vector<VersionRow>> {
+             WEFT_TRY(Txn txn, env_->read());
+             return unreaped_versions(txn);
+           })());
+  for (const VersionRow& version : versions) {
+    bool reaped = true;
+    if (!options.dry_run) {
+      WEFT_TRY(reaped, reap_version(version));
+    }
+    if (reaped) ++report.versions_reaped;
+  }
+  return {};
+}
+
+// Manifests that no version needs: of publishes that died before their commit.
+Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(std::uint64_t temporaries, manifests_.remove_temporaries(options.dry_run));
+  report.stale_temporaries += temporaries;
+  WEFT_TRY(std::vector<Digest> manifests, manifests_.list());
+  WEFT_TRY(Txn txn, env_->read());
+  for (const Digest& manifest : manifests) {
+    WEFT_TRY(std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
+    if (needed || !manifests_.lock_exclusive(manifest).ok()) continue;
+    ++report.stale_temporaries;
+    if (!options.dry_run) WEFT_CHECK(manifests_.remove(manifest));
+  }
+  return {};
+}
+
+Status StoreImpl::check_collectable() {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(bool incomplete, any_incomplete(txn));
+  if (!incomplete) return {};
+  return Error{Errc::corrupt,
+               fmt::format("{}: manifests of live versions are missing, so gc cannot tell what they need; "
+                           "`weft fsck` names them, restore or `weft rm` them",
+                           path_)};
+}
+
+Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
+  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
+  WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive));
+  WEFT_CHECK(check_collectable());
+  GcReport report;
+  progress.phase("reaping removed versions");
+  WEFT_CHECK(reap(options, report));
+  WEFT_CHECK(remove_orphans(options, report));
+  WEFT_CHECK(collect_packs(packs_, path_, *this, options, progress, report));
+  return report;
+}
+
+}  // namespace weft

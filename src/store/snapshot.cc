@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+template <class Row>
+Result<Row> or_not_found(Result<std::optional<Row>> row, std::string_view what) {
+  if (!row.ok()) return std::move(row).error();
+  if (!*row) return Error{Errc::not_found, fmt::format("no {}", what)};
+  return std::move(**row);
+}
+
+// Packs on disk, outside of the index.
+Status count_packs(const std::string& store_path, StoreCounts& counts) {
+  std::string dir = store_path + "/packs";
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir));
+  for (const std::string& name : names) {
+    if (!name.ends_with(".pack")) continue;
+    auto st = stat_file(dir + "/" + name);
+    if (!st.ok()) continue;  // gc just removed it
+    ++counts.packs;
+    counts.pack_disk_bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
+  }
+  return {};
+}
+
+class TxnSnapshot final : public Snapshot {
+ public:
+  TxnSnapshot(std::string store_path, Txn txn, std::uint64_t sequence)
+      : store_path_(std::move(store_path)), txn_(std::move(txn)), sequence_(sequence) {}
+
+  std::uint64_t sequence() const override { return sequence_; }
+
+  Result<ModelRow> model(std::string_view name) override {
+    return or_not_found(find_model(txn_, name), fmt::format("model {}", printable(name)));
+  }
+  Result<ModelRow> model(ModelId id) override {
+    WEFT_TRY(ModelNameRow name, or_not_found(find_row<ModelNameRow>(txn_, Table::model_ids, key_of(id)),
+                                             fmt::format("model of id {}", id)));
+    return need_row<ModelRow>(txn_, Table::models, name.name);
+  }
+  Result<std::vector<ModelRow>> models() override { return all_rows<ModelRow>(Table::models, {}); }
+
+  Result<std::vector<NamespaceEntry>> namespace_entries(std::string_view prefix) override;
+  Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) override;
+
+  Result<VersionRow> version(VersionId id) override {
+    return or_not_found(find_row<VersionRow>(txn_, Table::versions, key_of(id)), fmt::format("version of id {}", id));
+  }
+  Result<VersionRow> version(ModelId model, std::uint64_t number) override {
+    return or_not_found(find_version(txn_, model, number), fmt::format("version {}", number));
+  }
+  Result<std::vector<VersionRow>> versions(ModelId model) override;
+  Result<std::vector<TagRow>> tags(ModelId model) override { return all_rows<TagRow>(Table::tags, key_of(model)); }
+  Result<TagRow> tag(ModelId model, std::string_view name) override {
+    return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
+                        fmt::format("tag {}", printable(name)));
+  }
+  Result<std::vector<VersionId>> children(VersionId id) override;
+
+  Result<LocalRow> local(VersionId id) override {
+    return or_not_found(find_row<LocalRow>(txn_, Table::locals, key_of(id)), fmt::format("version of id {} here", id));
+  }
+  Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) override;
+  Result<InodeRow> inode(Ino ino) override { return or_not_found(find_inode(txn_, ino), fmt::format("inode {}", ino)); }
+
+  Result<BlobPlace> find_blob(const ContentId& id) override {
+    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
+    return blob.row.place;
+  }
+  Result<std::vector<Holder>> holders(const ContentId& id) override {
+    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
+    return all_holders(txn_, blob.key);
+  }
+  Result<StoreCounts> counts() override;
+
+ private:
+  template <class Row>
+  Result<std::vector<Row>> all_rows(Table table, Bytes prefix) {
+    std::vector<Row> rows;
+    WEFT_CHECK(each_entry(txn_, table, prefix, [&](const Entry& entry) -> Status {
+      WEFT_TRY(Row row, row_from<Row>(txn_, table, entry.key, entry.value));
+      rows.push_back(std::move(row));
+      return {};
+    }));
+    return rows;
+  }
+  Status count_rows(StoreCounts& counts);
+  Status count_blobs(StoreCounts& counts);
+
+  const std::string store_path_;
+  Txn txn_;
+  const std::uint64_t sequence_;
+};
+
+Result<std::vector<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view prefix) {
+  std::vector<NamespaceEntry> entries;
+  std::string from = name_key(prefix, {});
+  WEFT_CHECK(each_entry(txn_, Table::names, from, [&](const Entry& entry) -> Status {
+    WEFT_TRY(NameRow row, row_from<NameRow>(txn_, Table::names, entry.key, entry.value));
+    entries.push_back({std::string(entry.key.substr(from.size())), row.is_model, row.ino});
+    return {};
+  }));
+  if (entries.empty() && !prefix.empty())
+    return Error{Errc::not_found, fmt::format("no models below {}/", printable(prefix))};
+  return entries;
+}
+
+Result<NamespaceEntry> TxnSnapshot::namespace_entry(std::string_view prefix, std::string_view component) {
+  WEFT_TRY(NameRow row, or_not_found(find_row<NameRow>(txn_, Table::names, name_key(prefix, component)),
+                                     fmt::format("model or directory {}", printable(component))));
+  return NamespaceEntry{std::string(component), row.is_model, row.ino};
+}
+
+// Numbers are given out without gaps and kept for ever: a gap is damage.
+Result<std::vector<VersionRow>> TxnSnapshot::versions(ModelId model) {
+  std::vector<VersionRow> rows;
+  std::uint64_t next = 1;
+  WEFT_CHECK(each_entry(txn_, Table::numbers, key_of(model), [&](const Entry& entry) -> Status {
+    if (number_at(entry.key, 8) != next++) return damaged(txn_, "a version's number is missing");
+    WEFT_TRY(NumberRow id, row_from<NumberRow>(txn_, Table::numbers, entry.key, entry.value));
+    if (id.value == kLostVersion) return {};
+    WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
+    rows.push_back(std::move(row));
+    return {};
+  }));
+  WEFT_TRY(ModelRow row, this->model(model));
+  if (row.next_number != next) return damaged(txn_, "a version's number is missing");
+  return rows;
+}
+
+Result<std::vector<VersionId>> TxnSnapshot::children(VersionId id) {
+  std::vector<VersionId> live;
+  WEFT_CHECK(each_entry(txn_, Table::children, key_of(id), [&](const Entry& entry) -> Status {
+    WEFT_TRY(NumberRow unused, row_from<NumberRow>(txn_, Table::children, entry.key, entry.value));
+    static_cast<void>(unused);
+    std::uint64_t child = number_at(entry.key, 8);
+    WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(child)));
+    if (!row.removed) live.push_back(child);
+    return {};
+  }));
+  return live;
+}
+
+Result<std::uint64_t> TxnSnapshot::owned_bytes(VersionId id, std::uint32_t file) {
+  WEFT_TRY(std::optional<NumberRow> owned, find_row<NumberRow>(txn_, Table::owned, file_key(id, file)));
+  if (owned) return owned->value;
+  WEFT_TRY(VersionRow row, version(id));
+  if (row.removed) return std::uint64_t{0};  // what it owned went to others, or is dead
+  return Error{Errc::not_found, fmt::format("version of id {} has no file {}", id, file)};
+}
+
+Status TxnSnapshot::count_rows(StoreCounts& counts) {
+  WEFT_TRY(std::vector<ModelRow> all, models());
+  counts.models = static_cast<std::uint64_t>(
+      std::count_if(all.begin(), all.end(), [](const ModelRow& row) { return row.latest != 0; }));
+  WEFT_TRY(std::vector<VersionRow> versions, all_rows<VersionRow>(Table::versions, {}));
+  counts.versions = static_cast<std::uint64_t>(
+      std::count_if(versions.begin(), versions.end(), [](const VersionRow& row) { return !row.removed; }));
+  WEFT_TRY(counts.tags, txn_.count(Table::tags));
+  return each_entry(txn_, Table::views, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(ViewRow row, row_from<ViewRow>(txn_, Table::views, entry.key, entry.value));
+    if (row.links != 0) ++counts.views;
+    return {};
+  });
+}
+
+Status TxnSnapshot::count_blobs(StoreCounts& counts) {
+  std::uint64_t all = 0;
+  std::uint64_t dead = 0;
+  WEFT_CHECK(each_entry(txn_, Table::blobs, {}, [&](const Entry& entry) -> Status {
+    all += blob_length(entry.key);
+    ++counts.blobs;
+    return {};
+  }));
+  WEFT_CHECK(each_entry(txn_, Table::dead, {}, [&](const Entry& entry) -> Status {
+    dead += blob_length(entry.key);
+    --counts.blobs;
+    return {};
+  }));
+  counts.dead_bytes = dead;
+  counts.blob_bytes = all - dead;
+  return {};
+}
+
+Result<StoreCounts> TxnSnapshot::counts() {
+  StoreCounts counts;
+  WEFT_CHECK(count_rows(counts));
+  WEFT_CHECK(count_blobs(counts));
+  WEFT_CHECK(count_packs(store_path_, counts));
+  return counts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Snapshot>> StoreImpl::snapshot() {
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Counters counters, get_counters(txn));
+  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(path_, std::move(txn), counters.sequence));
+}
+
+}  // namespace weft

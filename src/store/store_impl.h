@@ -1,0 +1,98 @@
+// The store as its own parts see it. Tests drive it by hand: hooks between the steps of a commit, publish without
+// packs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/apply.h"
+#include "store/env.h"
+#include "store/index.h"
+#include "store/journal.h"
+#include "store/manifests.h"
+#include "store/packs.h"
+#include "store/plan.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// Called by the writer of a journaled commit, for tests that end it there.
+struct CommitHooks {
+  std::function<void()> before_journal;  // applied, nothing durable
+  std::function<void()> after_journal;   // the record is durable, the index is not
+  std::function<void()> after_commit;
+};
+
+class StoreImpl final : public Store, public IndexAccess {
+ public:
+  static Result<std::unique_ptr<StoreImpl>> open(const std::string& path, const OpenOptions& options,
+                                                 CommitHooks hooks = {});
+
+  const StoreInfo& info() const override { return info_; }
+  const std::string& path() const override { return path_; }
+  Result<std::unique_ptr<Snapshot>> snapshot() override;
+  Result<LockedPlace> lock_blob(const ContentId& id) override { return packs_.lock_blob(id); }
+  Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
+    return manifests_.open(digest);
+  }
+  Result<std::unique_ptr<Import>> begin_import() override;
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
+  Status remove_version(std::string_view model, std::uint64_t number) override;
+  Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
+  Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
+
+  Result<std::unique_ptr<BlobIndex>> read() override;
+  Result<std::unique_ptr<BlobWriter>> write() override;
+
+  // The commit of an import. `new_blobs` lie in packs that are durable and locked.
+  Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
+
+  // The writer lock, with the index brought up to the journal.
+  Result<WriterLock> lock_writer();
+  Env& env() { return *env_; }
+
+ private:
+  // Makes an event and applies it to the transaction; nothing when there is nothing to do. Run again when the map
+  // grows.
+  using MakeEvent = std::function<Result<std::optional<Event>>(Txn&)>;
+
+  StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env);
+  Status commit(const WriterLock& lock, const MakeEvent& make);
+  Status commit_once(Txn& txn, const Event& event);
+  Status undo(std::uint64_t journal_end, Status failure);
+  void discard(const WriterLock& lock, const Digest& manifest, const std::vector<PackId>& packs);
+  Status catch_up(const WriterLock& lock);
+  Status replay(const WriterLock& lock, const JournaledEvent& journaled);
+  Status replay_publish(Txn& txn, const PublishEvent& event);
+  Status replay_removal(Txn& txn, const RemovalEvent& event);
+  Result<VersionContent> content_of(const Digest& manifest);
+  Status reap(const GcOptions& options, GcReport& report);
+  Result<bool> reap_version(const VersionRow& version);
+  Status check_collectable();
+  Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
+  Status remove_orphans(const GcOptions& options, GcReport& report);
+
+  const std::string path_;
+  const StoreInfo info_;
+  const OpenOptions options_;
+  const CommitHooks hooks_;
+  const std::unique_ptr<Env> env_;
+  const Journal journal_;
+  const Manifests manifests_;
+  Packs packs_;
+};
+
+// Blobs of these packs as their tables of contents say; packs that are gone give none.
+Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids);
+
+// A Snapshot of this transaction.
+std::unique_ptr<Snapshot> make_snapshot(std::string store_path, Txn txn);
+std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
+std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);
+
+}  // namespace weft

@@ -1,0 +1,146 @@
+#include "store/tables.h"
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "store/hash.h"
+
+namespace weft {
+namespace {
+
+constexpr Bytes kCountersKey = "counters";
+
+std::span<const std::byte> raw(Bytes bytes) {
+  return std::as_bytes(std::span(bytes));
+}
+
+std::uint64_t seed_of(Table table, Bytes key) {
+  return xxh3_64(raw(key), xxh3_64(raw(table_name(table))));
+}
+
+}  // namespace
+
+Error damaged(Txn& txn, std::string_view what) {
+  return Error{Errc::corrupt, fmt::format("{}: {}; run `weft fsck --rebuild`", txn.path(), what)};
+}
+
+Result<std::vector<std::byte>> open_row(Txn& txn, Table table, Bytes key, Bytes value, RecordKind kind) {
+  return open_record(kind, raw(value), fmt::format("{}: table {}", txn.path(), table_name(table)), seed_of(table, key));
+}
+
+Status put_row(Txn& txn, Table table, Bytes key, RecordKind kind, std::span<const std::byte> payload) {
+  std::vector<std::byte> record = seal_record(kind, payload, seed_of(table, key));
+  return txn.put(table, key, {reinterpret_cast<const char*>(record.data()), record.size()});
+}
+
+Status each_entry(Txn& txn, Table table, Bytes prefix, const std::function<Status(const Entry&)>& visit) {
+  WEFT_TRY(Cursor cursor, txn.cursor(table));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(prefix));
+  while (entry && entry->key.substr(0, prefix.size()) == prefix) {
+    WEFT_CHECK(visit(*entry));
+    WEFT_TRY(entry, cursor.next());
+  }
+  return {};
+}
+
+Result<Counters> get_counters(Txn& txn) {
+  return need_row<Counters>(txn, Table::meta, kCountersKey);
+}
+
+Status put_counters(Txn& txn, const Counters& counters) {
+  return put(txn, Table::meta, kCountersKey, counters);
+}
+
+Result<std::vector<FoundBlob>> find_blobs(Txn& txn, std::uint64_t length, const Hash128& xxh) {
+  std::vector<FoundBlob> found;
+  WEFT_CHECK(each_entry(txn, Table::blobs, blob_prefix(length, xxh), [&](const Entry& entry) -> Status {
+    if (entry.key.size() != kBlobKeyBytes) return damaged(txn, "a blob's key has another size");
+    WEFT_TRY(BlobRow row, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+    found.push_back({std::string(entry.key), row});
+    return {};
+  }));
+  return found;
+}
+
+Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id) {
+  WEFT_TRY(std::vector<FoundBlob> blobs, find_blobs(txn, id.length, id.xxh));
+  for (FoundBlob& blob : blobs)
+    if (blob.row.root == id.root) return std::optional(std::move(blob));
+  if (!blobs.empty()) return std::optional<FoundBlob>();
+  // A blob whose row was lost must not look like one that never was: gc would free its bytes.
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob_key(id.length, id.xxh, 0)));
+  if (holder) return damaged(txn, "a blob that versions need has no row");
+  return std::optional<FoundBlob>();
+}
+
+Result<std::string> free_blob_key(Txn& txn, const ContentId& id) {
+  for (unsigned slot = 0; slot <= UINT16_MAX; ++slot) {
+    std::string key = blob_key(id.length, id.xxh, static_cast<std::uint16_t>(slot));
+    WEFT_TRY(std::optional<Bytes> value, txn.get(Table::blobs, key));
+    if (!value) return key;
+  }
+  return Error{Errc::unsupported, fmt::format("{}: more than {} contents share one XXH3-128", txn.path(), UINT16_MAX)};
+}
+
+ContentId content_of(const FoundBlob& blob) {
+  return {blob_length(blob.key), blob_hash(blob.key), blob.row.root};
+}
+
+Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key) {
+  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::holders, blob_key));
+  if (!value) return std::optional<Holder>();
+  std::optional<Holder> holder = decode_holder(blob_key, *value);
+  if (!holder) return damaged(txn, "a holder's checksum is wrong");
+  return holder;
+}
+
+Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key) {
+  std::vector<Holder> holders;
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(blob_key));
+  while (entry) {
+    std::optional<Holder> holder = decode_holder(blob_key, entry->value);
+    if (!holder) return damaged(txn, "a holder's checksum is wrong");
+    holders.push_back(*holder);
+    WEFT_TRY(entry, cursor.next_of_key());
+  }
+  return holders;
+}
+
+namespace {
+
+Status add_links(Txn& txn, InodeRow& inode) {
+  WEFT_TRY(ViewRow view, need_row<ViewRow>(txn, Table::views, view_key(inode.view)));
+  if (view.ino != inode.base) return damaged(txn, fmt::format("view {} has another inode, {}", inode.base, view.ino));
+  inode.view_links = view.links;
+  inode.view_time_ns = view.time_ns;
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino) {
+  if (ino == UINT64_MAX) return std::optional<InodeRow>();
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::inodes));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_before(key_of(ino + 1)));
+  if (!entry) return std::optional<InodeRow>();
+  WEFT_TRY(InodeRow inode, row_from<InodeRow>(txn, Table::inodes, entry->key, entry->value));
+  if (ino < inode.base || ino - inode.base >= inode.count) return std::optional<InodeRow>();
+  if (inode.kind == InodeKind::view) {
+    WEFT_CHECK(add_links(txn, inode));
+  }
+  return std::optional(std::move(inode));
+}
+
+Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number) {
+  WEFT_TRY(std::optional<NumberRow> id, find_row<NumberRow>(txn, Table::numbers, key_of(model, number)));
+  if (!id || id->value == kLostVersion) return std::optional<VersionRow>();
+  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id->value)));
+  return std::optional(std::move(version));
+}
+
+Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name) {
+  return find_row<ModelRow>(txn, Table::models, name);
+}
+
+}  // namespace weft

@@ -1,0 +1,146 @@
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "store/env.h"
+#include "store/mapping.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kKeyMax = 511;  // LMDB's, as Debian builds it
+
+MDB_val to_val(Bytes bytes) {
+  return {bytes.size(), const_cast<char*>(bytes.data())};
+}
+Bytes to_bytes(const MDB_val& val) {
+  return {static_cast<const char*>(val.mv_data), val.mv_size};
+}
+bool possible_key(Bytes key) {
+  return !key.empty() && key.size() <= kKeyMax;
+}
+
+}  // namespace
+
+Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool write)
+    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)), write_(write) {}
+
+Txn::~Txn() {
+  abort();
+}
+
+void Txn::abort() {
+  if (txn_ != nullptr) mdb_txn_abort(std::exchange(txn_, nullptr));
+}
+
+Txn::Txn(Txn&& other) noexcept
+    : mapping_(std::move(other.mapping_)),
+      hold_(std::move(other.hold_)),
+      txn_(std::exchange(other.txn_, nullptr)),
+      id_(other.id_),
+      write_(other.write_),
+      map_full_(other.map_full_) {}
+
+const std::string& Txn::path() const {
+  return mapping_->path();
+}
+
+Error Txn::failed(int code, std::string_view what) {
+  if (code == MDB_MAP_FULL) map_full_ = true;
+  return lmdb_error(code, mapping_->path(), what);
+}
+
+// Pages that a write transaction made lie outside of the map; those of a damaged index may only seem to lie inside.
+Result<Bytes> Txn::checked(const MDB_val& val, Table table) {
+  if (!write_ && !mapping_->contains(val.mv_data, val.mv_size)) return failed(MDB_CORRUPTED, table_name(table));
+  return to_bytes(val);
+}
+
+Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
+  if (!possible_key(key)) return std::optional<Bytes>();
+  MDB_val k = to_val(key);
+  MDB_val v{};
+  int code = mdb_get(txn_, mapping_->table(table), &k, &v);
+  if (code == MDB_NOTFOUND) return std::optional<Bytes>();
+  if (code != 0) return failed(code, table_name(table));
+  WEFT_TRY(Bytes value, checked(v, table));
+  return std::optional(value);
+}
+
+Result<Cursor> Txn::cursor(Table table) {
+  MDB_cursor* cursor = nullptr;
+  int code = mdb_cursor_open(txn_, mapping_->table(table), &cursor);
+  if (code != 0) return failed(code, table_name(table));
+  return Cursor(cursor, this, table);
+}
+
+Result<std::uint64_t> Txn::count(Table table) {
+  MDB_stat stat{};
+  int code = mdb_stat(txn_, mapping_->table(table), &stat);
+  if (code != 0) return failed(code, table_name(table));
+  return std::uint64_t{stat.ms_entries};
+}
+
+Status Txn::put(Table table, Bytes key, Bytes value) {
+  MDB_val k = to_val(key);
+  MDB_val v = to_val(value);
+  int code = mdb_put(txn_, mapping_->table(table), &k, &v, 0);
+  return code == 0 ? Status{} : Status{failed(code, table_name(table))};
+}
+
+Status Txn::erase(Table table, Bytes key) {
+  MDB_val k = to_val(key);
+  int code = mdb_del(txn_, mapping_->table(table), &k, nullptr);
+  return code == 0 || code == MDB_NOTFOUND ? Status{} : Status{failed(code, table_name(table))};
+}
+
+Status Txn::erase_value(Table table, Bytes key, Bytes value) {
+  MDB_val k = to_val(key);
+  MDB_val v = to_val(value);
+  int code = mdb_del(txn_, mapping_->table(table), &k, &v);
+  return code == 0 || code == MDB_NOTFOUND ? Status{} : Status{failed(code, table_name(table))};
+}
+
+Status Txn::commit() {
+  int code = mdb_txn_commit(std::exchange(txn_, nullptr));
+  return code == 0 ? Status{} : Status{failed(code, "commit")};
+}
+
+Cursor::~Cursor() {
+  if (cursor_ != nullptr) mdb_cursor_close(cursor_);
+}
+
+Result<std::optional<Entry>> Cursor::move(int operation, Bytes key) {
+  MDB_val k = to_val(key);
+  MDB_val v{};
+  int code = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(operation));
+  if (code == MDB_NOTFOUND) return std::optional<Entry>();
+  if (code != 0) return txn_->failed(code, table_name(table_));
+  WEFT_TRY(Bytes found, txn_->checked(k, table_));
+  WEFT_TRY(Bytes value, txn_->checked(v, table_));
+  return std::optional(Entry{found, value});
+}
+
+Result<std::optional<Entry>> Cursor::seek(Bytes key) {
+  if (key.empty()) return move(MDB_FIRST, key);
+  return possible_key(key) ? move(MDB_SET_RANGE, key) : std::optional<Entry>();
+}
+
+Result<std::optional<Entry>> Cursor::seek_exact(Bytes key) {
+  return possible_key(key) ? move(MDB_SET_KEY, key) : std::optional<Entry>();
+}
+
+Result<std::optional<Entry>> Cursor::seek_before(Bytes key) {
+  WEFT_TRY(std::optional<Entry> at, seek(key));
+  return at ? move(MDB_PREV, {}) : move(MDB_LAST, {});
+}
+
+Result<std::optional<Entry>> Cursor::next() {
+  return move(MDB_NEXT, {});
+}
+
+Result<std::optional<Entry>> Cursor::next_of_key() {
+  return move(MDB_NEXT_DUP, {});
+}
+
+}  // namespace weft
