@@ -1,7 +1,8 @@
 // The index: LMDB tables, their keys and records. Everything here can be made again from packs, manifests and journal.
 //
-// Concurrency: LMDB runs with MDB_NOLOCK; generation.h replaces its reader table with open-file-description locks, which
-// need no writable lock file, know no process ids and die with their holder. One writer at a time holds `index/writer`.
+// Concurrency: LMDB runs with MDB_NOLOCK; generation.h replaces its reader table with open-file-description locks,
+// which need no writable lock file, know no process ids and die with their holder. One writer at a time holds
+// `index/writer`.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class BlobIndex {
 // A write transaction: lost unless commit() is called.
 class BlobWriter : public BlobIndex {
  public:
-  virtual Status put(const ContentId& id, const BlobPlace& place) = 0;   // new or moved
-  virtual Status erase(const ContentId& id) = 0;                         // must not be held
+  virtual Status put(const ContentId& id, const BlobPlace& place) = 0;  // new or moved
+  virtual Status erase(const ContentId& id) = 0;                        // must not be held
   virtual Status commit() = 0;
 };
 
@@ -40,7 +41,7 @@ class BlobWriter : public BlobIndex {
 class IndexAccess {
  public:
   virtual ~IndexAccess() = default;
-  virtual Result<std::unique_ptr<BlobIndex>> read() = 0;   // short: see Snapshot
+  virtual Result<std::unique_ptr<BlobIndex>> read() = 0;    // short: see Snapshot
   virtual Result<std::unique_ptr<BlobWriter>> write() = 0;  // waits for the writer lock
 };
 
