@@ -8,8 +8,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "store/index.h"
@@ -42,16 +45,27 @@ class Packs {
  public:
   Packs(std::string store_path, DigestMode digest, IndexAccess& index);
 
-  Result<std::shared_ptr<const PackReader>> open(PackId pack);  // shared lock taken; not_found when it is gone
-  Result<LockedPlace> lock_blob(const ContentId& id);           // find, open, lock, find again
+  const std::string& store_path() const { return path_; }
+  DigestMode digest() const { return digest_; }
+
+  // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
+  // pack at a time share one reader.
+  Result<std::shared_ptr<const PackReader>> open(PackId pack);
+  Result<LockedPlace> lock_blob(const ContentId& id);  // find, open, lock, find again
   Result<std::vector<PackId>> list();
   Result<PackToc> toc(PackId pack);
 
  private:
-  std::string path_;
-  DigestMode digest_;
+  Result<std::optional<BlobPlace>> find(const ContentId& id);
+  const std::string path_;
+  const DigestMode digest_;
   IndexAccess& index_;
+  std::mutex mutex_;
+  std::unordered_map<PackId, std::weak_ptr<const PackReader>> open_;  // guarded by mutex_
 };
+
+// A place past the end of its pack is a damaged index: Errc::corrupt.
+Status check_place(const PackReader& pack, std::uint64_t offset, std::uint64_t length);
 
 // The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
 // it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
@@ -62,8 +76,8 @@ class PackImport {
                                                    IndexAccess& index);
   virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
-  // Makes the packs durable and moves them to packs/. Afterwards new_blobs() may be put into the index; until this
-  // object goes, gc cannot touch them.
+  // Makes the packs durable and moves them to packs/. After a failure only destruction is left. Afterwards new_blobs()
+  // may be put into the index; until this object goes, gc cannot touch them.
   virtual Status finish() = 0;
   virtual std::span<const NewBlob> new_blobs() const = 0;
   virtual std::uint64_t shared_bytes() const = 0;  // logical bytes given to add() that were known

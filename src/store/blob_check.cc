@@ -1,0 +1,44 @@
+#include "store/blob_check.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "store/hash.h"
+
+namespace weft {
+namespace {
+
+Error differs(std::string_view where, const PackEntry& entry, std::uint64_t at, std::string_view what) {
+  return Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: {} differs at {}", where,
+                                          to_hex(entry.id.xxh), entry.id.length, entry.offset, what, at)};
+}
+
+}  // namespace
+
+bool root_agrees(const PackEntry& entry) {
+  return entry.chunks.empty() || tree_root(entry.id.length, entry.chunks) == entry.id.root;
+}
+
+Status check_blob(int fd, std::string_view where, const PackEntry& entry, const Progress& progress,
+                  const BlobSink& sink) {
+  if (!root_agrees(entry)) return differs(where, entry, entry.offset, "root of its SHA-256 tree");
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(entry.id.length, kDigestChunk));
+  Xxh3Stream xxh;
+  for (std::uint64_t done = 0; done < entry.id.length;) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
+    auto piece = std::span(buffer).first(std::min<std::uint64_t>(kDigestChunk, entry.id.length - done));
+    WEFT_CHECK(read_exact(fd, entry.offset + done, piece, where));
+    if (!entry.chunks.empty() && sha256(piece) != entry.chunks[done / kDigestChunk])
+      return differs(where, entry, entry.offset + done, "SHA-256");
+    xxh.update(piece);
+    if (sink) WEFT_CHECK(sink(done, piece));
+    done += piece.size();
+  }
+  if (xxh.digest128() != entry.id.xxh) return differs(where, entry, entry.offset, "XXH3-128");
+  return {};
+}
+
+}  // namespace weft

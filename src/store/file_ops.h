@@ -1,0 +1,20 @@
+// System calls that only packs use. All are hints or shortcuts: where the file system cannot, the caller goes on
+// without.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+
+namespace weft {
+
+// Makes `to` share all blocks of `from`. False: not here (another file system, no reflinks).
+bool clone_file(int from, int to);
+// Starts writing dirty pages to disk without waiting for them, so that a later fsync is short.
+void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
+// The file will be read from front to back, once.
+void advise_sequential(int fd);
+// Bytes of disk that the file takes.
+std::uint64_t allocated_bytes(const struct stat& st);
+
+}  // namespace weft

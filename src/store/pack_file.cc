@@ -1,0 +1,117 @@
+#include "store/pack_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/core.h>
+
+#include "store/file_ops.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+// Often enough that the last fsync finds little to do, seldom enough that the disk sees long runs.
+constexpr std::uint64_t kWritebackEvery = 32U << 20U;
+
+}  // namespace
+
+std::string pack_name(PackId pack) {
+  return fmt::format("{:016x}", pack);
+}
+std::string pack_path(const std::string& store_path, PackId pack) {
+  return fmt::format("{}/packs/{:016x}.pack", store_path, pack);
+}
+std::string toc_path(const std::string& store_path, PackId pack) {
+  return fmt::format("{}/packs/{:016x}.toc", store_path, pack);
+}
+
+std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix) {
+  if (name.size() != 16 + suffix.size() || !name.ends_with(suffix)) return std::nullopt;
+  PackId pack = 0;
+  const char* end = name.data() + 16;
+  auto [stop, failure] = std::from_chars(name.data(), end, pack, 16);
+  if (failure != std::errc() || stop != end || pack_name(pack) != name.substr(0, 16)) return std::nullopt;
+  return pack;
+}
+
+Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& store_path, const std::string& temp_path) {
+  const std::string hex = random_hex(8);
+  PackId id = *pack_of_name(hex, "");
+  std::string path = temp_path + "/" + hex;
+  WEFT_TRY(Fd fd, open_file(path + ".pack", O_RDWR | O_CREAT | O_EXCL));
+  WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::no, path));
+  return std::unique_ptr<PackWriter>(new PackWriter(id, std::move(fd), std::move(path), store_path));
+}
+
+Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  WEFT_CHECK(write_exact(fd_.get(), offset, bytes, path_));
+  std::uint64_t before = written_.fetch_add(bytes.size());
+  if (before / kWritebackEvery != (before + bytes.size()) / kWritebackEvery) start_writeback(fd_.get(), 0, 0);
+  return {};
+}
+
+std::uint64_t PackWriter::reserve(std::uint64_t length) {
+  std::uint64_t at = end_;
+  if (length >= kAlignedBlobMin) at = (at + kPackBlock - 1) / kPackBlock * kPackBlock;
+  end_ = at + length;
+  return at;
+}
+
+void PackWriter::list(PackEntry entry) {
+  toc_.entries.push_back(std::move(entry));
+}
+
+Status PackWriter::set_size(std::uint64_t size) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0)
+    return Error{Errc::io, fmt::format("{}: cannot be made {} bytes long", path_, size)};
+  return {};
+}
+
+Status PackWriter::prune() {
+  const PackEntry& last = toc_.entries.back();
+  WEFT_CHECK(set_size(last.offset + last.id.length));
+  for (const Range& gap : gaps_between(toc_.entries, last.offset + last.id.length)) {
+    // Whole blocks only: a partial one would be written anew, and with reflinks no longer be shared.
+    std::uint64_t begin = (gap.offset + kPackBlock - 1) / kPackBlock * kPackBlock;
+    std::uint64_t end = (gap.offset + gap.length) / kPackBlock * kPackBlock;
+    if (begin < end) WEFT_CHECK(punch_hole(fd_.get(), begin, end - begin, path_));
+  }
+  return {};
+}
+
+Status PackWriter::sync() {
+  std::sort(toc_.entries.begin(), toc_.entries.end(),
+            [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
+  WEFT_TRY(struct stat st, stat_fd(fd_.get(), path_));
+  toc_.pack = id_;
+  toc_.size = static_cast<std::uint64_t>(st.st_size);
+  WEFT_CHECK(sync_file(fd_.get(), path_));
+  return write_toc(path_ + ".toc", toc_);
+}
+
+// The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.
+Status PackWriter::publish() {
+  WEFT_CHECK(rename_new(path_ + ".toc", toc_path(store_path_, id_)));
+  return rename_new(path_ + ".pack", pack_path(store_path_, id_));
+}
+
+Status PackWriter::unlink() {
+  return remove_file(path_ + ".pack");
+}
+
+std::vector<Range> gaps_between(std::span<const PackEntry> entries, std::uint64_t size) {
+  std::vector<Range> gaps;
+  std::uint64_t end = 0;
+  for (const PackEntry& entry : entries) {
+    if (entry.offset > end) gaps.push_back({end, entry.offset - end});
+    end = entry.offset + entry.id.length;
+  }
+  if (size > end) gaps.push_back({end, size - end});
+  return gaps;
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// Names of packs on disk, and a pack that is being written.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/sys.h"
+#include "store/packs.h"
+#include "weft/result.h"
+
+namespace weft {
+
+std::string pack_name(PackId pack);  // 16 hex digits
+std::string pack_path(const std::string& store_path, PackId pack);
+std::string toc_path(const std::string& store_path, PackId pack);
+// "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
+std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
+
+// Blobs of this size and more begin at a multiple of kPackBlock in a mixed pack, so that their blocks are theirs alone
+// and holes give them back whole. It costs half a block on average: far below 1 % from this size on.
+inline constexpr std::uint64_t kPackBlock = 4096;
+inline constexpr std::uint64_t kAlignedBlobMin = 512U << 10U;
+
+// One new pack below a temporary directory, under a shared lock from the start. write() may be called by any threads,
+// the rest by one.
+class PackWriter {
+ public:
+  static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path);
+
+  PackId id() const { return id_; }
+  int fd() const { return fd_.get(); }
+  const std::string& where() const { return path_; }
+  bool empty() const { return toc_.entries.empty(); }
+
+  Status write(std::uint64_t offset, std::span<const std::byte> bytes);
+  std::uint64_t reserve(std::uint64_t length);  // mixed packs: the place of the next blob
+  void list(PackEntry entry);                   // a blob that is, or will be, written at entry.offset
+  Status set_size(std::uint64_t size);
+  // Gives back blocks before, between and behind the listed blobs.
+  Status prune();
+
+  Status sync();     // .pack and .toc are durable, still under the temporary directory
+  Status publish();  // both appear in packs/; the caller syncs that directory
+  Status unlink();   // for one that turned out empty
+
+ private:
+  PackWriter(PackId id, Fd fd, std::string path, std::string store_path)
+      : id_(id), fd_(std::move(fd)), path_(std::move(path)), store_path_(std::move(store_path)) {}
+  PackId id_;
+  Fd fd_;
+  std::string path_;  // without suffix
+  std::string store_path_;
+  std::uint64_t end_ = 0;
+  std::atomic<std::uint64_t> written_{0};
+  PackToc toc_;
+};
+
+// The runs of a file of `size` bytes that no entry covers; `entries` by offset.
+std::vector<Range> gaps_between(std::span<const PackEntry> entries, std::uint64_t size);
+
+}  // namespace weft

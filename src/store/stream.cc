@@ -1,0 +1,116 @@
+#include "store/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "store/hash.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCompareStep = 128U << 10U;
+
+// What the jobs of one stream() write to; it outlives them.
+struct Findings {
+  std::vector<Digest> chunks;
+  std::atomic<bool> differs{false};
+  Xxh3Stream xxh;
+};
+
+// Starts what the plan wants of one chunk.
+void start_jobs(Window& window, std::span<const std::byte> bytes, std::uint64_t offset, const StreamPlan& plan,
+                Findings& findings) {
+  if (plan.prove) {
+    Digest* digest = &findings.chunks[offset / kDigestChunk];
+    window.hashing.run([bytes, digest]() -> Status {
+      *digest = sha256(bytes);
+      return {};
+    });
+  }
+  if (plan.twin) {
+    window.hashing.run([bytes, twin = Twin{plan.twin->fd, plan.twin->offset + offset}, &findings]() -> Status {
+      if (findings.differs) return {};
+      WEFT_TRY(bool equal, equals_twin(bytes, twin));
+      if (!equal) findings.differs = true;
+      return {};
+    });
+  }
+  if (plan.into != nullptr)
+    window.writing.run([bytes, pack = plan.into, at = plan.at + offset] { return pack->write(at, bytes); });
+}
+
+Status read_and_start(WindowRing& ring, Source& source, const StreamPlan& plan, Findings& findings) {
+  for (std::uint64_t done = 0; done < plan.range.length;) {
+    WEFT_TRY(Window * window, ring.take());
+    std::size_t slice = std::min<std::uint64_t>(window->capacity(), plan.range.length - done);
+    for (std::size_t filled = 0; filled < slice;) {
+      std::span<std::byte> step = window->space().subspan(filled, std::min<std::size_t>(kDigestChunk, slice - filled));
+      WEFT_CHECK(source.read(plan.range.offset + done + filled, step));
+      start_jobs(*window, step, done + filled, plan, findings);
+      findings.xxh.update(step);
+      filled += step.size();
+    }
+    done += slice;
+  }
+  return {};
+}
+
+}  // namespace
+
+WindowRing::WindowRing(ThreadPool& pool, std::size_t count, std::size_t capacity) {
+  std::size_t whole_chunks = std::max<std::size_t>(1, capacity / kDigestChunk) * kDigestChunk;
+  for (std::size_t i = 0; i < count; ++i) windows_.push_back(std::make_unique<Window>(pool, whole_chunks));
+}
+
+Result<Window*> WindowRing::take() {
+  Window* window = windows_[next_].get();
+  next_ = (next_ + 1) % windows_.size();
+  WEFT_CHECK(window->hashing.wait());
+  WEFT_CHECK(window->writing.wait());
+  return window;
+}
+
+Status WindowRing::wait_hashing() {
+  Status first;
+  for (const auto& window : windows_)
+    if (Status status = window->hashing.wait(); !status.ok() && first.ok()) first = std::move(status);
+  return first;
+}
+
+Status WindowRing::wait_writing() {
+  Status first;
+  for (const auto& window : windows_)
+    if (Status status = window->writing.wait(); !status.ok() && first.ok()) first = std::move(status);
+  return first;
+}
+
+Result<bool> equals_twin(std::span<const std::byte> bytes, const Twin& twin) {
+  thread_local std::vector<std::byte> buffer(kCompareStep);
+  for (std::size_t done = 0; done < bytes.size();) {
+    std::size_t step = std::min(kCompareStep, bytes.size() - done);
+    WEFT_CHECK(read_exact(twin.fd, twin.offset + done, std::span(buffer).first(step), "pack"));
+    if (std::memcmp(buffer.data(), bytes.data() + done, step) != 0) return false;
+    done += step;
+  }
+  return true;
+}
+
+Result<Streamed> stream(WindowRing& ring, Source& source, const StreamPlan& plan) {
+  Findings findings;
+  if (plan.prove) findings.chunks.resize(chunk_count(plan.range.length));
+  Status read = read_and_start(ring, source, plan, findings);
+  Status hashed = ring.wait_hashing();  // always: the jobs point to `findings`
+  WEFT_CHECK(std::move(read));
+  WEFT_CHECK(std::move(hashed));
+  Streamed out;
+  out.id = {plan.range.length, findings.xxh.digest128(), {}};
+  if (plan.prove) out.id.root = tree_root(plan.range.length, findings.chunks);
+  out.chunks = std::move(findings.chunks);
+  out.equal = plan.twin && !findings.differs;
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// An extent that is larger than a window, passed through the windows slice by slice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "store/pack_file.h"
+#include "store/source.h"
+#include "store/window.h"
+#include "weft/content.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// One thread.
+class WindowRing {
+ public:
+  WindowRing(ThreadPool& pool, std::size_t count, std::size_t capacity);
+  Window& next() { return *windows_[next_]; }  // what take() will give
+  Result<Window*> take();                      // when the jobs on its former content are done
+  Status wait_hashing();                       // of all windows
+  Status wait_writing();
+
+ private:
+  std::vector<std::unique_ptr<Window>> windows_;
+  std::size_t next_ = 0;
+};
+
+// Bytes in some pack that may be equal to those of a source.
+struct Twin {
+  int fd = -1;
+  std::uint64_t offset = 0;
+};
+// Errc::io when they cannot be read.
+Result<bool> equals_twin(std::span<const std::byte> bytes, const Twin& twin);
+
+struct StreamPlan {
+  Range range;
+  bool prove = false;          // compute the SHA-256 tree
+  PackWriter* into = nullptr;  // write it there, at `at`; the writes may go on after stream() returned
+  std::uint64_t at = 0;
+  std::optional<Twin> twin;  // compare with it
+};
+struct Streamed {
+  ContentId id;  // root: with `prove`
+  std::vector<Digest> chunks;
+  bool equal = false;  // with `twin`
+};
+Result<Streamed> stream(WindowRing& ring, Source& source, const StreamPlan& plan);
+
+}  // namespace weft

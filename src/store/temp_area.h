@@ -1,0 +1,32 @@
+// A directory below tmp/ for one running import or gc. A lock tells whether its owner lives.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/sys.h"
+#include "weft/result.h"
+
+namespace weft {
+
+class TempArea {
+ public:
+  static Result<std::unique_ptr<TempArea>> make(const std::string& store_path);
+  ~TempArea();  // removes it with all that is in it
+  TempArea(const TempArea&) = delete;
+  TempArea& operator=(const TempArea&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  TempArea(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  static Result<Fd> claim(const std::string& path);
+  std::string path_;
+  Fd lock_;
+};
+
+// Takes over the directory `path` if its owner died, and removes it. False: the owner lives. With `dry_run` nothing
+// goes.
+Result<bool> remove_if_stale(const std::string& path, bool dry_run);
+
+}  // namespace weft

@@ -1,0 +1,117 @@
+#include "store/toc.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "store/record.h"
+#include "toc_generated.h"
+
+namespace weft {
+namespace {
+
+flatbuffers::span<const std::uint8_t, 32> raw(const Digest& digest) {
+  return flatbuffers::span<const std::uint8_t, 32>(digest.bytes.data(), digest.bytes.size());
+}
+
+records::TocEntry encode_entry(const PackEntry& entry) {
+  return {entry.id.length, entry.id.xxh.high, entry.id.xxh.low, entry.offset, raw(entry.id.root)};
+}
+
+PackEntry decode_entry(const records::TocEntry& in) {
+  PackEntry entry{{in.length(), {in.xxh_high(), in.xxh_low()}, {}}, in.offset(), {}};
+  std::copy(in.root()->begin(), in.root()->end(), entry.id.root.bytes.begin());
+  return entry;
+}
+
+Error corrupt(std::string_view where, std::string_view what) {
+  return Error{Errc::corrupt, fmt::format("{}: {}", where, what)};
+}
+
+// Moves each entry's share out of the one list of digests.
+Status deal_chunks(PackToc& toc, const flatbuffers::Vector<const records::ChunkDigest*>* chunks,
+                   std::string_view where) {
+  if (chunks == nullptr || chunks->size() == 0) return {};
+  std::uint64_t next = 0;
+  for (PackEntry& entry : toc.entries) {
+    std::uint64_t count = chunk_count(entry.id.length);
+    if (count > chunks->size() - next) return corrupt(where, "fewer chunk digests than its blobs have chunks");
+    entry.chunks.resize(count);
+    for (Digest& digest : entry.chunks) {
+      const auto* bytes = chunks->Get(static_cast<flatbuffers::uoffset_t>(next++))->bytes();
+      std::copy(bytes->begin(), bytes->end(), digest.bytes.begin());
+    }
+  }
+  if (next != chunks->size()) return corrupt(where, "more chunk digests than its blobs have chunks");
+  return {};
+}
+
+Status check_order(const PackToc& toc, std::string_view where) {
+  std::uint64_t end = 0;
+  for (const PackEntry& entry : toc.entries) {
+    if (entry.id.length == 0 || entry.offset < end || entry.offset > toc.size ||
+        entry.id.length > toc.size - entry.offset)
+      return corrupt(where, fmt::format("a blob of {} bytes at {} overlaps another or the pack's end at {}",
+                                        entry.id.length, entry.offset, toc.size));
+    end = entry.offset + entry.id.length;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_toc(const PackToc& toc) {
+  std::vector<records::TocEntry> entries;
+  std::vector<records::ChunkDigest> chunks;
+  entries.reserve(toc.entries.size());
+  for (const PackEntry& entry : toc.entries) {
+    entries.push_back(encode_entry(entry));
+    for (const Digest& digest : entry.chunks) chunks.emplace_back(raw(digest));
+  }
+  flatbuffers::FlatBufferBuilder builder;
+  auto entry_list = builder.CreateVectorOfStructs(entries);
+  auto chunk_list = builder.CreateVectorOfStructs(chunks);
+  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list));
+  return seal_record(RecordKind::toc, std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
+}
+
+Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where) {
+  WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::toc, bytes, where));
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
+  if (!records::VerifyTocBuffer(verifier)) return corrupt(where, "not a table of contents");
+  const records::Toc* in = records::GetToc(payload.data());
+  PackToc toc{in->pack(), in->size(), {}};
+  if (in->entries() != nullptr) {
+    toc.entries.reserve(in->entries()->size());
+    for (const records::TocEntry* entry : *in->entries()) toc.entries.push_back(decode_entry(*entry));
+  }
+  WEFT_CHECK(check_order(toc, where));
+  WEFT_CHECK(deal_chunks(toc, in->chunks(), where));
+  return toc;
+}
+
+Status write_toc(const std::string& path, const PackToc& toc) {
+  std::vector<std::byte> bytes = encode_toc(toc);
+  WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
+  WEFT_CHECK(write_exact(fd.get(), 0, bytes, path));
+  return sync_file(fd.get(), path);
+}
+
+Status replace_toc(const std::string& path, const PackToc& toc) {
+  const std::string fresh = path + ".new";
+  WEFT_CHECK(write_toc(fresh, toc));
+  return rename_file(fresh, path);
+}
+
+Result<PackToc> read_toc(const std::string& path) {
+  WEFT_TRY(std::vector<std::byte> bytes, read_file(path, limits::kRecordMax));
+  return decode_toc(bytes, path);
+}
+
+}  // namespace weft

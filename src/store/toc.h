@@ -1,0 +1,24 @@
+// The .toc of a pack: one record. Only user of its schema (in the .cc).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/packs.h"
+#include "weft/result.h"
+
+namespace weft {
+
+std::vector<std::byte> encode_toc(const PackToc& toc);
+// Checks what can be checked without the pack: checksum, order, bounds, chunks either of all entries or of none.
+Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where);
+
+// Durable, but for its directory entry: `path` is new, or replaced by way of `path`.new.
+Status write_toc(const std::string& path, const PackToc& toc);
+Status replace_toc(const std::string& path, const PackToc& toc);
+Result<PackToc> read_toc(const std::string& path);
+
+}  // namespace weft

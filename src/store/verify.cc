@@ -1,0 +1,188 @@
+// fsck of packs. Each pack is looked at under its shared lock, so that gc does not change it meanwhile; one that gc
+// removed is no problem.
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "base/thread_pool.h"
+#include "store/blob_check.h"
+#include "store/file_ops.h"
+#include "store/pack_file.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+// Larger blobs are shared between threads by chunks, smaller ones as a whole.
+constexpr std::uint64_t kLargeBlob = 64U << 20U;
+constexpr std::size_t kRowsPerSnapshot = 4096;
+
+class Verifier {
+ public:
+  Verifier(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report)
+      : packs_(packs), index_(index), data_(data), progress_(progress), report_(report) {}
+  Status verify(PackId pack);
+
+ private:
+  void problem(std::string line);
+  bool check_shape(const PackReader& pack, const PackToc& toc);
+  Status check_rows(const PackToc& toc);
+  Status check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
+  Status check_data(const PackReader& pack, const PackToc& toc);
+  Status check_large(const PackReader& pack, const PackEntry& entry, const std::string& where);
+  void note(const Status& status);
+  Status stopped() const;
+
+  Packs& packs_;
+  IndexAccess& index_;
+  bool data_;
+  Progress& progress_;
+  FsckReport& report_;
+  ThreadPool pool_{0};
+  std::mutex mutex_;  // guards report_ and failure_ while threads read
+  Status failure_;
+};
+
+void Verifier::problem(std::string line) {
+  std::lock_guard lock(mutex_);
+  report_.problems.push_back(std::move(line));
+}
+
+// What a blob's check says: damage is a finding, anything else ends the run.
+void Verifier::note(const Status& status) {
+  if (status.ok()) return;
+  if (status.error().code == Errc::corrupt || status.error().code == Errc::io) return problem(status.error().message);
+  std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = status;
+}
+
+Status Verifier::verify(PackId id) {
+  auto pack = packs_.open(id);
+  if (!pack.ok() && pack.error().code == Errc::not_found) return {};
+  if (!pack.ok()) {
+    problem(pack.error().message);
+    return {};
+  }
+  ++report_.packs;
+  auto toc = packs_.toc(id);
+  if (!toc.ok()) {
+    problem(toc.error().message);
+    return {};
+  }
+  if (!check_shape(**pack, *toc)) return {};
+  report_.blobs += toc->entries.size();
+  WEFT_CHECK(check_rows(*toc));
+  return data_ ? check_data(**pack, *toc) : Status{};
+}
+
+bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
+  const std::string where = pack_path(packs_.store_path(), toc.pack);
+  if (pack.size() != toc.size) {
+    problem(fmt::format("{}: expected {} bytes, got {}", where, toc.size, pack.size()));
+    return false;
+  }
+  bool proves = packs_.digest() == DigestMode::tree_sha256;
+  for (const PackEntry& entry : toc.entries) {
+    if (proves != entry.chunks.empty() && root_agrees(entry)) continue;
+    problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root",
+                        toc_path(packs_.store_path(), toc.pack), to_hex(entry.id.xxh), entry.offset));
+    return false;
+  }
+  return true;
+}
+
+Status Verifier::check_rows(const PackToc& toc) {
+  for (std::size_t i = 0; i < toc.entries.size();) {
+    WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
+    for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i)
+      WEFT_CHECK(check_row(*index, toc, toc.entries[i]));
+  }
+  return {};
+}
+
+// A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it.
+Status Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
+  auto place = index.find(entry.id);
+  if (!place.ok()) {
+    if (place.error().code != Errc::corrupt) return place.error();
+    problem(place.error().message);
+    return {};
+  }
+  const std::string where = pack_path(packs_.store_path(), toc.pack);
+  if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
+    problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
+                        to_hex(entry.id.xxh), (*place)->offset, entry.offset));
+  if (*place) return {};
+  WEFT_TRY(bool held, index.is_held(entry.id));
+  if (held)
+    problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
+                        to_hex(entry.id.xxh)));
+  return {};
+}
+
+Status Verifier::stopped() const {
+  if (progress_.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs_.store_path())};
+  return {};
+}
+
+Status Verifier::check_data(const PackReader& pack, const PackToc& toc) {
+  const std::string where = pack_path(packs_.store_path(), toc.pack);
+  std::vector<const PackEntry*> small;
+  for (const PackEntry& entry : toc.entries) {
+    report_.bytes_read += entry.id.length;
+    if (entry.id.length < kLargeBlob || entry.chunks.empty()) {
+      small.push_back(&entry);
+    } else {
+      note(check_large(pack, entry, where));
+      progress_.advance(entry.id.length);
+    }
+  }
+  pool_.parallel_for(small.size(), [&](std::size_t i) {
+    if (progress_.cancelled()) return;
+    note(check_blob(pack.fd(), where, *small[i], progress_));
+    progress_.advance(small[i]->id.length);
+  });
+  WEFT_CHECK(stopped());
+  return std::exchange(failure_, Status{});
+}
+
+// Job 0 computes the XXH3-128 of the whole, the others the SHA-256 of a chunk each; the page cache reads once.
+Status Verifier::check_large(const PackReader& pack, const PackEntry& entry, const std::string& where) {
+  PackEntry unproven{entry.id, entry.offset, {}};
+  pool_.parallel_for(entry.chunks.size() + 1, [&](std::size_t job) {
+    if (progress_.cancelled()) return;
+    if (job == 0) return note(check_blob(pack.fd(), where, unproven, progress_));
+    std::uint64_t begin = (job - 1) * kDigestChunk;
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
+    Status read = read_exact(pack.fd(), entry.offset + begin, bytes, where);
+    note(read);
+    if (read.ok() && sha256(bytes) != entry.chunks[job - 1])
+      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.xxh),
+                          entry.id.length, entry.offset, entry.offset + begin));
+  });
+  return {};
+}
+
+}  // namespace
+
+Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report) {
+  progress.phase(data ? "reading packs" : "checking packs");
+  WEFT_TRY(std::vector<PackId> all, packs.list());
+  std::uint64_t bytes = 0;
+  for (PackId pack : all) {
+    auto st = stat_file(pack_path(packs.store_path(), pack));
+    if (data && st.ok()) bytes += allocated_bytes(*st);
+  }
+  progress.total(bytes);
+  Verifier verifier(packs, index, data, progress, report);
+  for (PackId pack : all) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
+    WEFT_CHECK(verifier.verify(pack));
+  }
+  return {};
+}
+
+}  // namespace weft

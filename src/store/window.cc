@@ -1,0 +1,94 @@
+#include "store/window.h"
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "store/hash.h"
+
+namespace weft {
+namespace {
+
+// Small extents are hashed in one job up to this many bytes or pieces.
+constexpr std::size_t kJobBytes = 512U << 10U;
+constexpr std::size_t kJobPieces = 1024;
+
+}  // namespace
+
+std::size_t Window::count_fitting(std::span<const Range> ranges) const {
+  std::size_t count = 0;
+  std::uint64_t total = 0;
+  while (count < ranges.size() && count < kWindowExtentsMax && ranges[count].length <= capacity_ - total)
+    total += ranges[count++].length;
+  return count;
+}
+
+void Window::lay_out(std::span<const Range> ranges, std::size_t first, bool prove) {
+  extents.clear();
+  pieces_.clear();
+  next_piece_ = next_name_ = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    WindowExtent extent{first + i, at, {ranges[i].length, {}, {}}, {}};
+    if (prove) extent.chunks.resize(chunk_count(ranges[i].length));
+    for (std::size_t chunk = 0; chunk < extent.chunks.size(); ++chunk) pieces_.push_back({i, chunk});
+    at += ranges[i].length;
+    extents.push_back(std::move(extent));
+  }
+}
+
+std::span<const std::byte> Window::bytes_of(const Piece& piece) {
+  auto bytes = bytes_of(extents[piece.extent]);
+  std::size_t begin = piece.chunk * kDigestChunk;
+  return bytes.subspan(begin, std::min<std::size_t>(kDigestChunk, bytes.size() - begin));
+}
+
+void Window::hash_ready(std::size_t filled) {
+  const std::byte* end = space().data() + filled;
+  while (next_piece_ < pieces_.size()) {
+    std::size_t first = next_piece_;
+    std::size_t bytes = 0;
+    while (next_piece_ < pieces_.size() && bytes < kJobBytes && next_piece_ - first < kJobPieces) {
+      auto piece = bytes_of(pieces_[next_piece_]);
+      if (piece.data() + piece.size() > end) break;
+      bytes += piece.size();
+      ++next_piece_;
+    }
+    if (first == next_piece_) return;
+    hashing.run([this, first, last = next_piece_]() -> Status {
+      for (std::size_t i = first; i < last; ++i)
+        extents[pieces_[i].extent].chunks[pieces_[i].chunk] = sha256(bytes_of(pieces_[i]));
+      return {};
+    });
+  }
+}
+
+void Window::name_ready(std::size_t filled) {
+  for (; next_name_ < extents.size(); ++next_name_) {
+    WindowExtent& extent = extents[next_name_];
+    if (extent.at + extent.id.length > filled) return;
+    extent.id.xxh = xxh3_128(bytes_of(extent));
+  }
+}
+
+Status Window::fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove) {
+  space();
+  lay_out(ranges, first, prove);
+  const std::size_t total = ranges.back().offset + ranges.back().length - ranges.front().offset;
+  for (std::size_t filled = 0; filled < total;) {
+    std::size_t step = std::min(kReadStep, total - filled);
+    WEFT_CHECK(source.read(ranges.front().offset + filled, space().subspan(filled, step)));
+    filled += step;
+    hash_ready(filled);
+    name_ready(filled);
+  }
+  return {};
+}
+
+Status Window::finish_ids(bool prove) {
+  WEFT_CHECK(hashing.wait());
+  if (!prove) return {};
+  for (WindowExtent& extent : extents) extent.id.root = tree_root(extent.id.length, extent.chunks);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+// The buffers of an import: each holds some consecutive extents, or a slice of one large extent, while it is hashed and
+// written. There are a few of fixed size: they bound the importer's memory whatever it reads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "store/job_group.h"
+#include "store/source.h"
+#include "weft/content.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// One read; also the unit of cancelling.
+inline constexpr std::size_t kReadStep = kDigestChunk;
+inline constexpr std::size_t kWindowExtentsMax = 32768;
+
+struct WindowExtent {
+  std::size_t range = 0;  // which of the file's ranges
+  std::size_t at = 0;     // where its bytes are in the window
+  ContentId id;
+  std::vector<Digest> chunks;
+};
+
+class Window {
+ public:
+  Window(ThreadPool& pool, std::size_t capacity) : hashing(pool), writing(pool), capacity_(capacity) {}
+
+  std::size_t capacity() const { return capacity_; }
+  std::span<std::byte> space() {
+    if (!space_) space_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+    return {space_.get(), capacity_};
+  }
+  std::span<const std::byte> bytes_of(const WindowExtent& extent) {
+    return space().subspan(extent.at, extent.id.length);
+  }
+
+  // How many of these ranges, from the first on, go into one window.
+  std::size_t count_fitting(std::span<const Range> ranges) const;
+  // Reads the ranges and computes their XXH3-128 on this thread, with `prove` their SHA-256 tree on the pool; ids are
+  // complete after finish_ids(). Ranges are consecutive and fit; `first` is the number of the first.
+  Status fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove);
+  Status finish_ids(bool prove);
+
+  std::vector<WindowExtent> extents;
+  std::vector<std::size_t> fresh_extents;  // those that turned out new, while they are being looked at
+  JobGroup hashing;
+  JobGroup writing;
+
+ private:
+  struct Piece {
+    std::size_t extent;
+    std::size_t chunk;
+  };
+  std::span<const std::byte> bytes_of(const Piece& piece);
+  void lay_out(std::span<const Range> ranges, std::size_t first, bool prove);
+  void hash_ready(std::size_t filled);
+  void name_ready(std::size_t filled);
+
+  std::size_t capacity_;
+  std::unique_ptr<std::byte[]> space_;
+  std::vector<Piece> pieces_;
+  std::size_t next_piece_ = 0;  // not given to the pool yet
+  std::size_t next_name_ = 0;   // extent without XXH3 yet
+};
+
+}  // namespace weft

@@ -1,0 +1,135 @@
+// An index in memory: a state behind a mutex; transactions work on copies. Any thread; writers one at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/index.h"
+#include "store/packs.h"
+
+namespace weft::testing {
+
+class MemoryIndex final : public IndexAccess {
+ public:
+  struct State {
+    std::map<ContentId, BlobPlace> places;
+    std::map<std::string, std::set<ContentId>> holders;  // by who holds: a version, say
+
+    bool is_held(const ContentId& id) const {
+      for (const auto& [who, ids] : holders)
+        if (ids.contains(id)) return true;
+      return false;
+    }
+  };
+
+  Result<std::unique_ptr<BlobIndex>> read() override {
+    return std::unique_ptr<BlobIndex>(std::make_unique<Transaction>(*this, current(), std::unique_lock<std::mutex>()));
+  }
+  Result<std::unique_ptr<BlobWriter>> write() override {
+    std::unique_lock<std::mutex> writing(writer_);
+    return std::unique_ptr<BlobWriter>(std::make_unique<Transaction>(*this, current(), std::move(writing)));
+  }
+
+  // As a publish does: new blobs that nobody put meanwhile, and all of `needed` held.
+  void publish(std::span<const NewBlob> fresh, std::span<const ContentId> needed) { publish_for("", fresh, needed); }
+  void publish_for(const std::string& who, std::span<const NewBlob> fresh, std::span<const ContentId> needed) {
+    change([&](State& state) {
+      for (const NewBlob& blob : fresh) state.places.emplace(blob.id, blob.place);
+      state.holders[who].insert(needed.begin(), needed.end());
+    });
+  }
+  void release(std::span<const ContentId> ids) {
+    change([&](State& state) {
+      for (const ContentId& id : ids) state.holders[""].erase(id);
+    });
+  }
+  void release_for(const std::string& who) {
+    change([&](State& state) { state.holders.erase(who); });
+  }
+  void put(const ContentId& id, const BlobPlace& place) {
+    change([&](State& state) { state.places[id] = place; });
+  }
+  void forget(const ContentId& id) {
+    change([&](State& state) { state.places.erase(id); });
+  }
+  State state() const { return *current(); }
+
+ private:
+  class Transaction final : public BlobWriter {
+   public:
+    Transaction(MemoryIndex& index, std::shared_ptr<const State> base, std::unique_lock<std::mutex> writing)
+        : index_(index), base_(std::move(base)), writing_(std::move(writing)) {}
+    Result<std::optional<BlobPlace>> find(const ContentId& id) override {
+      auto it = now().places.find(id);
+      if (it == now().places.end()) return std::optional<BlobPlace>{};
+      return std::optional(it->second);
+    }
+    Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
+      std::vector<std::pair<ContentId, BlobPlace>> rows;
+      for (auto it = now().places.lower_bound({length, xxh, {}}); it != now().places.end(); ++it) {
+        if (it->first.length != length || it->first.xxh != xxh) break;
+        rows.emplace_back(*it);
+      }
+      return rows;
+    }
+    Result<bool> any_of_length(std::uint64_t length) override {
+      auto it = now().places.lower_bound({length, {}, {}});
+      return it != now().places.end() && it->first.length == length;
+    }
+    Result<bool> is_held(const ContentId& id) override { return now().is_held(id); }
+    Status put(const ContentId& id, const BlobPlace& place) override {
+      mine().places[id] = place;
+      return {};
+    }
+    Status erase(const ContentId& id) override {
+      if (now().is_held(id)) return Error{Errc::internal, "erase of a blob that is held"};
+      mine().places.erase(id);
+      return {};
+    }
+    Status commit() override {
+      if (own_) index_.set_current(std::move(own_));
+      writing_ = {};
+      return {};
+    }
+
+   private:
+    const State& now() const { return own_ ? *own_ : *base_; }
+    State& mine() {
+      if (!own_) own_ = std::make_shared<State>(*base_);
+      return *own_;
+    }
+    MemoryIndex& index_;
+    std::shared_ptr<const State> base_;
+    std::shared_ptr<State> own_;
+    std::unique_lock<std::mutex> writing_;
+  };
+
+  template <class Change>
+  void change(Change apply) {
+    std::lock_guard writing(writer_);
+    auto next = std::make_shared<State>(*current());
+    apply(*next);
+    set_current(std::move(next));
+  }
+  std::shared_ptr<const State> current() const {
+    std::lock_guard lock(mutex_);
+    return state_;
+  }
+  void set_current(std::shared_ptr<const State> next) {
+    std::lock_guard lock(mutex_);
+    state_ = std::move(next);
+  }
+
+  std::mutex writer_;  // taken before mutex_
+  mutable std::mutex mutex_;
+  std::shared_ptr<const State> state_ = std::make_shared<State>();  // guarded by mutex_
+};
+
+}  // namespace weft::testing

@@ -1,0 +1,130 @@
+// A store's packs over an index in memory.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/sys.h"
+#include "fakes/memory_index.h"
+#include "store/file_ops.h"
+#include "store/pack_file.h"
+#include "store/pack_import.h"
+#include "store/packs.h"
+#include "store/toc.h"
+#include "testing.h"
+
+namespace weft::testing {
+
+using Bytes = std::vector<std::byte>;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+inline void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.error().message);
+}
+template <class T>
+Errc code_of(const Result<T>& result) {
+  REQUIRE_FALSE(result.ok());
+  return result.error().code;
+}
+
+inline Bytes join(const std::vector<Bytes>& parts) {
+  Bytes all;
+  for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+inline std::vector<Range> ranges_of(const std::vector<Bytes>& parts) {
+  std::vector<Range> ranges;
+  std::uint64_t at = 0;
+  for (const Bytes& part : parts) {
+    ranges.push_back({at, part.size()});
+    at += part.size();
+  }
+  return ranges;
+}
+
+// Small windows, so that files of a few MiB go through every path.
+inline ImportTuning small_windows() {
+  return {.window_bytes = 1U << 20U, .windows = 3, .threads = 2, .after_read = {}};
+}
+
+struct PackStore {
+  explicit PackStore(DigestMode mode = DigestMode::tree_sha256) : digest(mode) {
+    must(make_directories(path + "/packs"));
+    packs = std::make_unique<Packs>(path, digest, index);
+  }
+
+  std::unique_ptr<Importer> begin(ImportTuning tuning = small_windows()) {
+    return must(Importer::begin(path, digest, index, std::move(tuning)));
+  }
+  // A source file with these bytes, opened.
+  Fd source(const Bytes& bytes, const std::string& name = "source") {
+    write_file(dir / name, as_text(bytes));
+    return must(open_file(dir / name, O_RDONLY));
+  }
+  Result<std::vector<ContentId>> add(PackImport& import, const std::vector<Bytes>& parts) {
+    Fd fd = source(join(parts));
+    return import.add(fd.get(), "source", ranges_of(parts), no_progress());
+  }
+  // A whole publish of one file. `new_bytes` is what it added.
+  std::vector<ContentId> publish(const std::vector<Bytes>& parts) {
+    auto import = begin();
+    auto ids = must(add(*import, parts));
+    must(import->finish());
+    new_blobs.assign(import->new_blobs().begin(), import->new_blobs().end());
+    shared_bytes = import->shared_bytes();
+    index.publish(new_blobs, ids);
+    return ids;
+  }
+  Bytes read(const ContentId& id) {
+    LockedPlace place = must(packs->lock_blob(id));
+    Bytes bytes(id.length);
+    must(read_exact(place.pack->fd(), place.offset, bytes, "pack"));
+    return bytes;
+  }
+  bool holds(const std::vector<ContentId>& ids, const std::vector<Bytes>& parts) {
+    if (ids.size() != parts.size()) return false;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (read(ids[i]) != parts[i]) return false;
+    return true;
+  }
+  std::vector<std::string> pack_files() { return must(list_directory(path + "/packs")); }
+  std::vector<std::string> temporaries() {
+    auto names = list_directory(path + "/tmp");
+    return names.ok() ? *names : std::vector<std::string>{};
+  }
+  std::uint64_t disk_bytes() {
+    std::uint64_t total = 0;
+    for (PackId pack : must(packs->list())) total += allocated_bytes(must(stat_file(pack_path(path, pack))));
+    return total;
+  }
+  GcReport gc(bool dry_run = false) {
+    GcReport report;
+    must(collect_packs(*packs, path, index, {dry_run}, no_progress(), report));
+    return report;
+  }
+  FsckReport fsck(bool data = true) {
+    FsckReport report;
+    must(verify_packs(*packs, index, data, no_progress(), report));
+    return report;
+  }
+
+  TempDir dir;
+  std::string path = dir / "store";
+  DigestMode digest;
+  MemoryIndex index;
+  std::unique_ptr<Packs> packs;
+  std::vector<NewBlob> new_blobs;
+  std::uint64_t shared_bytes = 0;
+};
+
+}  // namespace weft::testing
