@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "weft/manifest.h"
 #include "weft/tree.h"
 
 namespace weft {
@@ -16,8 +14,7 @@ struct Container {
   std::vector<ContentId> blobs;  // what follows it, in order
 };
 
-// Tensors of types that safetensors lacks are left out.
-Container make_container(const Manifest& manifest, std::span<const TensorRef> tensors);
-std::uint64_t container_size(const Manifest& manifest, std::span<const TensorRef> tensors);
+Container make_container(const VersionTree& tree, std::uint32_t layer);
+std::uint64_t container_size(const VersionTree& tree, std::uint32_t layer);
 
 }  // namespace weft

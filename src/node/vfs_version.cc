@@ -25,10 +25,6 @@ const File& file_of(const TreeNode& node) {
   return node.version->tree->manifest().files[node.node().file];
 }
 
-std::span<const TensorRef> subtree_of(const TreeNode& node) {
-  return node.version->tree->layers()[node.node().layer].subtree;
-}
-
 bool is_directory(const Node& node) {
   return node.kind == NodeKind::dir || node.kind == NodeKind::lineage_dir;
 }
@@ -105,7 +101,7 @@ std::uint64_t Versions::generated_size(const TreeNode& node) {
   std::uint64_t size = known.load(std::memory_order_relaxed);
   if (size != 0) return size;
   const bool container = node.node().kind == NodeKind::layer_container;
-  size = container ? container_size(node.version->tree->manifest(), subtree_of(node)) : render(node).size();
+  size = container ? container_size(*node.version->tree, node.node().layer) : render(node).size();
   known.store(size, std::memory_order_relaxed);
   return size;
 }
@@ -200,7 +196,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
       return open_blobs(store_, where(node), "", blobs);
     }
     case NodeKind::layer_container: {
-      Container container = make_container(node.version->tree->manifest(), subtree_of(node));
+      Container container = make_container(*node.version->tree, n.layer);
       return open_blobs(store_, where(node), std::move(container.header), container.blobs);
     }
     case NodeKind::info_json:
