@@ -33,9 +33,10 @@ struct Attr {
   std::uint64_t size = 0;
   std::uint64_t blocks = 0;  // of 512 bytes: owned bytes of a published file (at least 1 if it has bytes), 1 of a view
   std::uint64_t nlink = 1;
-  std::uint64_t mtime_ns = 0;  // publish time
-  bool lasting_name = false;   // the entry that led here stays true for as long as its directory is there
-  bool lasting_attr = false;   // these attributes never change
+  std::uint64_t mtime_ns = 0;    // publish time
+  bool lasting_name = false;     // the entry that led here stays true for as long as its directory is there
+  bool lasting_attr = false;     // these attributes never change
+  bool lasting_entries = false;  // a directory whose names never change: absent ones stay absent
 };
 
 struct DirEntry {
@@ -54,12 +55,14 @@ class OpenFile {
   // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
+  // Content that differs from one open to the next (.weft/status): not to be cached.
+  virtual bool changing() const { return false; }
 };
 
 struct VfsOptions {
   bool show_views = true;
-  std::string
-      mount_status;  // JSON members the server adds to .weft/status ("\"mode\": \"passthrough\", …"), may change
+  // JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …").
+  std::string mount_status;
 };
 
 struct StatFs {

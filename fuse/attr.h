@@ -1,0 +1,17 @@
+// Attributes and directory entries as FUSE wants them, and how long the kernel may believe them.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "server.h"
+
+namespace weft {
+
+struct stat to_stat(const Attr& attr, const MountOptions& options);
+double attr_timeout_s(const Attr& attr);
+fuse_entry_param to_entry(const Attr& attr, const MountOptions& options);
+// "Not there", to be remembered.
+fuse_entry_param absent_entry();
+mode_t mode_of(FileType type, const MountOptions& options);
+
+}  // namespace weft

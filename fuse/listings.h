@@ -1,0 +1,33 @@
+// What each open directory handle lists: rendered when it is opened, so that one opendir(3) shows one state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/vfs.h"
+
+namespace weft {
+
+// "." and ".." come first. Immutable once made.
+using Listing = std::vector<DirEntry>;
+
+Result<std::shared_ptr<const Listing>> render_listing(Vfs& vfs, Ino dir);
+
+// Any thread.
+class Listings {
+ public:
+  std::uint64_t keep(std::shared_ptr<const Listing> listing);       // returns its handle, never 0
+  std::shared_ptr<const Listing> find(std::uint64_t handle) const;  // nullptr for a handle that is not ours
+  void drop(std::uint64_t handle);
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t next_ = 1;                                                      // guarded by mutex_
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Listing>> listings_;  // guarded by mutex_
+};
+
+}  // namespace weft

@@ -1,0 +1,9 @@
+#include <iostream>
+#include <span>
+
+#include "program.h"
+
+int main(int argc, char** argv) {
+  const std::span<const char* const> all(argv, static_cast<std::size_t>(argc));
+  return weft::run_mount(all.subspan(all.empty() ? 0 : 1), std::cout, std::cerr);
+}

@@ -1,0 +1,28 @@
+// mount(2) and what surrounds it.
+#pragma once
+
+#include <string>
+
+#include "base/sys.h"
+#include "options.h"
+
+namespace weft {
+
+// The real path of a directory that can be mounted on; an error says why it cannot (not there, no directory, a weft
+// mount already, a dead one).
+Result<std::string> usable_mountpoint(const std::string& directory);
+
+Result<Fd> open_fuse_device();
+// As root: mounts `device` at options.directory, both absolute; shown as `options.store on options.directory type
+// fuse.weft`.
+Status mount_device(int device, const MountOptions& options);
+// Options for fuse_session_new when libfuse mounts by fusermount3.
+std::string fusermount_options(const MountOptions& options);
+// Takes a mount of ours away, also while it is used; who has files open gets ENOTCONN or ECONNABORTED.
+void force_unmount(const std::string& directory);
+
+bool on_overlayfs(const std::string& path);
+// Sets the readahead of the file system that `directory` shows; it must answer.
+Status set_read_ahead(const std::string& directory, unsigned kilobytes);
+
+}  // namespace weft

@@ -1,0 +1,85 @@
+#include <vector>
+
+#include "ops.h"
+
+namespace weft {
+namespace {
+
+// Directory entries of one reply, packed as the kernel wants them.
+class EntryBuffer {
+ public:
+  EntryBuffer(fuse_req_t request, std::size_t size) : request_(request), bytes_(size) {}
+
+  // False when it does not fit any more. `next` is where a later call goes on.
+  bool add(const DirEntry& entry, off_t next, const MountOptions& options) {
+    struct stat facts {};
+    facts.st_ino = entry.attr.ino;
+    facts.st_mode = mode_of(entry.attr.type, options);
+    return took(fuse_add_direntry(request_, here(), room(), entry.name.c_str(), &facts, next));
+  }
+
+  bool add_plus(const DirEntry& entry, off_t next, const MountOptions& options) {
+    fuse_entry_param facts = to_entry(entry.attr, options);
+    if (!entry.attr_known) facts.ino = 0;  // the kernel then takes the name, inode and type alone
+    return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next));
+  }
+
+  void reply() { fuse_reply_buf(request_, bytes_.data(), used_); }
+
+ private:
+  char* here() { return bytes_.data() + used_; }
+  std::size_t room() const { return bytes_.size() - used_; }
+  bool took(std::size_t needed) {
+    if (needed > room()) return false;
+    used_ += needed;
+    return true;
+  }
+
+  fuse_req_t request_;
+  std::vector<char> bytes_;
+  std::size_t used_ = 0;
+};
+
+using AddEntry = bool (EntryBuffer::*)(const DirEntry&, off_t, const MountOptions&);
+
+Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
+                     const fuse_file_info* file, AddEntry add) {
+  auto listing = server.listings.find(file->fh);
+  if (!listing) {  // a handle from before a restart of the server
+    WEFT_TRY(listing, render_listing(server.vfs, dir));
+  }
+  EntryBuffer buffer(request, std::min(size, kReadBytesMax));
+  for (std::size_t i = offset < 0 ? 0 : static_cast<std::size_t>(offset); i < listing->size(); ++i)
+    if (!(buffer.*add)((*listing)[i], static_cast<off_t>(i + 1), server.options)) break;
+  buffer.reply();
+  return {};
+}
+
+}  // namespace
+
+Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file) {
+  WEFT_TRY(const Attr attr, server.vfs.getattr(dir));
+  WEFT_TRY(auto listing, render_listing(server.vfs, dir));
+  file->fh = server.listings.keep(std::move(listing));
+  file->cache_readdir = attr.lasting_entries ? 1 : 0;
+  file->keep_cache = attr.lasting_entries ? 1 : 0;
+  if (fuse_reply_open(request, file) < 0) server.listings.drop(file->fh);
+  return {};
+}
+
+Status op_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info* file) {
+  return reply_entries(server, request, dir, size, offset, file, &EntryBuffer::add);
+}
+
+Status op_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
+                      fuse_file_info* file) {
+  return reply_entries(server, request, dir, size, offset, file, &EntryBuffer::add_plus);
+}
+
+Status op_releasedir(Server& server, fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
+  server.listings.drop(file->fh);
+  fuse_reply_err(request, 0);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,47 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "ops.h"
+
+namespace weft {
+namespace {
+
+// Kept by each thread: a megabyte is dear to allocate and clear for every request.
+std::span<std::byte> read_buffer(std::size_t size) {
+  thread_local std::vector<std::byte> buffer(kReadBytesMax);
+  return std::span(buffer).first(std::min(size, buffer.size()));
+}
+
+// The kernel reads only what is open; after a restart of the server we do not know of it, and open it for this read.
+Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, Ino ino) {
+  if (auto file = server.open_files.find(ino)) return file;
+  return server.vfs.open(ino);
+}
+
+}  // namespace
+
+Status op_read(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info*) {
+  if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
+  WEFT_TRY(const auto file, open_file_of(server, ino));
+  const std::span<std::byte> buffer = read_buffer(size);
+  WEFT_TRY(const std::size_t filled, file->read(static_cast<std::uint64_t>(offset), buffer));
+  fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), filled);
+  return {};
+}
+
+// No file has holes: all of it is data, and the only hole is at its end.
+Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t ino, off_t offset, int whence, fuse_file_info*) {
+  WEFT_TRY(const auto file, open_file_of(server, ino));
+  const auto size = static_cast<off_t>(file->size());
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) return Error{Errc::invalid, "seek of an unknown kind"};
+  if (offset < 0 || offset >= size)
+    fuse_reply_err(request, ENXIO);
+  else
+    fuse_reply_lseek(request, whence == SEEK_DATA ? offset : size);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,231 @@
+#include "options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+// What mount(8) and fstab may say of any file system, and means nothing more here.
+constexpr std::array kIgnored{
+    "rw",       "auto",        "noauto",   "user",       "nouser",   "users",      "owner",
+    "group",    "nofail",      "_netdev",  "nosuid",     "nodev",    "exec",       "dev",
+    "suid",     "defaults",    "relatime", "norelatime", "noatime",  "atime",      "nodiratime",
+    "diratime", "strictatime", "lazytime", "nolazytime", "sync",     "async",      "dirsync",
+    "silent",   "loud",        "mand",     "nomand",     "iversion", "noiversion", "default_permissions"};
+
+bool ignored(std::string_view option) {
+  return option.empty() || option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
+         option.starts_with("uhelper=") || option.starts_with("helper=") ||
+         std::find(kIgnored.begin(), kIgnored.end(), option) != kIgnored.end();
+}
+
+Error usage(std::string message) {
+  return Error{Errc::invalid, std::move(message)};
+}
+
+Result<std::uint32_t> parse_id(std::string_view key, std::string_view value) {
+  const auto number = parse_u64(value);
+  if (!number || *number >= 0xffffffffU) return usage(fmt::format("{}={}: expected a number", key, printable(value)));
+  return static_cast<std::uint32_t>(*number);
+}
+
+Result<mode_t> parse_umask(std::string_view value) {
+  unsigned mode = 0;
+  const bool octal = !value.empty() && value.size() <= 5 &&
+                     std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '7'; });
+  for (const char c : value) mode = mode * 8 + static_cast<unsigned>(c - '0');
+  if (!octal || mode > 0777)
+    return usage(fmt::format("umask={}: expected an octal number up to 777", printable(value)));
+  return static_cast<mode_t>(mode);
+}
+
+Status set_views(MountOptions& options, std::string_view value) {
+  if (value != "shown" && value != "hidden")
+    return usage(fmt::format("views={}: expected shown or hidden", printable(value)));
+  options.show_views = value == "shown";
+  return {};
+}
+
+Status set_log_level(MountOptions& options, std::string_view value) {
+  if (value != "debug" && value != "info" && value != "warning" && value != "error")
+    return usage(fmt::format("loglevel={}: expected debug, info, warning or error", printable(value)));
+  options.log_level = value;
+  return {};
+}
+
+bool set_flag(MountOptions& options, std::string_view key) {
+  if (key == "ro")
+    options.read_only = true;
+  else if (key == "noexec")
+    options.no_exec = true;
+  else if (key == "allow_other")
+    options.allow_other = true;
+  else if (key == "xattr")
+    options.xattr = true;
+  else
+    return false;
+  return true;
+}
+
+Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
+  if (key == "views") return set_views(options, value);
+  if (key == "loglevel") return set_log_level(options, value);
+  if (key == "log") {
+    if (value.empty()) return usage("log=: expected a file");
+    options.log_file = value;
+  } else if (key == "uid") {
+    WEFT_TRY(options.uid, parse_id(key, value));
+  } else if (key == "gid") {
+    WEFT_TRY(options.gid, parse_id(key, value));
+  } else if (key == "umask") {
+    WEFT_TRY(options.umask, parse_umask(value));
+  } else {
+    return usage(fmt::format("unknown option {}={}", printable(key), printable(value)));
+  }
+  return {};
+}
+
+Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
+  if (ignored(option) || set_flag(options, option)) return {};
+  const auto equals = option.find('=');
+  const bool known_key = equals != std::string_view::npos;
+  Status status = known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
+                            : Status(usage(fmt::format("unknown option {}", printable(option))));
+  if (!status.ok() && sloppy && status.error().message.starts_with("unknown")) return {};
+  return status;
+}
+
+// The command line split up, before -o is looked into (a later -s concerns an earlier -o).
+struct Words {
+  std::vector<std::string_view> positional;
+  std::vector<std::string_view> option_lists;
+  bool foreground = false;
+  bool sloppy = false;
+  std::optional<Action> other;
+};
+
+Result<std::string_view> argument_of(std::span<const char* const> arguments, std::size_t& index) {
+  const std::string_view word = arguments[index];
+  if (word.size() > 2) return word.substr(2);
+  if (index + 1 == arguments.size()) return usage(fmt::format("{} needs an argument", word));
+  return std::string_view(arguments[++index]);
+}
+
+Status read_letters(Words& words, std::string_view letters) {
+  for (const char letter : letters) {
+    switch (letter) {
+      case 'f':
+        words.foreground = true;
+        break;
+      case 's':
+        words.sloppy = true;
+        break;
+      case 'n':
+      case 'v':
+        break;
+      case 'h':
+        words.other = Action::help;
+        break;
+      case 'V':
+        words.other = Action::version;
+        break;
+      default:
+        return usage(fmt::format("unknown option -{}", printable({&letter, 1})));
+    }
+  }
+  return {};
+}
+
+Status read_word(Words& words, std::span<const char* const> arguments, std::size_t& index) {
+  const std::string_view word = arguments[index];
+  if (word == "--help")
+    words.other = Action::help;
+  else if (word == "--version")
+    words.other = Action::version;
+  else if (word.starts_with("--"))
+    return usage(fmt::format("unknown option {}", printable(word)));
+  else if (word.starts_with("-o")) {
+    WEFT_TRY(auto list, argument_of(arguments, index));
+    words.option_lists.push_back(list);
+  } else if (word.starts_with("-t") || word.starts_with("-N")) {
+    WEFT_CHECK(argument_of(arguments, index));
+  } else if (word.size() > 1 && word.starts_with('-')) {
+    return read_letters(words, word.substr(1));
+  } else {
+    words.positional.push_back(word);
+  }
+  return {};
+}
+
+Status set_places(MountOptions& options, const std::vector<std::string_view>& positional, const Caller& caller) {
+  if (positional.empty() || positional.size() > 2)
+    return usage(
+        fmt::format("expected STORE DIR, got {} argument{}", positional.size(), positional.empty() ? "s" : "s"));
+  options.directory = positional.back();
+  options.store = positional.size() == 2 ? std::string(positional.front()) : caller.store;
+  if (options.store.empty()) return usage("no store: name it before DIR, or set WEFT_STORE");
+  if (options.directory.empty()) return usage("the mount point's name is empty");
+  return {};
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(std::span<const char* const> arguments, const Caller& caller) {
+  Words words;
+  for (std::size_t i = 0; i < arguments.size(); ++i) WEFT_CHECK(read_word(words, arguments, i));
+  CommandLine line;
+  if (words.other) {
+    line.action = *words.other;
+    return line;
+  }
+  MountOptions& options = line.mount;
+  options.uid = caller.uid;
+  options.gid = caller.gid;
+  options.allow_other = caller.uid == 0;
+  options.foreground = words.foreground;
+  WEFT_CHECK(set_places(options, words.positional, caller));
+  for (const std::string_view list : words.option_lists)
+    for (const std::string_view option : split(list, ',')) WEFT_CHECK(set_option(options, option, words.sloppy));
+  return line;
+}
+
+std::string help_text() {
+  return R"(usage: mount.weft [STORE] DIR [-o OPTION[,OPTION]...] [-fnsv]
+       mount -t weft STORE DIR [-o OPTION[,OPTION]...]
+
+Shows the models of a weft store as files below DIR. STORE may be left out
+where WEFT_STORE names it. Returns when the mount answers.
+
+  -o OPTIONS       mount options, see below
+  -f               stay in the foreground
+  -s               ignore unknown mount options
+  -n, -v           accepted for mount(8), without effect
+  -t TYPE, -N NS   accepted for mount(8), without effect
+  -h, --help       print this and exit
+  -V, --version    print the version and exit
+
+Mount options:
+  ro               mount read-only (writes are refused in any case)
+  noexec           no program may be run from the mount
+  allow_other      let other users in (default when root mounts)
+  uid=N, gid=N     owner of the files shown (default: the mounting user)
+  umask=MODE       permission bits to take away, octal (default 0)
+  views=shown      list generated files: tensors, layers, info.json (default)
+  views=hidden     do not list them; they can still be opened by name
+  xattr            answer user.weft.* extended attributes of tensor views
+  log=FILE         append messages to FILE
+  loglevel=LEVEL   debug, info (default), warning or error
+
+Exit status: 0 mounted, 1 failed, 2 bad usage.
+)";
+}
+
+}  // namespace weft

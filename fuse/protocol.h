@@ -1,0 +1,84 @@
+// The parts of the kernel's FUSE protocol (7.40) that libfuse 3.14 and older kernel headers do not know. Layouts and
+// numbers are those of Linux's include/uapi/linux/fuse.h.
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include <cstdint>
+
+namespace weft::kernel {
+
+inline constexpr std::uint32_t kOpInit = 26;
+
+struct InHeader {
+  std::uint32_t length;
+  std::uint32_t opcode;
+  std::uint64_t unique;
+  std::uint64_t nodeid;
+  std::uint32_t uid;
+  std::uint32_t gid;
+  std::uint32_t pid;
+  std::uint16_t extension_length;
+  std::uint16_t padding;
+};
+static_assert(sizeof(InHeader) == 40);
+
+struct OutHeader {
+  std::uint32_t length;
+  std::int32_t error;
+  std::uint64_t unique;
+};
+static_assert(sizeof(OutHeader) == 16);
+
+// Kernels before 7.36 send only the first 16 bytes.
+struct InitIn {
+  std::uint32_t major;
+  std::uint32_t minor;
+  std::uint32_t readahead_bytes_max;
+  std::uint32_t flags;
+  std::uint32_t flags2;
+  std::uint32_t unused[11];
+};
+static_assert(sizeof(InitIn) == 64);
+
+struct InitOut {
+  std::uint32_t major;
+  std::uint32_t minor;
+  std::uint32_t readahead_bytes_max;
+  std::uint32_t flags;
+  std::uint16_t background_max;
+  std::uint16_t congestion_threshold;
+  std::uint32_t write_bytes_max;
+  std::uint32_t time_gran_ns;
+  std::uint16_t pages_max;
+  std::uint16_t map_alignment;
+  std::uint32_t flags2;
+  std::uint32_t stack_depth_max;
+  std::uint32_t unused[6];
+};
+static_assert(sizeof(InitOut) == 64);
+
+inline constexpr std::uint32_t kInitExt = 1U << 30U;          // in flags: flags2 counts
+inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 64-bit flags
+
+struct OpenOut {
+  std::uint64_t handle;
+  std::uint32_t open_flags;
+  std::int32_t backing_id;
+};
+static_assert(sizeof(OpenOut) == 16);
+
+inline constexpr std::uint32_t kOpenNoFlush = 1U << 5U;
+inline constexpr std::uint32_t kOpenPassthrough = 1U << 7U;
+
+struct BackingMap {
+  std::int32_t fd;
+  std::uint32_t flags;
+  std::uint64_t padding;
+};
+static_assert(sizeof(BackingMap) == 16);
+
+inline constexpr unsigned long kBackingOpen = _IOW(229, 1, BackingMap);
+inline constexpr unsigned long kBackingClose = _IOW(229, 2, std::uint32_t);
+
+}  // namespace weft::kernel

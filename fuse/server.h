@@ -1,0 +1,31 @@
+// What every operation needs: the tree, the options, and what is open. One for the life of a mount.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include "listings.h"
+#include "open_files.h"
+#include "options.h"
+#include "passthrough.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // of one request: what kernels allow without fs.fuse settings
+
+struct Server {
+  Server(Vfs& tree, const MountOptions& mount_options) : vfs(tree), options(mount_options) {}
+
+  Vfs& vfs;
+  const MountOptions& options;
+  Passthrough passthrough;
+  OpenFiles open_files{vfs, passthrough};
+  Listings listings;
+  int device = -1;  // /dev/fuse of this mount; owned by the libfuse session
+};
+
+// The table of operations; each lives in a file of its own, op_*.cc.
+extern const fuse_lowlevel_ops kOperations;
+
+}  // namespace weft

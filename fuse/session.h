@@ -1,0 +1,38 @@
+// The FUSE session of one mount: how it is mounted, its loop, its end.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server.h"
+#include "weft/result.h"
+
+namespace weft {
+
+class Session {
+ public:
+  // `server` outlives this.
+  explicit Session(Server& server) : server_(server) {}
+
+  // As root by mount(2), which passthrough needs; else by fusermount3. Tells server.passthrough.
+  Status mount();
+  // Blocks until the mount is gone or stop() was called and a signal interrupted this thread.
+  Status loop();
+  void stop() { fuse_session_exit(session_.get()); }
+  // Takes the mount away, also while it is used.
+  void unmount();
+
+ private:
+  struct Destroy {
+    void operator()(fuse_session* session) const { fuse_session_destroy(session); }
+  };
+  Status make(const std::string& options);
+  Status mount_ourselves();
+  Status mount_by_fusermount();
+
+  Server& server_;
+  std::unique_ptr<fuse_session, Destroy> session_;
+  bool by_fusermount_ = false;
+};
+
+}  // namespace weft

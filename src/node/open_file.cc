@@ -1,0 +1,166 @@
+#include "node/open_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+// gc may move blobs between a look and a lock; it does not do so for ever.
+constexpr int kLockRoundsMax = 16;
+
+// Places of blobs, found pack by pack. A place seen in a snapshot that was taken after its pack was locked is sure: gc
+// moves nothing out of a locked pack.
+class BlobLocker {
+ public:
+  BlobLocker(Store& store, std::span<const ContentId> blobs) : store_(store), blobs_(blobs), places_(blobs.size()) {}
+
+  Result<std::vector<LockedPlace>> run() {
+    for (int round = 0; round < kLockRoundsMax; ++round) {
+      WEFT_TRY(const auto to_lock, look());
+      if (to_lock.empty()) return std::move(places_);
+      for (const auto& [pack, blob] : to_lock) WEFT_CHECK(lock(blob));
+    }
+    return Error{Errc::busy, "the packs of this file keep moving"};
+  }
+
+ private:
+  // Fills in what lies in locked packs; returns the other packs, each with one of its blobs.
+  Result<std::map<PackId, std::size_t>> look() {
+    std::map<PackId, std::size_t> to_lock;
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    for (std::size_t i = 0; i < blobs_.size(); ++i) {
+      if (places_[i].pack) continue;
+      WEFT_TRY(const BlobPlace place, snapshot->find_blob(blobs_[i]));
+      const auto locked = packs_.find(place.pack);
+      if (locked == packs_.end())
+        to_lock.emplace(place.pack, i);
+      else
+        places_[i] = {locked->second, place.offset};
+    }
+    return to_lock;
+  }
+
+  Status lock(std::size_t blob) {
+    WEFT_TRY(LockedPlace place, store_.lock_blob(blobs_[blob]));
+    place.pack = packs_.emplace(place.pack->id(), place.pack).first->second;
+    places_[blob] = std::move(place);
+    return {};
+  }
+
+  Store& store_;
+  std::span<const ContentId> blobs_;
+  std::vector<LockedPlace> places_;
+  std::map<PackId, std::shared_ptr<const PackReader>> packs_;
+};
+
+// A run of the file that is a run of one pack.
+struct Run {
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t length = 0;
+  LockedPlace place;
+
+  bool goes_on_with(const LockedPlace& next) const {
+    return place.pack == next.pack && place.offset + length == next.offset;
+  }
+};
+
+class BlobFile final : public OpenFile {
+ public:
+  BlobFile(std::string where, std::string head, std::span<const ContentId> blobs, std::vector<LockedPlace> places)
+      : where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {
+    for (std::size_t i = 0; i < blobs.size(); ++i) append(std::move(places[i]), blobs[i].length);
+    runs_.shrink_to_fit();
+  }
+
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
+  int backing_fd() const override;
+
+ private:
+  void append(LockedPlace place, std::uint64_t length) {
+    if (!runs_.empty() && runs_.back().goes_on_with(place))
+      runs_.back().length += length;
+    else
+      runs_.push_back({size_, length, std::move(place)});
+    size_ += length;
+  }
+
+  std::string where_;
+  std::string head_;
+  std::uint64_t size_;
+  std::vector<Run> runs_;  // in order, touching, from head_.size() to size_
+};
+
+Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (offset >= size_) return std::size_t{0};
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
+  std::span<std::byte> rest = out.first(count);
+  if (offset < head_.size()) {
+    const std::size_t part = std::min<std::size_t>(rest.size(), head_.size() - offset);
+    std::memcpy(rest.data(), head_.data() + offset, part);
+    rest = rest.subspan(part);
+    offset += part;
+  }
+  auto run = std::upper_bound(runs_.begin(), runs_.end(), offset,
+                              [](std::uint64_t at, const Run& one) { return at < one.offset + one.length; });
+  for (; !rest.empty(); ++run) {
+    const std::uint64_t within = offset - run->offset;
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), run->length - within));
+    WEFT_CHECK(read_exact(run->place.pack->fd(), run->place.offset + within, rest.first(part), where_));
+    rest = rest.subspan(part);
+    offset += part;
+  }
+  return count;
+}
+
+int BlobFile::backing_fd() const {
+  if (!head_.empty() || runs_.size() != 1) return -1;
+  const Run& run = runs_.front();
+  return run.place.offset == 0 && run.place.pack->size() == size_ ? run.place.pack->fd() : -1;
+}
+
+class TextFile final : public OpenFile {
+ public:
+  TextFile(std::string text, Changing changing) : text_(std::move(text)), changing_(changing) {}
+  std::uint64_t size() const override { return text_.size(); }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
+    if (offset >= text_.size()) return std::size_t{0};
+    const std::size_t count = std::min<std::size_t>(out.size(), text_.size() - offset);
+    std::memcpy(out.data(), text_.data() + offset, count);
+    return count;
+  }
+  int backing_fd() const override { return -1; }
+  bool changing() const override { return changing_ == Changing::yes; }
+
+ private:
+  std::string text_;
+  Changing changing_;
+};
+
+}  // namespace
+
+Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs) {
+  return BlobLocker(store, blobs).run();
+}
+
+Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
+                                             std::span<const ContentId> blobs) {
+  auto places = lock_blobs(store, blobs);
+  if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
+  return std::shared_ptr<OpenFile>(
+      std::make_shared<BlobFile>(std::move(where), std::move(head), blobs, std::move(places).value()));
+}
+
+std::shared_ptr<OpenFile> open_text(std::string text, Changing changing) {
+  return std::make_shared<TextFile>(std::move(text), changing);
+}
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+// Open files of the mounted tree: bytes in memory, then blobs, one after the other.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/store.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+// Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone.
+Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs);
+
+// The file `head` ‖ blob 0 ‖ blob 1 ‖ …; none of the blobs is empty. `where` starts messages. What it needs it keeps:
+// neither the store's index nor the version is asked again.
+Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
+                                             std::span<const ContentId> blobs);
+
+enum class Changing : bool { no, yes };
+std::shared_ptr<OpenFile> open_text(std::string text, Changing changing = Changing::no);
+
+}  // namespace weft

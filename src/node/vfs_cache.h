@@ -1,0 +1,59 @@
+// A cache bounded by bytes that forgets what was used longest ago. The latest entry stays, however large. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace weft {
+
+template <class Value>
+class LruCache {
+ public:
+  using Pointer = std::shared_ptr<const Value>;
+
+  explicit LruCache(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  Pointer find(std::uint64_t key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found->second);
+    return found->second->value;
+  }
+
+  void put(std::uint64_t key, Pointer value, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = index_.find(key); found != index_.end()) drop(found->second);
+    entries_.push_front({key, std::move(value), bytes});
+    index_[key] = entries_.begin();
+    bytes_ += bytes;
+    while (bytes_ > bytes_max_ && entries_.size() > 1) drop(std::prev(entries_.end()));
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    Pointer value;
+    std::size_t bytes;
+  };
+  using Place = typename std::list<Entry>::iterator;
+
+  void drop(Place place) {
+    bytes_ -= place->bytes;
+    index_.erase(place->key);
+    entries_.erase(place);
+  }
+
+  const std::size_t bytes_max_;
+  std::mutex mutex_;
+  std::size_t bytes_ = 0;                           // guarded by mutex_
+  std::list<Entry> entries_;                        // guarded by mutex_; the latest first
+  std::unordered_map<std::uint64_t, Place> index_;  // guarded by mutex_
+};
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+// lineage/parents and lineage/children of a version: links to other versions, by the names <model>@<number> with each
+// '/' of the model as %2F. Only live versions are shown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/store.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+enum class Kin : std::uint8_t { parent, child };
+
+Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);
+Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
+
+// A link's number says which link it is: see kLineageLinkBit.
+bool is_kin_link(Ino ino);
+Result<Attr> kin_link_attr(Snapshot& snapshot, Ino ino);
+Result<std::string> kin_link_target(Snapshot& snapshot, Ino ino);
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// The tree below one version: published files, and what is generated from them. A node's attributes come in two parts:
+// what follows from the manifest, and what a snapshot has to say (owned bytes, link counts). Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "node/vfs_cache.h"
+#include "weft/node.h"
+#include "weft/store.h"
+#include "weft/tree.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+// A version as it is kept in memory; holds no lock of the store. Immutable but for sizes.
+struct TreeVersion {
+  VersionRow row;
+  LocalRow local;
+  std::shared_ptr<const VersionTree> tree;
+  // By node: the size of a generated file once somebody asked, else 0 (none is empty).
+  mutable std::vector<std::atomic<std::uint64_t>> sizes;
+};
+
+// One node of one version.
+struct TreeNode {
+  std::shared_ptr<const TreeVersion> version;
+  std::uint32_t index = 0;
+
+  const Node& node() const { return version->tree->node(index); }
+  Ino ino() const;
+};
+
+class Versions {
+ public:
+  Versions(Store& store, bool show_views) : store_(store), show_views_(show_views) {}
+
+  // The node that an inode of kind `version` is.
+  Result<TreeNode> node(const InodeRow& row, Ino ino);
+
+  Result<Attr> attr(const TreeNode& node);
+  Result<Attr> lookup(const TreeNode& dir, std::string_view name);
+  Result<std::vector<DirEntry>> list(const TreeNode& dir);  // without views where they are hidden
+  Result<Ino> parent(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
+
+ private:
+  Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
+  Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
+
+  Attr fixed_attr(const TreeNode& node);
+  Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
+  std::uint64_t generated_size(const TreeNode& node);
+  Result<std::vector<DirEntry>> list_tree(const TreeNode& dir);
+
+  Store& store_;
+  const bool show_views_;
+  std::mutex loading_;  // one version is read at a time
+  LruCache<TreeVersion> versions_{16U << 20U};
+};
+
+}  // namespace weft

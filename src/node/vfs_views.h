@@ -1,0 +1,23 @@
+// Tensor views: .npy files, one inode for each (content, element type, shape), whatever version shows them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/manifest.h"
+#include "weft/store.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+ViewKey view_key(const File& file, const Tensor& tensor);
+std::uint64_t view_size(const ViewKey& key);
+// `row` is of kind view.
+Attr view_attr(const InodeRow& row);
+Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row);
+// "user.weft.dtype", ".shape", ".hash"
+std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row);
+
+}  // namespace weft

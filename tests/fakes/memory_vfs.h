@@ -1,0 +1,60 @@
+// A tree in memory behind weft::Vfs: to test the FUSE server without a store.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/sys.h"
+#include "weft/vfs.h"
+
+namespace weft::testing {
+
+// Filled by one thread first, then read by any.
+class MemoryVfs final : public Vfs {
+ public:
+  MemoryVfs();
+
+  // Parents are made. `path` is relative to the root.
+  void add_file(const std::string& path, std::string content);
+  void add_backed_file(const std::string& path, const std::string& backing);  // wholly the file `backing`
+  void add_link(const std::string& path, std::string target);
+  void add_counter(const std::string& path);   // reads as the number of opens before, and the mount's status
+  void make_lasting(const std::string& path);  // names and attributes below stay as they are
+
+  std::atomic<std::uint64_t> lookups{0};
+  std::atomic<std::uint64_t> reads{0};
+
+  Result<Attr> lookup(Ino parent, std::string_view name) override;
+  Result<Attr> getattr(Ino ino) override;
+  Result<std::vector<DirEntry>> list(Ino dir) override;
+  Result<Ino> parent(Ino dir) override;
+  Result<std::string> readlink(Ino ino) override;
+  Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
+  Result<StatFs> statfs() override;
+  Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
+  void set_mount_status(std::string json_members) override;
+
+ private:
+  struct Inode {
+    Attr attr;
+    Ino parent = kRootIno;
+    std::string content;  // of files and links
+    std::string backing;
+    bool counter = false;
+    std::map<std::string, Ino, std::less<>> entries;
+  };
+  Inode& make(const std::string& path, FileType type);
+  Result<const Inode*> find(Ino ino) const;
+  void mark_lasting(Ino ino);
+
+  std::map<Ino, Inode> inodes_;
+  std::atomic<std::uint64_t> opens_{0};
+  std::mutex mutex_;
+  std::string mount_status_;  // guarded by mutex_
+};
+
+}  // namespace weft::testing

@@ -1,0 +1,39 @@
+// A tree mounted by a server in a child process, for as long as the object lives.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "fuse/options.h"
+#include "testing.h"
+#include "weft/result.h"
+#include "weft/vfs.h"
+
+namespace weft::testing {
+
+// Can this process mount at all?
+bool can_mount();
+
+class ServedMount {
+ public:
+  // `tree` runs in the child. `options`.store and .directory are set here.
+  ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options);
+  ~ServedMount();  // unmounts by force if need be
+  ServedMount(const ServedMount&) = delete;
+  ServedMount& operator=(const ServedMount&) = delete;
+
+  const Status& started() const { return started_; }
+  std::string operator/(std::string_view path) const { return directory_ / path; }
+  const std::string& path() const { return directory_.path(); }
+  void signal(int number) const;
+  int wait();  // the server's exit status; -1 when it was killed
+
+ private:
+  TempDir directory_;
+  pid_t server_ = -1;
+  Status started_;
+};
+
+}  // namespace weft::testing

@@ -1,0 +1,102 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "fakes/blob_store.h"
+#include "node/open_file.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+std::string read_range(OpenFile& file, std::uint64_t offset, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  const auto got = file.read(offset, bytes);
+  REQUIRE(got.ok());
+  return std::string(as_text(std::span(bytes).first(*got)));
+}
+
+std::shared_ptr<OpenFile> must_open(Store& store, const std::string& head, std::span<const ContentId> blobs) {
+  auto file = open_blobs(store, "test", head, blobs);
+  REQUIRE(file.ok());
+  return std::move(file).value();
+}
+
+}  // namespace
+
+TEST_CASE("a file of several packs and a head reads like its parts put together") {
+  BlobStore store;
+  const PackId a = store.add_pack("0123456789");
+  const PackId b = store.add_pack("abcdefghij");
+  const std::vector<ContentId> blobs{store.add_blob(1, a, 2, 3), store.add_blob(2, b, 0, 4), store.add_blob(3, a, 5, 5),
+                                     store.add_blob(1, a, 2, 3)};
+  const std::string expected = "HEAD!234abcd56789234";
+  const auto file = must_open(store, "HEAD!", blobs);
+  CHECK(file->size() == expected.size());
+  CHECK(file->backing_fd() == -1);
+  CHECK(store.locks == 2);
+  for (std::size_t from = 0; from <= expected.size() + 1; ++from)
+    for (std::size_t size = 0; size <= expected.size(); ++size)
+      CHECK(read_range(*file, from, size) == (from > expected.size() ? "" : expected.substr(from, size)));
+  CHECK(read_range(*file, UINT64_MAX, 4).empty());
+}
+
+TEST_CASE("a file that is a whole pack can be passed through, others cannot") {
+  BlobStore store;
+  const PackId pack = store.add_pack("0123456789");
+  const ContentId first = store.add_blob(1, pack, 0, 4);
+  const ContentId second = store.add_blob(2, pack, 4, 6);
+  const std::vector<ContentId> whole{first, second};
+  const auto file = must_open(store, "", whole);
+  REQUIRE(file->backing_fd() >= 0);
+  char bytes[10];
+  CHECK(::pread(file->backing_fd(), bytes, 10, 0) == 10);
+  CHECK(std::string_view(bytes, 10) == "0123456789");
+  CHECK(must_open(store, "", std::vector{first})->backing_fd() == -1);
+  CHECK(must_open(store, "", std::vector{second, first})->backing_fd() == -1);
+  CHECK(must_open(store, "h", whole)->backing_fd() == -1);
+}
+
+TEST_CASE("a file without bytes") {
+  BlobStore store;
+  const auto file = must_open(store, "", {});
+  CHECK(file->size() == 0);
+  CHECK(file->backing_fd() == -1);
+  CHECK(read_range(*file, 0, 10).empty());
+}
+
+TEST_CASE("blobs that move between a look and the lock are found again") {
+  BlobStore store;
+  const PackId old_pack = store.add_pack("xxxxAAAABBBB");
+  const PackId new_pack = store.add_pack("BBBBAAAA");
+  const ContentId a = store.add_blob(1, old_pack, 4, 4);
+  const ContentId b = store.add_blob(2, old_pack, 8, 4);
+  store.before_lock = [&] {
+    store.move_blob(a, new_pack, 4);
+    store.move_blob(b, new_pack, 0);
+  };
+  const auto file = must_open(store, "", std::vector{a, b});
+  CHECK(read_range(*file, 0, 8) == "AAAABBBB");
+}
+
+TEST_CASE("a blob that is gone is named by its file") {
+  BlobStore store;
+  const ContentId a = store.add_blob(1, store.add_pack("AAAA"), 0, 4);
+  store.forget_blob(a);
+  const auto file = open_blobs(store, "m@1: model.safetensors", "", std::vector{a});
+  REQUIRE_FALSE(file.ok());
+  CHECK(file.error().code == Errc::not_found);
+  CHECK(file.error().message.starts_with("m@1: model.safetensors: "));
+}
+
+TEST_CASE("text reads as it is") {
+  const auto file = open_text("hello", Changing::yes);
+  CHECK(file->changing());
+  CHECK(file->size() == 5);
+  CHECK(read_range(*file, 1, 100) == "ello");
+  CHECK(read_range(*file, 5, 1).empty());
+}
+
+}  // namespace weft::testing
