@@ -1,6 +1,7 @@
 #include "cli/context.h"
 
 #include "base/sys.h"
+#include "weft/node.h"
 
 namespace weft {
 namespace {
@@ -34,11 +35,24 @@ Status Context::create(const CreateOptions& options) const {
   return Store::create(path, options);
 }
 
+Result<std::unique_ptr<Store>> Context::open_to_read() const {
+  OpenOptions options;
+  options.decode = content_decoder();
+  return Store::open(store_path(), options);
+}
+
+Result<std::unique_ptr<Store>> Context::open_to_write() const {
+  OpenOptions options;
+  options.write = true;
+  options.decode = content_decoder();
+  return Store::open(store_path(), options);
+}
+
 Result<std::unique_ptr<Store>> Context::open_or_create() const {
   WEFT_TRY(bool vacant, is_vacant(store_path()));
   if (vacant) {
     WEFT_CHECK(create({}));
-    note(fmt::format("made a store in {}", store_path()));
+    if (!quiet) note(fmt::format("made a store in {}", store_path()));
   }
   return open_to_write();
 }

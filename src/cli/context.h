@@ -28,8 +28,8 @@ class Context {
 
   // --store, WEFT_STORE, or /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others.
   std::string store_path() const;
-  Result<std::unique_ptr<Store>> open_to_read() const { return Store::open(store_path(), {.write = false}); }
-  Result<std::unique_ptr<Store>> open_to_write() const { return Store::open(store_path(), {.write = true}); }
+  Result<std::unique_ptr<Store>> open_to_read() const;
+  Result<std::unique_ptr<Store>> open_to_write() const;
   // Makes the store first, and says so, where nothing or an empty directory is.
   Result<std::unique_ptr<Store>> open_or_create() const;
   Status create(const CreateOptions& options) const;  // with the parent directories
