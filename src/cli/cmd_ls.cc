@@ -30,10 +30,6 @@ constexpr CommandInfo kInfo = {
     .interrupted = "",
 };
 
-std::uint64_t bytes_of(const File& file, const Tensor& tensor) {
-  return tensor.extent == kNoExtent ? 0 : file.extents[tensor.extent].id.length;
-}
-
 std::string dtype_text(const Tensor& tensor) {
   const DTypeInfo* info = dtype_info(tensor.dtype);
   return info == nullptr ? "?" : std::string(info->name);
@@ -167,7 +163,7 @@ class LsCommand final : public Command {
     for (const Tensor& tensor : file.tensors) {
       json.begin_object().member("name", tensor.name).member("dtype", dtype_text(tensor)).key("shape").begin_array();
       for (std::uint64_t dimension : tensor.shape) json.value(dimension);
-      json.end_array().member("bytes", bytes_of(file, tensor)).end_object();
+      json.end_array().member("bytes", stored_bytes(file, tensor)).end_object();
     }
     json.end_array();
   }
@@ -185,7 +181,7 @@ class LsCommand final : public Command {
     for (const File& file : manifest.files) {
       if (file.tensors.empty()) table.row({human_bytes(file.size), "-", "-", "-", file.path});
       for (const Tensor& tensor : file.tensors)
-        table.row({human_bytes(bytes_of(file, tensor)), dtype_text(tensor), shape_text(tensor.shape),
+        table.row({human_bytes(stored_bytes(file, tensor)), dtype_text(tensor), shape_text(tensor.shape),
                    printable(tensor.name), file.path});
     }
     return table;

@@ -116,8 +116,9 @@ Result<File> parse_source(Draft& draft) {
   }
   auto cut = cut_file(bytes.size(), layout.tensors);
   if (!cut.ok()) return Error{cut.error().code, fmt::format("{}: {}", where, cut.error().message)};
+  File file = file_of(draft, std::move(layout), *cut);
   draft.ranges = std::move(cut->ranges);
-  return file_of(draft, std::move(layout), *cut);
+  return file;
 }
 
 // A version whose every check that needs no hashing is passed: `manifest` lacks only the ids' digests.
@@ -181,10 +182,7 @@ Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Pr
   WEFT_TRY(DraftVersion version, draft_version(std::move(sources), progress));
   WEFT_TRY(auto import, store.begin_import());
   WEFT_CHECK(add_content(*import, version, progress));
-  request.manifest = encode_manifest(*version.manifest);
-  if (request.manifest.size() > limits::kManifestMax)
-    return Error{Errc::invalid, fmt::format("{}: expected a manifest of at most {} bytes, got {}", options.name,
-                                            limits::kManifestMax, request.manifest.size())};
+  WEFT_TRY(request.manifest, encode_manifest(*version.manifest));
   request.content = content_from(*version.tree, *version.manifest);
   if (progress.cancelled()) return cancelled();
   progress.phase("making it durable");
