@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kVersionText = "weft " WEFT_VERSION "\n";
 
+constexpr std::size_t kErrorBytesMax = 8192;  // two paths and what is said of them
+
 constexpr std::string_view kStoreHelp =
     "the store; else $WEFT_STORE, else /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others";
 
@@ -197,7 +199,7 @@ class Program {
       environment_.err << fmt::format("weft: interrupted, {}\n", info.interrupted);
       return 128 + signal;
     }
-    environment_.err << "weft: " << error.message << '\n';
+    environment_.err << "weft: " << printable(error.message, kErrorBytesMax) << '\n';
     return kExitFailed;
   }
 

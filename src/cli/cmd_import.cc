@@ -1,3 +1,4 @@
+#include "base/sys.h"
 #include "base/text.h"
 #include "cli/catalog.h"
 #include "cli/commands.h"
@@ -54,6 +55,7 @@ class ImportCommand final : public Command {
       auto equals = metric.find('=');
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
+    WEFT_CHECK(check_names());
     WEFT_TRY(auto store, context.open_or_create());
     auto report = [&] {
       ProgressBar bar = context.progress();
@@ -65,6 +67,14 @@ class ImportCommand final : public Command {
   }
 
  private:
+  // What would fail in any case makes no store.
+  Status check_names() const {
+    WEFT_CHECK(check_model_name(import_.name));
+    for (const std::string& tag : import_.tags) WEFT_CHECK(check_tag_name(tag));
+    for (const std::string& path : import_.paths) WEFT_CHECK(stat_file(path));
+    return {};
+  }
+
   static void print_json(const Context& context, const ImportReport& report) {
     const VersionRow& row = report.outcome.version;
     JsonWriter json;

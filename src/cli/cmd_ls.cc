@@ -25,7 +25,7 @@ constexpr CommandInfo kInfo = {
     .json =
         "{models: [{model, latest, versions, logical_bytes, time, time_ns, tags}]},\n"
         "{model, versions: [VERSION]} with VERSION as `weft log --json` has it, or\n"
-        "{model, version, files: [{path, size, format, tensors}]}; tensors is a number,\n"
+        "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
         "and with --tensors [{name, dtype, shape, bytes}]\n",
     .interrupted = "",
 };
@@ -146,7 +146,7 @@ class LsCommand final : public Command {
     JsonWriter json;
     json.begin_object().member("model", row.model_name).member("version", row.number).key("files").begin_array();
     for (const File& file : manifest.files) {
-      json.begin_object().member("path", file.path).member("size", file.size).member("format", file.format);
+      json.begin_object().member("path", file.path).member("bytes", file.size).member("format", file.format);
       json.key("tensors");
       if (tensors_)
         write_tensors(json, file);

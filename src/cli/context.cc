@@ -35,17 +35,14 @@ Status Context::create(const CreateOptions& options) const {
   return Store::create(path, options);
 }
 
-Result<std::unique_ptr<Store>> Context::open_to_read() const {
+Result<std::unique_ptr<Store>> Context::open(bool write) const {
   OpenOptions options;
+  options.write = write;
   options.decode = content_decoder();
-  return Store::open(store_path(), options);
-}
-
-Result<std::unique_ptr<Store>> Context::open_to_write() const {
-  OpenOptions options;
-  options.write = true;
-  options.decode = content_decoder();
-  return Store::open(store_path(), options);
+  auto store = Store::open(store_path(), options);
+  bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
+  if (store.ok() || named || store.error().code != Errc::not_found) return store;
+  return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};
 }
 
 Result<std::unique_ptr<Store>> Context::open_or_create() const {

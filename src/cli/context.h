@@ -28,8 +28,8 @@ class Context {
 
   // --store, WEFT_STORE, or /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others.
   std::string store_path() const;
-  Result<std::unique_ptr<Store>> open_to_read() const;
-  Result<std::unique_ptr<Store>> open_to_write() const;
+  Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
+  Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
   // Makes the store first, and says so, where nothing or an empty directory is.
   Result<std::unique_ptr<Store>> open_or_create() const;
   Status create(const CreateOptions& options) const;  // with the parent directories
@@ -44,6 +44,7 @@ class Context {
   void note(std::string_view line) const { environment_.err << "weft: " << line << '\n'; }
 
  private:
+  Result<std::unique_ptr<Store>> open(bool write) const;
   const CliEnvironment& environment_;
 };
 

@@ -74,7 +74,8 @@ Result<std::string> mount_point_path(const std::string& directory) {
 
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name) {
   std::string along = environment.variable("PATH").value_or("") + ":/usr/sbin:/sbin";
-  if (!environment.program_directory.empty()) along = environment.program_directory + ":" + along;
+  if (const std::string& own = environment.program_directory; !own.empty())
+    along = own + ":" + own + "/../sbin:" + along;
   for (std::string_view directory : split(along, ':')) {
     if (directory.empty()) continue;
     std::string path = std::string(directory) + "/" + name;

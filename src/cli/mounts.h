@@ -23,7 +23,7 @@ Result<std::vector<WeftMount>> weft_mounts();
 // The real path, also of a mount point whose server is dead (which no stat of it gets past).
 Result<std::string> mount_point_path(const std::string& directory);
 
-// `name` beside this program, then along PATH, then in /usr/sbin and /sbin.
+// `name` beside this program or in the sbin beside its directory, then along PATH, then in /usr/sbin and /sbin.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
 
 // `words`: the program's path, then its arguments. Runs it and waits: its exit code, or 128 + the signal that ended it.

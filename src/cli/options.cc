@@ -7,6 +7,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/text.h"
+
 namespace weft {
 namespace {
 
@@ -68,17 +70,44 @@ void OptionSet::flag(const std::string& names, bool& into, std::string_view help
 
 void OptionSet::value(const std::string& names, const std::string& placeholder, std::string& into,
                       std::string_view help) {
+  takes_value(names);
   parser_->app.add_option(names, into)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   options_.push_back({shown(names) + " " + placeholder, std::string(help)});
 }
 
 void OptionSet::values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
                        std::string_view help) {
+  takes_value(names);
   parser_->app.add_option(names, into)->allow_extra_args(false);
   options_.push_back({shown(names) + " " + placeholder, std::string(help)});
 }
 
+void OptionSet::takes_value(const std::string& names) {
+  for (std::string_view name : split(names, ',')) value_options_.emplace(name);
+}
+
+// "--tag=x" as "--tag" "x": CLI11 would take "--tag=" for an option whose value is the next word.
+std::vector<std::string> OptionSet::with_values_apart(std::vector<std::string> args) const {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    auto equals = args[i].find('=');
+    if (args[i] == "--") {
+      words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+      break;
+    }
+    if (equals != std::string::npos && value_options_.contains(args[i].substr(0, equals))) {
+      words.push_back(args[i].substr(0, equals));
+      words.push_back(args[i].substr(equals + 1));
+      continue;
+    }
+    words.push_back(args[i]);
+    if (value_options_.contains(args[i]) && i + 1 < args.size()) words.push_back(args[++i]);
+  }
+  return words;
+}
+
 Status OptionSet::parse(std::vector<std::string> args) {
+  args = with_values_apart(std::move(args));
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {
     parser_->app.parse(std::move(args));

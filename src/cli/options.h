@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,12 +38,15 @@ class OptionSet {
     std::string syntax;
     std::string help;
   };
+  void takes_value(const std::string& names);
+  std::vector<std::string> with_values_apart(std::vector<std::string> args) const;
   static std::string table(std::string_view title, const std::vector<Row>& rows);
 
   std::string command_;
   std::string positionals_;
   std::vector<Row> arguments_;
   std::vector<Row> options_;
+  std::set<std::string> value_options_;  // "-n", "--name": what is followed by a value
   std::unique_ptr<Parser> parser_;
 };
 

@@ -141,6 +141,9 @@ TEST_CASE("the store is --store before or after the command, WEFT_STORE, or the 
   w.write_model("a", 1);
   w.cli.variables.clear();
   w.cli.variables["HOME"] = w.dir / "home";
+  std::string none = w.failed({"ls"});
+  CHECK(w.contains(none, w.dir / "home/.local/share/weft"));
+  CHECK(w.contains(none, "--store or WEFT_STORE names another"));
   w.done({"import", w.dir / "a", "--name", "m"});
   CHECK(fs::exists(w.dir / "home/.local/share/weft"));
   w.cli.variables["XDG_DATA_HOME"] = w.dir / "data";
@@ -158,11 +161,15 @@ TEST_CASE("the store is --store before or after the command, WEFT_STORE, or the 
 TEST_CASE("what is no store is not made one") {
   World w;
   w.write_model("a", 1);
+  w.failed({"import", w.dir / "a", "--name", "3"});
+  w.failed({"import", w.dir / "a", "--name", "m", "--tag", "latest"});
+  w.failed({"import", w.dir / "none", "--name", "m"});
+  CHECK_FALSE(fs::exists(w.dir / "store"));
   write_file(w.dir / "store/something", "else");
   CHECK(w.contains(w.failed({"import", w.dir / "a", "--name", "m"}), w.dir / "store"));
   CHECK(w.contains(w.failed({"ls"}), w.dir / "store"));
   w.cli.variables["WEFT_STORE"] = w.dir / "none";
-  w.failed({"ls"});
+  CHECK_FALSE(w.contains(w.failed({"ls"}), "WEFT_STORE"));
   CHECK_FALSE(fs::exists(w.dir / "none"));
   CHECK(w.contains(w.failed({"init", "--store", w.dir / "store"}), w.dir / "store"));
   w.done({"init", "--store", w.dir / "deep/er/store", "--digest", "none"});

@@ -46,6 +46,29 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"mount", "--json", "/mnt"}, "--json");
 }
 
+TEST_CASE("values of options stand apart or after =, and may be empty or look like options") {
+  for (const char* args : {"separate", "joined"}) {
+    CAPTURE(args);
+    bool separate = std::string(args) == "separate";
+    weft::OptionSet options("weft test");
+    std::string name = "before";
+    std::vector<std::string> tags;
+    std::vector<std::string> paths;
+    bool flag = false;
+    options.value("-n,--name", "NAME", name, "");
+    options.values("--tag", "TAG", tags, "");
+    options.flag("--flag", flag, "");
+    options.arguments("PATH", paths, "");
+    auto parsed = separate ? options.parse({"--name", "", "--tag", "--flag", "a", "--tag", "x=y", "--", "--tag=z"})
+                           : options.parse({"--name=", "--tag=--flag", "a", "--tag=x=y", "--", "--tag=z"});
+    REQUIRE(parsed.ok());
+    CHECK(name.empty());
+    CHECK(tags == std::vector<std::string>{"--flag", "x=y"});
+    CHECK(paths == std::vector<std::string>{"a", "--tag=z"});
+    CHECK_FALSE(flag);
+  }
+}
+
 TEST_CASE("a slip in a command's name is understood, but not obeyed") {
   usage_error({"improt", "x"}, "did you mean `weft import`?");
   usage_error({"stauts"}, "did you mean `weft status`?");
