@@ -89,6 +89,7 @@ namespace {
 // argv of a program; points into `words`.
 std::vector<char*> argv_of(std::vector<std::string>& words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   return argv;

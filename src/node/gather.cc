@@ -41,6 +41,10 @@ std::string base_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
+std::string below(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
 // Walks one PATH of the command line.
 class Walk {
  public:
@@ -72,10 +76,8 @@ class Walk {
       return Error{Errc::invalid,
                    fmt::format("{}: expected at most {} directories deep", where, limits::kPathComponentsMax)};
     WEFT_TRY(auto names, list_directory(where));
-    for (const std::string& name : names) {
-      std::string below = path.empty() ? name : path + "/" + name;
-      WEFT_CHECK(entry(where.ends_with('/') ? where + name : where + "/" + name, below));
-    }
+    for (const std::string& name : names)
+      WEFT_CHECK(entry(below(where, name), path.empty() ? name : below(path, name)));
     return {};
   }
 
@@ -106,10 +108,10 @@ Status check_paths_apart(std::span<const SourceFile> files) {
     if (i + 1 < files.size() && files[i + 1].path == file.path)
       return Error{Errc::invalid,
                    fmt::format("{} and {}: both would be {}", file.where, files[i + 1].where, file.path)};
-    auto below = at_or_after(file.path + "/");
-    if (below != files.end() && below->path.starts_with(file.path + "/"))
+    auto inside = at_or_after(file.path + "/");
+    if (inside != files.end() && inside->path.starts_with(file.path + "/"))
       return Error{Errc::invalid, fmt::format("{} would be the file {}, and {} needs a directory of that name",
-                                              file.where, file.path, below->where)};
+                                              file.where, file.path, inside->where)};
   }
   return {};
 }
