@@ -1,1 +1,224 @@
-#include "weft/node.h"
+#include "cli/cli.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
+#include "cli/commands.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kVersionText = "weft " WEFT_VERSION "\n";
+
+constexpr std::size_t kErrorBytesMax = 8192;  // two paths and what is said of them
+
+constexpr std::string_view kStoreHelp =
+    "the store; else $WEFT_STORE, else /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others";
+
+// Arguments before and after the subcommand's name, which may have --store and the like on both sides.
+struct Words {
+  std::string command;  // "" when there is none
+  std::vector<std::string> rest;
+};
+
+Words find_command(const std::vector<std::string>& args) {
+  Words words;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].starts_with('-')) {
+      words.command = args[i];
+      words.rest.insert(words.rest.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
+      return words;
+    }
+    words.rest.push_back(args[i]);
+    if (args[i] == "--store" && i + 1 < args.size()) words.rest.push_back(args[++i]);
+  }
+  return words;
+}
+
+// Insertions, deletions, replacements and swaps of neighbours that make `a` of `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  std::iota(cost[0].begin(), cost[0].end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    cost[i][0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      std::size_t replace = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, replace});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+// The subcommand that was meant, when that is obvious; "" otherwise.
+std::string_view meant(std::string_view name, const std::vector<std::unique_ptr<Command>>& commands) {
+  constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+      {"list", "ls"},     {"show", "info"},   {"remove", "rm"},      {"delete", "rm"},       {"publish", "import"},
+      {"add", "import"},  {"push", "import"}, {"unmount", "umount"}, {"checkout", "export"}, {"get", "export"},
+      {"create", "init"}, {"check", "fsck"},  {"history", "log"},    {"prune", "gc"},        {"tags", "tag"},
+  };
+  for (auto [other, command] : kOtherNames)
+    if (other == name) return command;
+  std::string_view best;
+  std::size_t best_distance = 3;  // two slips at most
+  for (const auto& command : commands) {
+    std::string_view candidate = command->info().name;
+    std::size_t distance = name.size() > 32 ? 3 : edit_distance(name, candidate);
+    if (distance < best_distance && distance < candidate.size()) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string indented(std::string_view lines, std::string_view by) {
+  std::string text;
+  while (!lines.empty()) {
+    std::size_t end = lines.find('\n') + 1;
+    text += fmt::format("{}{}", by, lines.substr(0, end));
+    lines.remove_prefix(end);
+  }
+  return text;
+}
+
+class Program {
+ public:
+  explicit Program(const CliEnvironment& environment) : environment_(environment), commands_(all_commands()) {}
+
+  int run(const std::vector<std::string>& args) const {
+    Words words = find_command(args);
+    if (words.command.empty() || words.command == "help") return without_command(words);
+    Command* command = find(words.command);
+    if (command != nullptr) return run_command(*command, words.rest);
+    std::string_view other = meant(words.command, commands_);
+    std::string hint = other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other);
+    return usage_error(fmt::format("no command \"{}\"; {}", printable(words.command), hint));
+  }
+
+ private:
+  Command* find(std::string_view name) const {
+    for (const auto& command : commands_)
+      if (command->info().name == name) return command.get();
+    return nullptr;
+  }
+
+  int usage_error(std::string_view message) const {
+    environment_.err << "weft: " << message << '\n';
+    return kExitUsage;
+  }
+
+  // `weft --help`, `weft --version`, `weft help [COMMAND]`, or nothing to do.
+  int without_command(const Words& words) const {
+    auto given = [&](std::string_view a, std::string_view b) {
+      return std::any_of(words.rest.begin(), words.rest.end(),
+                         [&](const auto& word) { return word == a || word == b; });
+    };
+    if (words.command == "help" && !words.rest.empty()) {
+      if (Command* command = find(words.rest.front())) return run_command(*command, {"--help"});
+      return usage_error(fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
+    }
+    if (given("--version", "-V")) return print(kVersionText);
+    if (words.command == "help" || given("--help", "-h")) return print(program_help());
+    if (!words.rest.empty() && words.rest.front() != "--store")
+      return usage_error(fmt::format("unknown option {}; see `weft --help`", printable(words.rest.front())));
+    return usage_error("expected a command; see `weft --help`");
+  }
+
+  int print(std::string_view text) const {
+    environment_.out << text;
+    return finish(kExitDone);
+  }
+
+  std::string program_help() const {
+    std::string text =
+        "weft: WEights as a File Tree. Publishes deep-learning models as versions that\n"
+        "share what they have in common, and shows them as ordinary files.\n\n"
+        "Usage: weft [--store DIR] COMMAND [options] ...\n\nCommands:\n";
+    for (const auto& command : commands_)
+      text += fmt::format("  {:<12} {}\n", command->info().name, command->info().summary);
+    text +=
+        "\nOptions:\n"
+        "  --store DIR   the store; else $WEFT_STORE, else /var/lib/weft for root and\n"
+        "                $XDG_DATA_HOME/weft (~/.local/share/weft) for others\n"
+        "  -h, --help    this text; `weft COMMAND --help` for a command\n"
+        "  -V, --version the version of this program\n\n"
+        "MODEL[@V] names a version: V is a number, a tag or \"latest\", and the latest when\n"
+        "left out. Exit codes: 0 done, 1 failed, 2 bad usage, 128 + N stopped by signal N.\n";
+    return text;
+  }
+
+  static std::string command_help(const CommandInfo& info, const OptionSet& options) {
+    std::string text = fmt::format("Usage: {}\n\n{}.\n", options.usage(), info.summary);
+    text[text.find("\n\n") + 2] = static_cast<char>(std::toupper(static_cast<unsigned char>(info.summary[0])));
+    if (!info.description.empty()) text += fmt::format("\n{}", info.description);
+    text += options.help();
+    text += fmt::format("\nExamples:\n{}", indented(info.examples, "  "));
+    if (!info.json.empty()) text += fmt::format("\nJSON:\n{}", indented(info.json, "  "));
+    return text;
+  }
+
+  static void declare(Command& command, OptionSet& options, Context& context, bool& help) {
+    const CommandInfo& info = command.info();
+    command.declare(options);
+    if (!info.json.empty()) options.flag("--json", context.json, "print one JSON value, for programs");
+    options.flag("-q,--quiet", context.quiet, "no progress bar and no remarks");
+    options.value("--store", "DIR", context.store_option, kStoreHelp);
+    options.flag("-h,--help", help, "this text");
+  }
+
+  int run_command(Command& command, const std::vector<std::string>& args) const {
+    const CommandInfo& info = command.info();
+    Context context(environment_);
+    OptionSet options(fmt::format("weft {}", info.name));
+    bool help = false;
+    declare(command, options, context, help);
+    Status usage = options.parse(args);
+    // A call for help is answered also where something required is missing.
+    auto asks_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+    if (help || (!usage.ok() && std::any_of(args.begin(), args.end(), asks_help)))
+      return print(command_help(info, options));
+    if (usage.ok()) usage = command.check_usage();
+    if (!usage.ok()) {
+      std::string_view what = usage.error().message;
+      return usage_error(fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
+    }
+    if (!info.interrupted.empty()) environment_.catch_interrupts();
+    Result<int> code = command.run(context);
+    return code.ok() ? finish(*code) : failed(info, code.error());
+  }
+
+  int failed(const CommandInfo& info, const Error& error) const {
+    environment_.out.flush();
+    int signal = environment_.interrupt.load();
+    if (error.code == Errc::cancelled && signal != 0) {
+      environment_.err << fmt::format("weft: interrupted, {}\n", info.interrupted);
+      return 128 + signal;
+    }
+    environment_.err << "weft: " << printable(error.message, kErrorBytesMax) << '\n';
+    return kExitFailed;
+  }
+
+  // Output that nobody got is a failure, such as a full disk behind stdout.
+  int finish(int code) const {
+    environment_.out.flush();
+    if (environment_.out.good()) return code;
+    environment_.err << "weft: standard output: cannot be written\n";
+    return kExitFailed;
+  }
+
+  const CliEnvironment& environment_;
+  std::vector<std::unique_ptr<Command>> commands_;
+};
+
+}  // namespace
+
+int run_weft(const std::vector<std::string>& args, const CliEnvironment& environment) {
+  return Program(environment).run(args);
+}
+
+}  // namespace weft

@@ -1,0 +1,73 @@
+# bash completion for weft(1)
+
+_weft_options() {
+  case $1 in
+    import) echo "--name --parent --tag --message --metric --json --quiet --store --help" ;;
+    export) echo "--json --quiet --store --help" ;;
+    ls) echo "--tensors --names --json --quiet --store --help" ;;
+    info) echo "--json --quiet --store --help" ;;
+    log) echo "--json --quiet --store --help" ;;
+    tag) echo "--delete --json --quiet --store --help" ;;
+    rm) echo "--all --json --quiet --store --help" ;;
+    gc) echo "--dry-run --json --quiet --store --help" ;;
+    du) echo "--json --quiet --store --help" ;;
+    fsck) echo "--rebuild --quick --json --quiet --store --help" ;;
+    mount) echo "--options --foreground --quiet --store --help" ;;
+    umount) echo "--lazy --quiet --store --help" ;;
+    status) echo "--json --quiet --store --help" ;;
+    init) echo "--digest --json --quiet --store --help" ;;
+    completion) echo "--quiet --store --help" ;;
+    *) echo "--store --help --version" ;;
+  esac
+}
+
+# MODEL, or MODEL@V once an @ is typed. Readline cuts words at @, so what it has already is taken off the answers.
+_weft_models() {
+  local store=("${@:2}") word=$1 names
+  if [[ $word == *@* ]]; then
+    names=$(weft ls "${word%%@*}" --names "${store[@]}" 2>/dev/null)
+    mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
+    [[ $COMP_WORDBREAKS == *@* ]] && COMPREPLY=("${COMPREPLY[@]#"${word%@*}@"}")
+  else
+    names=$(weft ls --names "${store[@]}" 2>/dev/null)
+    mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
+  fi
+}
+
+_weft() {
+  local line=${COMP_LINE:0:COMP_POINT} words command= store=() i
+  read -ra words <<<"$line"
+  [[ $line == *[[:space:]] ]] && words+=("")
+  local last=$((${#words[@]} - 1))
+  local word=${words[last]} before=${words[last - 1]}
+  for ((i = 1; i < last; ++i)); do
+    if [[ ${words[i]} == --store ]]; then
+      ((i + 1 < last)) && store=(--store "${words[++i]}")
+    elif [[ -z $command && ${words[i]} != -* ]]; then
+      command=${words[i]}
+    fi
+  done
+  COMPREPLY=()
+  if [[ $before == --store ]]; then
+    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+  elif [[ $word == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_weft_options "$command")" -- "$word")
+  elif [[ $before == --digest ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "tree-sha256 none" -- "$word")
+  elif [[ $before == --parent || $before == -p || $before == --name || $before == -n ]]; then
+    _weft_models "$word" "${store[@]}"
+  else
+    case $command in
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log tag rm gc du fsck mount umount status init \
+            completion help" -- "$word") ;;
+      ls | info | log | tag | rm | du) _weft_models "$word" "${store[@]}" ;;
+      export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
+        mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+      import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+      mount | umount) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+      completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
+    esac
+  fi
+}
+
+complete -o filenames -o bashdefault -F _weft weft

@@ -1,0 +1,71 @@
+# fish completion for weft(1)
+
+function __weft_models
+    set -l word (commandline -ct)
+    if string match -q '*@*' -- $word
+        weft ls (string split -m 1 @ -- $word)[1] --names 2>/dev/null
+    else
+        weft ls --names 2>/dev/null
+    end
+end
+
+complete -c weft -f
+complete -c weft -l store -x -a '(__fish_complete_directories)' -d 'the store'
+complete -c weft -s q -l quiet -d 'no progress bar and no remarks'
+complete -c weft -s h -l help -d 'help'
+complete -c weft -n __fish_use_subcommand -s V -l version -d 'version'
+complete -c weft -n __fish_use_subcommand -a import -d 'publish files as a new version of a model'
+complete -c weft -n __fish_use_subcommand -a export -d 'write the files of a version into a directory'
+complete -c weft -n __fish_use_subcommand -a ls -d 'list models, versions or files'
+complete -c weft -n __fish_use_subcommand -a info -d 'show all that is known about a version'
+complete -c weft -n __fish_use_subcommand -a log -d 'tell the history of a model'
+complete -c weft -n __fish_use_subcommand -a tag -d 'set, move, delete or list tags'
+complete -c weft -n __fish_use_subcommand -a rm -d 'remove versions'
+complete -c weft -n __fish_use_subcommand -a gc -d 'give back the space that no version needs'
+complete -c weft -n __fish_use_subcommand -a du -d 'show space and what sharing saves'
+complete -c weft -n __fish_use_subcommand -a fsck -d 'check the store, or make its index anew'
+complete -c weft -n __fish_use_subcommand -a mount -d 'mount the store as a file tree'
+complete -c weft -n __fish_use_subcommand -a umount -d 'unmount a mounted store'
+complete -c weft -n __fish_use_subcommand -a status -d 'show the store and where it is mounted'
+complete -c weft -n __fish_use_subcommand -a init -d 'make an empty store'
+complete -c weft -n __fish_use_subcommand -a completion -d 'print the completions of a shell'
+complete -c weft -n '__fish_seen_subcommand_from import' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from export' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from ls' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from info' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from log' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from tag' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from rm' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from gc' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from du' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from fsck' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from status' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from init' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from import' -F
+complete -c weft -n '__fish_seen_subcommand_from import' -s n -l name -x -a '(__weft_models)' -d 'name of the model'
+complete -c weft -n '__fish_seen_subcommand_from import' -s p -l parent -x -a '(__weft_models)' -d 'made from this version'
+complete -c weft -n '__fish_seen_subcommand_from import' -s t -l tag -x -d 'tag'
+complete -c weft -n '__fish_seen_subcommand_from import' -s m -l message -x -d 'message'
+complete -c weft -n '__fish_seen_subcommand_from import' -l metric -x -d 'KEY=VALUE'
+complete -c weft -n '__fish_seen_subcommand_from export' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from ls' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from info' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from log' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from tag' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from rm' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from du' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from export' -a '(__fish_complete_directories)'
+complete -c weft -n '__fish_seen_subcommand_from ls' -s l -l tensors -d 'show tensors'
+complete -c weft -n '__fish_seen_subcommand_from ls' -l names -d 'names alone'
+complete -c weft -n '__fish_seen_subcommand_from tag' -s d -l delete -d 'delete the tag'
+complete -c weft -n '__fish_seen_subcommand_from rm' -l all -d 'all versions of a model'
+complete -c weft -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing'
+complete -c weft -n '__fish_seen_subcommand_from fsck' -l rebuild -d 'make the index anew'
+complete -c weft -n '__fish_seen_subcommand_from fsck' -l quick -d 'do not read the blobs'
+complete -c weft -n '__fish_seen_subcommand_from mount' -a '(__fish_complete_directories)'
+complete -c weft -n '__fish_seen_subcommand_from mount' -s o -l options -x -d 'mount options'
+complete -c weft -n '__fish_seen_subcommand_from mount' -s f -l foreground -d 'stay in the foreground'
+complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__fish_complete_directories)'
+complete -c weft -n '__fish_seen_subcommand_from umount' -s l -l lazy -d 'detach it now'
+complete -c weft -n '__fish_seen_subcommand_from init' -l digest -x -a 'tree-sha256 none' -d 'how content is named'
+complete -c weft -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

@@ -1,0 +1,60 @@
+#compdef weft
+# zsh completion for weft(1)
+
+_weft_models() {
+  local -a names store
+  (( ${+opt_args[--store]} )) && store=(--store ${opt_args[--store]})
+  if [[ $PREFIX == *@* ]]; then
+    names=(${(f)"$(weft ls ${PREFIX%%@*} --names $store 2>/dev/null)"})
+  else
+    names=(${(f)"$(weft ls --names $store 2>/dev/null)"})
+    compadd -S '' -- $names
+    return
+  fi
+  compadd -- $names
+}
+
+_weft() {
+  local curcontext=$curcontext state
+  local -a common json
+  common=('(-q --quiet)'{-q,--quiet}'[no progress bar and no remarks]' '--store[the store]:store:_directories'
+    '(-h --help)'{-h,--help}'[help]')
+  json=('--json[print one JSON value]')
+  _arguments -C '--store[the store]:store:_directories' '(-h --help)'{-h,--help}'[help]' \
+    '(-V --version)'{-V,--version}'[version]' '1:command:->command' '*::argument:->argument'
+  if [[ $state == command ]]; then
+    local -a commands
+    commands=('import:publish files as a new version of a model' 'export:write the files of a version into a directory'
+      'ls:list models, versions or files' 'info:show all that is known about a version'
+      'log:tell the history of a model' 'tag:set, move, delete or list tags' 'rm:remove versions'
+      'gc:give back the space that no version needs' 'du:show space and what sharing saves'
+      'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
+      'umount:unmount a mounted store' 'status:show the store and where it is mounted' 'init:make an empty store'
+      'completion:print the completions of a shell')
+    _describe command commands
+    return
+  fi
+  case $words[1] in
+    import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
+      '*'{-p,--parent}'[made from this version]:version:_weft_models' '*'{-t,--tag}'[tag]:tag:' \
+      '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' '*:path:_files' ;;
+    export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;
+    ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--names[names alone]' \
+      '1:model:_weft_models' ;;
+    info) _arguments $common $json '1:version:_weft_models' ;;
+    log) _arguments $common $json '1:model:_weft_models' ;;
+    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
+    rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
+    gc) _arguments $common $json '--dry-run[change nothing]' ;;
+    du) _arguments $common $json '1:model:_weft_models' ;;
+    fsck) _arguments $common $json '--rebuild[make the index anew]' '--quick[do not read the blobs]' ;;
+    mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
+      '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
+    umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
+    status) _arguments $common $json ;;
+    init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;
+    completion) _arguments $common '1:shell:(bash zsh fish)' ;;
+  esac
+}
+
+if [[ $funcstack[1] == _weft ]]; then _weft "$@"; else compdef _weft weft; fi

@@ -1,0 +1,35 @@
+// What the listing commands show, collected in one snapshot that is dropped before anything is printed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+struct VersionEntry {
+  VersionRow row;
+  std::vector<std::string> tags;  // sorted
+  bool latest = false;
+};
+
+struct ModelEntry {
+  ModelRow row;
+  std::vector<VersionEntry> versions;  // by number, removed ones too
+  const VersionEntry* latest() const;  // null when all are removed
+  std::size_t live() const;
+};
+
+Result<std::vector<ModelEntry>> all_models(Store& store);  // by name, also those without a live version
+Result<ModelEntry> model_entry(Store& store, std::string_view name);
+Result<VersionEntry> version_entry(Store& store, std::string_view spec);
+
+std::string spec_of(const VersionRow& row);  // "bert-base@2"
+// One object: what there is to say about a version but for its content.
+void write_version(JsonWriter& json, const VersionEntry& version);
+
+}  // namespace weft

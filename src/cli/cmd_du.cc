@@ -1,0 +1,166 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/catalog.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "du",
+    .summary = "show the space of models and versions, and what sharing saves",
+    .description =
+        "Logical is the size of the files; owned is what a version was the first to\n"
+        "bring, so that the owned bytes of all versions add up to what is stored; shared\n"
+        "is the rest. Without MODEL a line for each model, with it one for each version.\n",
+    .examples =
+        "weft du\n"
+        "weft du bert\n",
+    .json =
+        "{models: [{model, logical_bytes, owned_bytes, shared_bytes, versions:\n"
+        " [{version, logical_bytes, owned_bytes, shared_bytes}]}], logical_bytes,\n"
+        " owned_bytes, shared_bytes}\n",
+    .interrupted = "",
+};
+
+struct Usage {
+  std::uint64_t logical = 0, owned = 0;  // bytes
+  std::uint64_t shared() const { return logical - std::min(owned, logical); }
+  void add(const Usage& other) {
+    logical += other.logical;
+    owned += other.owned;
+  }
+};
+
+struct VersionUsage {
+  VersionRow row;
+  std::uint32_t files = 0;
+  Usage usage;
+};
+
+struct ModelUsage {
+  std::string name;
+  std::vector<VersionUsage> versions;
+  Usage usage;
+};
+
+// A version that is removed meanwhile counts nothing.
+Status measure(Snapshot& snapshot, VersionUsage& version) {
+  version.usage.logical = version.row.logical_bytes;
+  for (std::uint32_t file = 0; file < version.files; ++file) {
+    auto owned = snapshot.owned_bytes(version.row.id, file);
+    if (!owned.ok() && owned.error().code != Errc::not_found) return std::move(owned).error();
+    if (owned.ok()) version.usage.owned += *owned;
+  }
+  return {};
+}
+
+Result<ModelUsage> usage_of(Store& store, const ModelEntry& model) {
+  ModelUsage usage{model.row.name, {}, {}};
+  for (const VersionEntry& version : model.versions) {
+    if (version.row.removed) continue;
+    WEFT_TRY(LoadedVersion loaded, load_version(store, version.row));
+    auto files = static_cast<std::uint32_t>(loaded.tree->manifest().files.size());
+    usage.versions.push_back({version.row, files, {}});
+  }
+  WEFT_TRY(auto snapshot, store.snapshot());
+  for (VersionUsage& version : usage.versions) {
+    WEFT_CHECK(measure(*snapshot, version));
+    usage.usage.add(version.usage);
+  }
+  return usage;
+}
+
+void write_usage(JsonWriter& json, const Usage& usage) {
+  json.member("logical_bytes", usage.logical).member("owned_bytes", usage.owned);
+  json.member("shared_bytes", usage.shared());
+}
+
+JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total) {
+  JsonWriter json;
+  json.begin_object().key("models").begin_array();
+  for (const ModelUsage& model : models) {
+    json.begin_object().member("model", model.name);
+    write_usage(json, model.usage);
+    json.key("versions").begin_array();
+    for (const VersionUsage& version : model.versions) {
+      json.begin_object().member("version", version.row.number);
+      write_usage(json, version.usage);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+  write_usage(json, total);
+  json.end_object();
+  return json;
+}
+
+class DuCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL", model_, OptionSet::Need::optional, "a model whose versions to show");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(auto models, measured(*store));
+    Usage total;
+    for (const ModelUsage& model : models) total.add(model.usage);
+    if (context.json)
+      context.print_json(json_of(models, total));
+    else
+      context.print("{}", text_of(models, total));
+    return kExitDone;
+  }
+
+ private:
+  Result<std::vector<ModelUsage>> measured(Store& store) const {
+    std::vector<ModelEntry> entries;
+    if (model_.empty()) {
+      WEFT_TRY(entries, all_models(store));
+      std::erase_if(entries, [](const ModelEntry& model) { return model.latest() == nullptr; });
+    } else {
+      WEFT_TRY(ModelEntry entry, model_entry(store, model_));
+      entries.push_back(std::move(entry));
+    }
+    std::vector<ModelUsage> models;
+    for (const ModelEntry& entry : entries) {
+      WEFT_TRY(ModelUsage usage, usage_of(store, entry));
+      models.push_back(std::move(usage));
+    }
+    return models;
+  }
+
+  std::string text_of(const std::vector<ModelUsage>& models, const Usage& total) const {
+    Table table({{"LOGICAL", Align::right},
+                 {"OWNED", Align::right},
+                 {"SHARED", Align::right},
+                 {model_.empty() ? "MODEL" : "VERSION"}});
+    auto row = [&](const Usage& usage, const std::string& name) {
+      table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared()), name});
+    };
+    for (const ModelUsage& model : models) {
+      if (model_.empty()) row(model.usage, model.name);
+      for (const VersionUsage& version : model.versions)
+        if (!model_.empty()) row(version.usage, spec_of(version.row));
+    }
+    row(total, "total");
+    return table.text();
+  }
+
+  std::string model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_du_command() {
+  return std::make_unique<DuCommand>();
+}
+
+}  // namespace weft

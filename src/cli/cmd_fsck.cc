@@ -1,0 +1,83 @@
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "fsck",
+    .summary = "check the store, or make its index anew",
+    .description =
+        "Compares index, packs, manifests and journal, and reads and hashes every blob.\n"
+        "Changes nothing, and may run beside readers and imports. --rebuild makes the\n"
+        "index anew from packs, manifests and journal: names, numbers, tags, times and\n"
+        "inode numbers come back, and nothing that was removed. Exit code 1 when\n"
+        "something is wrong.\n",
+    .examples =
+        "weft fsck\n"
+        "weft fsck --quick\n"
+        "weft fsck --rebuild\n",
+    .json = "{clean, rebuilt, versions, blobs, packs, bytes_read, problems: [TEXT]}\n",
+    .interrupted = "the store is as it was",
+};
+
+class FsckCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.flag("--rebuild", rebuild_, "make the index anew, also when it does not even open");
+    options.flag("--quick", quick_, "check the records alone, without reading the blobs");
+  }
+
+  Status check_usage() const override {
+    if (rebuild_ && quick_) return Error{Errc::invalid, "--rebuild and --quick exclude each other"};
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(FsckReport report, check(context));
+    context.json ? print_json(context, report) : print_lines(context, report);
+    if (report.clean()) return kExitDone;
+    context.note(fmt::format("{}: {}", context.store_path(), count_of(report.problems.size(), "problem")));
+    return kExitFailed;
+  }
+
+ private:
+  Result<FsckReport> check(const Context& context) const {
+    ProgressBar bar = context.progress();
+    if (rebuild_) return Store::rebuild(context.store_path(), content_decoder(), bar);
+    WEFT_TRY(auto store, context.open_to_read());
+    return store->fsck({.rebuild = false, .data = !quick_}, content_decoder(), bar);
+  }
+
+  static void print_json(const Context& context, const FsckReport& report) {
+    JsonWriter json;
+    json.begin_object().member("clean", report.clean()).member("rebuilt", report.rebuilt);
+    json.member("versions", report.versions).member("blobs", report.blobs).member("packs", report.packs);
+    json.member("bytes_read", report.bytes_read).key("problems").begin_array();
+    for (const std::string& problem : report.problems) json.value(problem);
+    json.end_array().end_object();
+    context.print_json(json);
+  }
+
+  static void print_lines(const Context& context, const FsckReport& report) {
+    for (const std::string& problem : report.problems) context.print("{}\n", problem);
+    context.print("{}: {}, {}, {}, {} read\n", report.rebuilt ? "index rebuilt" : "checked",
+                  count_of(report.versions, "version"), count_of(report.blobs, "blob"), count_of(report.packs, "pack"),
+                  human_bytes(report.bytes_read));
+  }
+
+  bool rebuild_ = false;
+  bool quick_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_fsck_command() {
+  return std::make_unique<FsckCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "gc",
+    .summary = "give back the space that no version needs",
+    .description =
+        "Frees what only removed versions needed, by punching holes into packs and by\n"
+        "deleting or compacting them. Runs beside imports and readers: packs that are in\n"
+        "use are left for the next time.\n",
+    .examples =
+        "weft gc --dry-run\n"
+        "weft gc\n",
+    .json =
+        "{dry_run, versions_reaped, blobs_freed, bytes_freed, packs_deleted,\n"
+        " packs_punched, packs_compacted, disk_bytes_freed, busy_packs,\n"
+        " stale_temporaries}\n",
+    .interrupted = "the store is whole; what was freed stays freed",
+};
+
+class GcCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.flag("--dry-run", gc_.dry_run, "tell what would be freed, and change nothing");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_write());
+    auto report = [&] {
+      ProgressBar bar = context.progress();
+      return store->gc(gc_, bar);
+    }();
+    if (!report.ok()) return std::move(report).error();
+    context.json ? print_json(context, *report) : print_lines(context, *report);
+    return kExitDone;
+  }
+
+ private:
+  void print_json(const Context& context, const GcReport& report) const {
+    JsonWriter json;
+    json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);
+    json.member("blobs_freed", report.blobs_freed).member("bytes_freed", report.bytes_freed);
+    json.member("packs_deleted", report.packs_deleted).member("packs_punched", report.packs_punched);
+    json.member("packs_compacted", report.packs_compacted).member("disk_bytes_freed", report.disk_bytes_freed);
+    json.member("busy_packs", report.busy_packs).member("stale_temporaries", report.stale_temporaries).end_object();
+    context.print_json(json);
+  }
+
+  void print_lines(const Context& context, const GcReport& report) const {
+    context.print("{} {} on disk: {} in {} of {}; {} deleted, {} punched, {} compacted\n",
+                  gc_.dry_run ? "would free" : "freed", human_bytes(report.disk_bytes_freed),
+                  human_bytes(report.bytes_freed), count_of(report.blobs_freed, "blob"),
+                  count_of(report.versions_reaped, "removed version"), count_of(report.packs_deleted, "pack"),
+                  report.packs_punched, report.packs_compacted);
+    if (report.busy_packs > 0)
+      context.print("{} in use, left for the next time\n", count_of(report.busy_packs, "pack"));
+  }
+
+  GcOptions gc_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_gc_command() {
+  return std::make_unique<GcCommand>();
+}
+
+}  // namespace weft

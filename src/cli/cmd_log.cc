@@ -1,0 +1,79 @@
+#include "base/text.h"
+#include "cli/catalog.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "log",
+    .summary = "tell the history of a model, newest version first",
+    .description =
+        "Every version that was ever published, with its time, parents, metrics and\n"
+        "message; removed versions are shown as such.\n",
+    .examples = "weft log bert\n",
+    .json =
+        "{model, versions: [{model, version, latest, removed, time, time_ns, manifest,\n"
+        " logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
+        " version}]}]}, newest first; times are UTC\n",
+    .interrupted = "",
+};
+
+std::string heading(const VersionEntry& version) {
+  std::vector<std::string> marks = version.tags;
+  if (version.latest) marks.insert(marks.begin(), "latest");
+  if (version.row.removed) marks.push_back("removed " + short_time(version.row.removed_ns));
+  std::string text = fmt::format("{}  {}  {}", spec_of(version.row), short_time(version.row.time_ns),
+                                 human_bytes(version.row.logical_bytes));
+  return marks.empty() ? text : text + "  (" + joined(marks, ", ") + ")";
+}
+
+std::string details(const VersionRow& row) {
+  std::string text;
+  std::vector<std::string> words;
+  for (const ParentRef& parent : row.parents) words.push_back(fmt::format("{}@{}", parent.model, parent.number));
+  if (!words.empty()) text += "    parents  " + joined(words, ", ") + "\n";
+  words.clear();
+  for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, value));
+  if (!words.empty()) text += "    metrics  " + joined(words, ", ") + "\n";
+  if (row.message.empty()) return text;
+  for (std::string_view line : split(row.message, '\n')) text += fmt::format("    {}\n", line);
+  return text;
+}
+
+class LogCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL", model_, OptionSet::Need::required, "the model");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(ModelEntry model, model_entry(*store, model_));
+    JsonWriter json;
+    json.begin_object().member("model", model.row.name).key("versions").begin_array();
+    std::string text;
+    for (auto version = model.versions.rbegin(); version != model.versions.rend(); ++version) {
+      write_version(json, *version);
+      if (!text.empty()) text += '\n';
+      text += heading(*version) + "\n" + details(version->row);
+    }
+    json.end_array().end_object();
+    context.json ? context.print_json(json) : context.print("{}", text);
+    return kExitDone;
+  }
+
+ private:
+  std::string model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_log_command() {
+  return std::make_unique<LogCommand>();
+}
+
+}  // namespace weft

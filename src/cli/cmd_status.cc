@@ -1,0 +1,175 @@
+#include <fcntl.h>
+
+#include <filesystem>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/mounts.h"
+#include "cli/table.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "status",
+    .summary = "show the store, what is in it, and where it is mounted",
+    .description = "For each mount it shows what the mount says of itself in .weft/status.\n",
+    .examples = "weft status\n",
+    .json =
+        "{store, uuid, format, digest, created, models, versions, tags, blobs, views,\n"
+        " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, mounts:\n"
+        " [{directory, status}]}; status is .weft/status of that mount, or null\n",
+    .interrupted = "",
+};
+
+constexpr std::uint64_t kMountStatusMax = 1U << 20U;  // bytes
+
+// Collects "key: value" lines of the members of one JSON object, and checks on the way that it is JSON.
+class MemberLines final : public JsonHandler {
+ public:
+  Status begin_object() override { return nest(1); }
+  Status end_object() override { return nest(-1); }
+  Status begin_array() override { return nest(1); }
+  Status end_array() override { return nest(-1); }
+  Status key(std::string_view name) override {
+    key_ = depth_ == 1 ? std::string(name) : "";
+    return {};
+  }
+  Status text(std::string_view value) override { return add(printable(value)); }
+  Status number(std::uint64_t value) override { return add(std::to_string(value)); }
+  Status negative(std::int64_t value) override { return add(std::to_string(value)); }
+  Status real(double value) override { return add(fmt::format("{}", value)); }
+  Status boolean(bool value) override { return add(value ? "yes" : "no"); }
+  Status null() override { return {}; }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  Status nest(int by) {
+    depth_ += by;
+    return {};
+  }
+  Status add(const std::string& value) {
+    if (depth_ == 1) lines_.push_back(fmt::format("{}: {}", key_, value));
+    return {};
+  }
+  int depth_ = 0;
+  std::string key_;
+  std::vector<std::string> lines_;
+};
+
+struct MountStatus {
+  std::string directory;
+  std::string json;  // "" when the mount does not answer with JSON
+  std::vector<std::string> lines;
+};
+
+MountStatus ask(const WeftMount& mount) {
+  MountStatus status{mount.directory, "", {}};
+  std::string path = mount.directory + "/.weft/status";
+  auto fd = open_file(path, O_RDONLY);
+  if (!fd.ok()) return status;
+  std::string text(kMountStatusMax, '\0');
+  auto got = read_some(fd->get(), 0, std::as_writable_bytes(std::span(text)), path);
+  if (!got.ok()) return status;
+  text.resize(*got);
+  MemberLines members;
+  if (!parse_json(text, 16, members).ok()) return status;
+  text.erase(text.find_last_not_of(" \n") + 1);
+  status.json = std::move(text);
+  status.lines = members.lines();
+  return status;
+}
+
+struct Facts {
+  std::string store;  // absolute
+  StoreInfo info;
+  StoreCounts counts;
+  std::uint64_t free_bytes = 0;  // of the store's file system, for this user
+  std::vector<MountStatus> mounts;
+};
+
+std::string_view digest_name(DigestMode digest) {
+  return digest == DigestMode::none ? "none" : "tree-sha256";
+}
+
+Result<Facts> collect(const Context& context) {
+  Facts facts;
+  WEFT_TRY(auto store, context.open_to_read());
+  facts.info = store->info();
+  {
+    WEFT_TRY(auto snapshot, store->snapshot());
+    WEFT_TRY(facts.counts, snapshot->counts());
+  }
+  std::error_code error;
+  facts.store = std::filesystem::canonical(context.store_path(), error).string();
+  if (error) return sys_error(error.value(), context.store_path());
+  facts.free_bytes = std::filesystem::space(facts.store, error).available;
+  if (error) return sys_error(error.value(), facts.store);
+  WEFT_TRY(auto mounts, weft_mounts());
+  for (const WeftMount& mount : mounts)
+    if (mount.store == facts.store) facts.mounts.push_back(ask(mount));
+  return facts;
+}
+
+JsonWriter json_of(const Facts& facts) {
+  const StoreCounts& counts = facts.counts;
+  JsonWriter json;
+  json.begin_object().member("store", facts.store).member("uuid", facts.info.uuid);
+  json.member("format", std::uint64_t{facts.info.format}).member("digest", digest_name(facts.info.digest));
+  json.member("created", utc_time(facts.info.created_ns)).member("models", counts.models);
+  json.member("versions", counts.versions).member("tags", counts.tags).member("blobs", counts.blobs);
+  json.member("views", counts.views).member("packs", counts.packs).member("blob_bytes", counts.blob_bytes);
+  json.member("dead_bytes", counts.dead_bytes).member("pack_disk_bytes", counts.pack_disk_bytes);
+  json.member("free_bytes", facts.free_bytes).key("mounts").begin_array();
+  for (const MountStatus& mount : facts.mounts) {
+    json.begin_object().member("directory", mount.directory).key("status");
+    mount.json.empty() ? json.null() : json.raw(mount.json);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json;
+}
+
+std::string text_of(const Facts& facts) {
+  const StoreCounts& counts = facts.counts;
+  std::string text = fmt::format("store     {}\n", facts.store);
+  text += fmt::format("made      {}, format {}, digest {}\n", utc_time(facts.info.created_ns), facts.info.format,
+                      digest_name(facts.info.digest));
+  text +=
+      fmt::format("content   {}, {}, {}, {}\n", count_of(counts.models, "model"), count_of(counts.versions, "version"),
+                  count_of(counts.tags, "tag"), count_of(counts.blobs, "blob"));
+  text +=
+      fmt::format("space     {} needed, {} for `weft gc`, {} on disk in {}, {} free\n", human_bytes(counts.blob_bytes),
+                  human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
+                  human_bytes(facts.free_bytes));
+  if (facts.mounts.empty()) text += "mounts    none\n";
+  for (const MountStatus& mount : facts.mounts) {
+    text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");
+    for (const std::string& line : mount.lines) text += fmt::format("          {}\n", line);
+  }
+  return text;
+}
+
+class StatusCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+  void declare(OptionSet& /*options*/) override {}
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(Facts facts, collect(context));
+    if (context.json)
+      context.print_json(json_of(facts));
+    else
+      context.print("{}", text_of(facts));
+    return kExitDone;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_status_command() {
+  return std::make_unique<StatusCommand>();
+}
+
+}  // namespace weft

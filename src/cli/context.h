@@ -1,0 +1,51 @@
+// What a running subcommand has at hand.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/progress_bar.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+class Context {
+ public:
+  explicit Context(const CliEnvironment& environment) : environment_(environment) {}
+
+  // Set by the options that all commands have.
+  std::string store_option;
+  bool json = false;
+  bool quiet = false;
+
+  const CliEnvironment& environment() const { return environment_; }
+
+  // --store, WEFT_STORE, or /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others.
+  std::string store_path() const;
+  Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
+  Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
+  // Makes the store first, and says so, where nothing or an empty directory is.
+  Result<std::unique_ptr<Store>> open_or_create() const;
+  Status create(const CreateOptions& options) const;  // with the parent directories
+
+  ProgressBar progress() const;  // shown on a terminal unless --quiet; cancelled by the environment's interrupt
+
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) const {
+    environment_.out << fmt::format(format, std::forward<Args>(args)...);
+  }
+  void print_json(const JsonWriter& json_value) const { environment_.out << json_value.text() << '\n'; }
+  void note(std::string_view line) const { environment_.err << "weft: " << line << '\n'; }
+
+ private:
+  Result<std::unique_ptr<Store>> open(bool write) const;
+  const CliEnvironment& environment_;
+};
+
+}  // namespace weft

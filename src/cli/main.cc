@@ -1,0 +1,46 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "base/sys.h"
+#include "cli/cli.h"
+#include "cli/signals.h"
+
+namespace {
+
+unsigned terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80U;
+}
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string program_directory() {
+  std::error_code error;
+  auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : program.parent_path().string();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  weft::die_of_closed_pipes();
+  weft::explain_faults();
+  weft::raise_file_limit();
+  weft::CliEnvironment environment{.out = std::cout,
+                                   .err = std::cerr,
+                                   .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+                                   .columns = terminal_columns,
+                                   .variable = variable,
+                                   .is_root = ::geteuid() == 0,
+                                   .program_directory = program_directory(),
+                                   .interrupt = weft::interrupt_signal(),
+                                   .catch_interrupts = weft::catch_interrupts};
+  return weft::run_weft({argv + 1, argv + argc}, environment);
+}

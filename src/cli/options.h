@@ -1,0 +1,53 @@
+// What a subcommand takes, declared once: parsed from it, and shown by --help from it. CLI11 stays in options.cc.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/result.h"
+
+namespace weft {
+
+class OptionSet {
+ public:
+  explicit OptionSet(std::string command);
+  ~OptionSet();
+  OptionSet(const OptionSet&) = delete;
+  OptionSet& operator=(const OptionSet&) = delete;
+
+  enum class Need : unsigned char { required, optional };
+
+  // Targets must live until parse() has returned.
+  void argument(const std::string& name, std::string& into, Need need, std::string_view help);
+  void arguments(const std::string& name, std::vector<std::string>& into, std::string_view help);  // one or more
+  void flag(const std::string& names, bool& into, std::string_view help);                          // "-f,--force"
+  void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
+  void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
+              std::string_view help);  // may be given again and again
+
+  Status parse(std::vector<std::string> args);  // Errc::invalid: a usage error
+  std::string usage() const;                    // "weft import [options] PATH…"
+  std::string help() const;                     // the tables of arguments and options
+
+ private:
+  struct Parser;
+  struct Row {
+    std::string syntax;
+    std::string help;
+  };
+  void takes_value(const std::string& names);
+  std::vector<std::string> with_values_apart(std::vector<std::string> args) const;
+  static std::string table(std::string_view title, const std::vector<Row>& rows);
+
+  std::string command_;
+  std::string positionals_;
+  std::vector<Row> arguments_;
+  std::vector<Row> options_;
+  std::set<std::string> value_options_;  // "-n", "--name": what is followed by a value
+  std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace weft

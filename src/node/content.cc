@@ -1,0 +1,47 @@
+#include "node/content.h"
+
+#include <memory>
+#include <utility>
+
+namespace weft {
+namespace {
+
+VersionContent::ViewContent view_of(const File& file, const Tensor& tensor, std::uint32_t links) {
+  ContentId content = tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
+  return {ViewKey{content, tensor.dtype, tensor.shape, tensor.descr}, links};
+}
+
+}  // namespace
+
+VersionContent content_from(const VersionTree& tree, const Manifest& manifest) {
+  VersionContent content;
+  content.tree_nodes = tree.size();
+  content.tree_layout = kTreeLayout;
+  content.logical_bytes = logical_bytes(manifest);
+  std::vector<std::uint32_t> links = tree.view_links();
+  content.views.reserve(links.size());
+  content.files.reserve(manifest.files.size());
+  for (const File& file : manifest.files) {
+    VersionContent::FileContent& extents = content.files.emplace_back();
+    extents.extents.reserve(file.extents.size());
+    for (const Extent& extent : file.extents) extents.extents.push_back(extent.id);
+    for (const Tensor& tensor : file.tensors)
+      content.views.push_back(view_of(file, tensor, links[content.views.size()]));
+  }
+  return content;
+}
+
+Result<VersionContent> content_of(const Manifest& manifest) {
+  WEFT_TRY(auto tree, VersionTree::build(std::make_shared<const Manifest>(manifest)));
+  return content_from(*tree, tree->manifest());
+}
+
+ContentDecoder content_decoder() {
+  return [](std::span<const std::byte> bytes) -> Result<VersionContent> {
+    WEFT_TRY(Manifest manifest, decode_manifest(bytes));
+    WEFT_TRY(auto tree, VersionTree::build(std::make_shared<const Manifest>(std::move(manifest))));
+    return content_from(*tree, tree->manifest());
+  };
+}
+
+}  // namespace weft

@@ -1,0 +1,35 @@
+// Which files a publish takes, and how each is opened.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sys.h"
+#include "weft/result.h"
+
+namespace weft {
+
+struct SourceFile {
+  std::string path;        // File::path: its place in the version
+  std::string where;       // its place on disk, as the user knows it
+  std::uint64_t size = 0;  // bytes, when it was found
+};
+
+// Sorted by `path`. A path that is a file gives its base name; a directory (or a link to one) gives its contents,
+// whole, at the version's root. Inside, links to regular files are followed; links to anything else, and what is
+// neither file nor directory, are refused. Directories named .git and .cache/huggingface are left out. Refused too: two
+// files with one path, a file where another needs a directory, a path that no version can hold, nothing to publish at
+// all, and a directory that holds the store at `store_path`.
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path);
+
+// Opens without blocking on what is no regular file; `seen` receives what fstat says.
+Result<Fd> open_source(const std::string& where, struct stat& seen);
+
+// Errc::changed when the file is another, or was written to, between two stats.
+Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after);
+
+}  // namespace weft

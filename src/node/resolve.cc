@@ -1,0 +1,91 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kNamesShown = 8;
+
+// "a, b, c and 12 more"
+std::string some_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamesShown) text += fmt::format(" and {} more", names.size() - kNamesShown);
+  return text;
+}
+
+// "1 to 4", "7": runs of live numbers.
+std::vector<std::string> live_runs(const std::vector<VersionRow>& versions) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  for (const VersionRow& row : versions) {
+    if (row.removed) continue;
+    if (!runs.empty() && runs.back().second + 1 == row.number)
+      runs.back().second = row.number;
+    else
+      runs.emplace_back(row.number, row.number);
+  }
+  std::vector<std::string> names;
+  names.reserve(runs.size());
+  for (auto [first, last] : runs)
+    names.push_back(first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last));
+  return names;
+}
+
+Error no_model(Snapshot& snapshot, const std::string& name) {
+  auto models = snapshot.models();
+  if (!models.ok()) return models.error();
+  std::vector<std::string> names;
+  for (const ModelRow& model : *models)
+    if (model.latest != 0) names.push_back(model.name);
+  if (names.empty()) return Error{Errc::not_found, fmt::format("no model {}: the store is empty", name)};
+  return Error{Errc::not_found, fmt::format("no model {}; there are {}", name, some_of(names))};
+}
+
+Error no_version(Snapshot& snapshot, const ModelRow& model, const std::string& wanted) {
+  auto versions = snapshot.versions(model.id);
+  if (!versions.ok()) return versions.error();
+  auto tags = snapshot.tags(model.id);
+  if (!tags.ok()) return tags.error();
+  std::vector<std::string> names = live_runs(*versions);
+  if (names.empty()) return Error{Errc::not_found, fmt::format("all versions of {} were removed", model.name)};
+  for (const TagRow& tag : *tags) names.push_back(tag.name);
+  auto was = std::find_if(versions->begin(), versions->end(), [&](const VersionRow& row) {
+    return row.removed && fmt::format("{}", row.number) == wanted;
+  });
+  std::string_view why = was != versions->end() ? "was removed" : "is not there";
+  return Error{Errc::not_found, fmt::format("{}@{} {}; there are {}", model.name, wanted, why, some_of(names))};
+}
+
+Result<std::optional<std::uint64_t>> number_of(Snapshot& snapshot, const ModelRow& model, const std::string& version) {
+  if (version.empty() || version == "latest") {
+    if (model.latest == 0) return std::optional<std::uint64_t>();
+    return std::optional(model.latest);
+  }
+  if (all_digits(version)) return parse_u64(version);
+  auto tag = snapshot.tag(model.id, version);
+  if (tag.ok()) return std::optional(tag->number);
+  if (tag.error().code == Errc::not_found) return std::optional<std::uint64_t>();
+  return std::move(tag).error();
+}
+
+}  // namespace
+
+Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view text) {
+  WEFT_TRY(VersionSpec spec, parse_version_spec(text));
+  auto model = snapshot.model(spec.model);
+  if (!model.ok() && model.error().code == Errc::not_found) return no_model(snapshot, spec.model);
+  if (!model.ok()) return std::move(model).error();
+  WEFT_TRY(auto number, number_of(snapshot, *model, spec.version));
+  std::string wanted = spec.version.empty() ? "latest" : spec.version;
+  if (!number) return no_version(snapshot, *model, wanted);
+  auto row = snapshot.version(model->id, *number);
+  if (!row.ok() && row.error().code != Errc::not_found) return row;
+  if (!row.ok() || row->removed) return no_version(snapshot, *model, wanted);
+  return row;
+}
+
+}  // namespace weft

@@ -1,0 +1,341 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "run.h"
+#include "testing.h"
+
+using weft::testing::Cli;
+using weft::testing::Outcome;
+using weft::testing::random_bytes;
+using weft::testing::TempDir;
+using weft::testing::write_file;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// JSON as "path: value" pairs, such as "versions.0.number" -> "1".
+class Flat final : public weft::JsonHandler {
+ public:
+  std::map<std::string, std::string> values;
+
+  weft::Status begin_object() override { return begin(-1); }
+  weft::Status end_object() override { return end(); }
+  weft::Status begin_array() override { return begin(0); }
+  weft::Status end_array() override { return end(); }
+  weft::Status key(std::string_view name) override {
+    levels_.back().name = name;
+    return {};
+  }
+  weft::Status text(std::string_view value) override { return put(std::string(value)); }
+  weft::Status number(std::uint64_t value) override { return put(std::to_string(value)); }
+  weft::Status negative(std::int64_t value) override { return put(std::to_string(value)); }
+  weft::Status real(double value) override { return put(std::to_string(value)); }
+  weft::Status boolean(bool value) override { return put(value ? "true" : "false"); }
+  weft::Status null() override { return put("null"); }
+
+ private:
+  struct Level {
+    int index;  // -1: an object
+    std::string name;
+  };
+  weft::Status begin(int index) {
+    levels_.push_back({index, "0"});
+    return {};
+  }
+  weft::Status end() {
+    levels_.pop_back();
+    next();
+    return {};
+  }
+  weft::Status put(std::string value) {
+    std::string path;
+    for (const Level& level : levels_) path += (path.empty() ? "" : ".") + level.name;
+    values[path] = std::move(value);
+    next();
+    return {};
+  }
+  void next() {
+    if (!levels_.empty() && levels_.back().index >= 0) levels_.back().name = std::to_string(++levels_.back().index);
+  }
+  std::vector<Level> levels_;
+};
+
+std::map<std::string, std::string> flat(const Outcome& outcome) {
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out.ends_with("}\n"));
+  Flat handler;
+  REQUIRE(weft::parse_json(outcome.out, 32, handler).ok());
+  return handler.values;
+}
+
+struct World {
+  World() { cli.variables["WEFT_STORE"] = dir / "store"; }
+
+  void write_model(const std::string& name, std::uint64_t seed) const {
+    write_file(dir / name + "/model.safetensors",
+               weft::testing::safetensors_file({{"a.weight", "F32", {512}, random_bytes(2048, seed)},
+                                                {"b.weight", "F32", {512}, random_bytes(2048, 99)}}));
+    write_file(dir / name + "/config.json", "{}");
+  }
+
+  Outcome done(const std::vector<std::string>& args) {
+    Outcome outcome = cli(args);
+    if (outcome.code != 0) FAIL(outcome.err);
+    return outcome;
+  }
+
+  std::string failed(const std::vector<std::string>& args) {
+    Outcome outcome = cli(args);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.starts_with("weft: "));
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+    return outcome.err;
+  }
+
+  // bert@1, and bert@2 made from it.
+  void publish_two() {
+    write_model("a", 1);
+    write_model("b", 2);
+    done({"import", dir / "a", "--name", "bert", "--tag", "base", "-q"});
+    done({"import", dir / "b", "--name", "bert", "--parent", "bert@base", "--message", "layer a\ntuned", "--metric",
+          "accuracy=0.93", "-q"});
+  }
+
+  bool contains(const std::string& text, const std::string& part) const { return text.find(part) != std::string::npos; }
+
+  TempDir dir;
+  Cli cli;
+};
+
+}  // namespace
+
+TEST_CASE("import makes the store, and says what was new and what was shared") {
+  World w;
+  w.write_model("a", 1);
+  w.write_model("b", 2);
+  Outcome first = w.done({"import", w.dir / "a", "--name", "bert"});
+  CHECK(first.err == "weft: made a store in " + (w.dir / "store") + "\n");
+  CHECK(w.contains(first.out, "bert@1  2 tensors, 2 files, "));
+  CHECK(w.contains(first.out, " new, 0 B shared\n"));
+  Outcome second = w.done({"import", w.dir / "b", "--name", "bert"});
+  CHECK(second.err.empty());
+  CHECK(w.contains(second.out, ": 2.0 KiB new, "));
+  CHECK(w.done({"import", w.dir / "b", "--name", "bert"}).out == "bert@2 has this content already; no new version\n");
+  auto json = flat(w.done({"import", w.dir / "b", "--name", "bert", "--json"}));
+  CHECK(json.size() == 9);
+  CHECK(json["model"] == "bert");
+  CHECK(json["version"] == "2");
+  CHECK(json["made"] == "false");
+  CHECK(json["files"] == "2");
+  CHECK(json["tensors"] == "2");
+}
+
+TEST_CASE("the store is --store before or after the command, WEFT_STORE, or the user's own") {
+  World w;
+  w.write_model("a", 1);
+  w.cli.variables.clear();
+  w.cli.variables["HOME"] = w.dir / "home";
+  std::string none = w.failed({"ls"});
+  CHECK(w.contains(none, w.dir / "home/.local/share/weft"));
+  CHECK(w.contains(none, "--store or WEFT_STORE names another"));
+  w.done({"import", w.dir / "a", "--name", "m"});
+  CHECK(fs::exists(w.dir / "home/.local/share/weft"));
+  w.cli.variables["XDG_DATA_HOME"] = w.dir / "data";
+  w.done({"import", w.dir / "a", "--name", "m"});
+  CHECK(fs::exists(w.dir / "data/weft"));
+  w.cli.variables["WEFT_STORE"] = w.dir / "variable";
+  w.done({"import", w.dir / "a", "--name", "m"});
+  CHECK(fs::exists(w.dir / "variable"));
+  w.done({"--store", w.dir / "before", "import", w.dir / "a", "--name", "m"});
+  CHECK(fs::exists(w.dir / "before"));
+  w.done({"import", w.dir / "a", "--name", "m", "--store=" + (w.dir / "after")});
+  CHECK(fs::exists(w.dir / "after"));
+}
+
+TEST_CASE("what is no store is not made one") {
+  World w;
+  w.write_model("a", 1);
+  w.failed({"import", w.dir / "a", "--name", "3"});
+  w.failed({"import", w.dir / "a", "--name", "m", "--tag", "latest"});
+  w.failed({"import", w.dir / "none", "--name", "m"});
+  CHECK_FALSE(fs::exists(w.dir / "store"));
+  write_file(w.dir / "store/something", "else");
+  CHECK(w.contains(w.failed({"import", w.dir / "a", "--name", "m"}), w.dir / "store"));
+  CHECK(w.contains(w.failed({"ls"}), w.dir / "store"));
+  w.cli.variables["WEFT_STORE"] = w.dir / "none";
+  CHECK_FALSE(w.contains(w.failed({"ls"}), "WEFT_STORE"));
+  CHECK_FALSE(fs::exists(w.dir / "none"));
+  CHECK(w.contains(w.failed({"init", "--store", w.dir / "store"}), w.dir / "store"));
+  w.done({"init", "--store", w.dir / "deep/er/store", "--digest", "none"});
+  CHECK(w.done({"ls", "--store", w.dir / "deep/er/store"}).out.empty());
+  CHECK(flat(w.done({"status", "--json", "--store", w.dir / "deep/er/store"}))["digest"] == "none");
+}
+
+TEST_CASE("ls shows models, versions, files, tensors, names") {
+  World w;
+  w.publish_two();
+  w.done({"import", w.dir / "a", "--name", "org/small", "-q"});
+  std::string models = w.done({"ls"}).out;
+  CHECK(models.starts_with("MODEL "));
+  CHECK(w.contains(models, "base=1"));
+  CHECK(w.done({"ls", "--names"}).out == "bert\norg/small\n");
+  CHECK(w.done({"ls", "org", "--names"}).out == "org/small\n");
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
+  CHECK(w.done({"ls", "bert@2", "--names"}).out == "config.json\nmodel.safetensors\n");
+  CHECK(w.contains(w.done({"ls", "bert"}).out, "latest  layer a\n"));
+  CHECK(w.contains(w.done({"ls", "bert@base"}).out, "safetensors        2  model.safetensors\n"));
+  CHECK(w.contains(w.done({"ls", "bert@2", "-l"}).out, "2.0 KiB  F32    [512]  a.weight  model.safetensors\n"));
+  CHECK(w.contains(w.failed({"ls", "nosuch"}), "no model nosuch; there are bert, org/small"));
+
+  auto json = flat(w.done({"ls", "--json"}));
+  CHECK(json["models.0.model"] == "bert");
+  CHECK(json["models.0.latest"] == "2");
+  CHECK(json["models.0.versions"] == "2");
+  CHECK(json["models.0.tags.base"] == "1");
+  CHECK(json["models.1.model"] == "org/small");
+  json = flat(w.done({"ls", "bert", "--json"}));
+  CHECK(json["versions.1.version"] == "2");
+  json = flat(w.done({"ls", "bert@2", "--json"}));
+  CHECK(json["version"] == "2");
+  CHECK(json["files.1.path"] == "model.safetensors");
+  CHECK(json["files.1.tensors"] == "2");
+  json = flat(w.done({"ls", "bert@2", "--tensors", "--json"}));
+  CHECK(json["files.1.tensors.0.name"] == "a.weight");
+  CHECK(json["files.1.tensors.0.shape.0"] == "512");
+  CHECK(json["files.1.tensors.0.bytes"] == "2048");
+}
+
+TEST_CASE("log and info tell what was said about a version") {
+  World w;
+  w.publish_two();
+  std::string log = w.done({"log", "bert"}).out;
+  CHECK(log.starts_with("bert@2  "));
+  CHECK(
+      w.contains(log, "(latest)\n    parents  bert@1\n    metrics  accuracy=0.93\n    layer a\n    tuned\n\nbert@1  "));
+  auto json = flat(w.done({"log", "bert", "--json"}));
+  CHECK(json["versions.0.version"] == "2");
+  CHECK(json["versions.0.latest"] == "true");
+  CHECK(json["versions.0.message"] == "layer a\ntuned");
+  CHECK(json["versions.0.metrics.accuracy"] == "0.93");
+  CHECK(json["versions.0.parents.0.model"] == "bert");
+  CHECK(json["versions.0.parents.0.version"] == "1");
+  CHECK(json["versions.1.tags.0"] == "base");
+  std::string info = w.done({"info", "bert"}).out;
+  CHECK(info.starts_with("bert@2\n"));
+  CHECK(w.contains(info, "2 files, 2 tensors"));
+  CHECK(w.contains(info, "2 F32"));
+  CHECK(w.contains(w.done({"info", "bert@1"}).out, "children   bert@2\n"));
+  flat(w.done({"info", "bert@1", "--json"}));
+}
+
+TEST_CASE("tags are set, moved, listed and deleted") {
+  World w;
+  w.publish_two();
+  CHECK(w.done({"tag", "bert", "prod"}).out == "prod -> bert@2\n");
+  CHECK(w.done({"tag", "bert@1", "prod"}).out == "prod -> bert@1\n");
+  auto json = flat(w.done({"tag", "bert", "--json"}));
+  CHECK(json["tags.0.tag"] == "base");
+  CHECK(json["tags.1.tag"] == "prod");
+  CHECK(json["tags.1.version"] == "1");
+  json = flat(w.done({"tag", "--delete", "bert", "prod", "--json"}));
+  CHECK(json["version"] == "null");
+  CHECK_FALSE(w.contains(w.done({"tag", "bert"}).out, "prod"));
+  CHECK(w.contains(w.failed({"tag", "bert", "3"}), "3"));
+  CHECK(w.contains(w.failed({"tag", "bert", "latest"}), "latest"));
+  w.failed({"tag", "--delete", "bert", "prod"});
+  w.failed({"tag", "--delete", "nosuch", "prod"});
+}
+
+TEST_CASE("rm takes versions away, log remembers them, and numbers do not come back") {
+  World w;
+  w.publish_two();
+  CHECK(w.contains(w.failed({"rm", "bert@1", "bert@9"}), "bert@9"));
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
+  CHECK(w.done({"rm", "bert@2", "bert@2"}).out == "removed bert@2\n`weft gc` gives its space back\n");
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\n");
+  CHECK(w.contains(w.done({"log", "bert"}).out, "(removed "));
+  w.done({"import", w.dir / "b", "--name", "bert"});
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@3\n");
+  auto json = flat(w.done({"rm", "--all", "bert", "--json"}));
+  CHECK(json["removed.0.version"] == "1");
+  CHECK(json["removed.1.version"] == "3");
+  CHECK(w.done({"ls"}).out.empty());
+  CHECK(w.contains(w.failed({"rm", "--all", "bert"}), "all versions of bert were removed"));
+}
+
+TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {
+  World w;
+  w.publish_two();
+  auto du = flat(w.done({"du", "--json"}));
+  auto status = flat(w.done({"status", "--json"}));
+  CHECK(du["owned_bytes"] == status["blob_bytes"]);
+  CHECK(du["models.0.versions.1.shared_bytes"] != "0");
+  CHECK(w.contains(w.done({"du"}).out, "  bert\n"));
+  CHECK(w.contains(w.done({"du", "bert"}).out, "  bert@2\n"));
+  w.done({"rm", "bert@2", "-q"});
+  auto dry = flat(w.done({"gc", "--dry-run", "--json"}));
+  CHECK(dry["dry_run"] == "true");
+  CHECK(dry["versions_reaped"] == "1");
+  CHECK(w.contains(w.done({"gc", "--dry-run"}).out, "would free "));
+  auto gc = flat(w.done({"gc", "--json"}));
+  CHECK(gc["bytes_freed"] == dry["bytes_freed"]);
+  CHECK(w.contains(w.done({"gc"}).out, "freed 0 B on disk"));
+  auto fsck = flat(w.done({"fsck", "--json"}));
+  CHECK(fsck["clean"] == "true");
+  CHECK(fsck["versions"] == "1");
+  CHECK(w.contains(w.done({"fsck", "--quick"}).out, "checked: "));
+  fsck = flat(w.done({"fsck", "--rebuild", "--json"}));
+  CHECK(fsck["rebuilt"] == "true");
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\n");
+}
+
+TEST_CASE("export gives the files back") {
+  World w;
+  w.publish_two();
+  Outcome outcome = w.done({"export", "bert@base", w.dir / "out"});
+  CHECK(w.contains(outcome.out, "bert@1  2 files, "));
+  CHECK(weft::testing::read_text(w.dir / "out/model.safetensors") ==
+        weft::testing::read_text(w.dir / "a/model.safetensors"));
+  CHECK(w.contains(w.failed({"export", "bert", w.dir / "out"}), "expected an empty directory"));
+  auto json = flat(w.done({"export", "bert", w.dir / "out2", "--json"}));
+  CHECK(json["version"] == "2");
+  CHECK(json["files"] == "2");
+}
+
+TEST_CASE("an interrupted command says so, exits by its signal, and leaves things as they were") {
+  World w;
+  w.publish_two();
+  w.write_model("c", 3);
+  w.cli.interrupt = 2;
+  Outcome import = w.cli({"import", w.dir / "c", "--name", "bert"});
+  CHECK(import.code == 130);
+  CHECK(import.err == "weft: interrupted, the store is as it was\n");
+  w.cli.interrupt = 15;
+  Outcome outcome = w.cli({"export", "bert", w.dir / "out"});
+  CHECK(outcome.code == 143);
+  CHECK_FALSE(fs::exists(w.dir / "out"));
+  w.cli.interrupt = 0;
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
+}
+
+TEST_CASE("a progress bar is drawn on a terminal alone, and not where it is unwanted") {
+  World w;
+  w.publish_two();
+  CHECK(w.done({"fsck"}).err.empty());
+  w.cli.terminal = true;
+  w.write_model("c", 3);
+  CHECK(w.contains(w.done({"import", w.dir / "c", "--name", "bert"}).err, "\x1b[K"));
+  CHECK(w.done({"export", "bert", w.dir / "quiet", "--quiet"}).err.empty());
+}
+
+TEST_CASE("mount without mount.weft says where it was looked for") {
+  World w;
+  w.publish_two();
+  CHECK(w.contains(w.failed({"mount", w.dir.path()}), "mount.weft: not found beside weft"));
+}

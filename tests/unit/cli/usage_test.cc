@@ -1,0 +1,119 @@
+#include <doctest/doctest.h>
+
+#include "cli/commands.h"
+#include "run.h"
+
+using weft::testing::Cli;
+using weft::testing::Outcome;
+
+namespace {
+
+void usage_error(const std::vector<std::string>& args, const std::string& part) {
+  Outcome outcome = Cli()(args);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.starts_with("weft: "));
+  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  CHECK(outcome.err.find(part) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("bad usage is one line and exit code 2") {
+  usage_error({}, "expected a command");
+  usage_error({"--store", "/x"}, "expected a command");
+  usage_error({"--frob"}, "unknown option --frob");
+  usage_error({"frobnicate"}, "no command \"frobnicate\"; see `weft --help`");
+  usage_error({"ls", "--frob"}, "ls: ");
+  usage_error({"ls", "a", "b"}, "ls: ");
+  usage_error({"ls", "--store"}, "--store");
+  usage_error({"import", "--name", "x"}, "PATH");
+  usage_error({"import", "path"}, "--name is required");
+  usage_error({"import", "path", "--name", "x", "--metric", "accuracy"}, "expected KEY=VALUE, got \"accuracy\"");
+  usage_error({"import", "path", "--name", "x", "--metric", "=1"}, "expected KEY=VALUE");
+  usage_error({"export", "m"}, "DIR");
+  usage_error({"rm", "m"}, "expected MODEL@V, got m");
+  usage_error({"rm", "m@"}, "expected MODEL@V, got m@");
+  usage_error({"rm", "--all", "m@1"}, "expected a model, got m@1");
+  usage_error({"rm"}, "MODEL@V");
+  usage_error({"tag", "m@1"}, "expected a TAG");
+  usage_error({"tag", "--delete", "m"}, "got no TAG");
+  usage_error({"tag", "--delete", "m@1", "t"}, "got a version");
+  usage_error({"fsck", "--rebuild", "--quick"}, "exclude each other");
+  usage_error({"init", "--digest", "md5"}, "expected tree-sha256 or none, got md5");
+  usage_error({"completion", "tcsh"}, "expected bash, zsh or fish, got tcsh");
+  usage_error({"mount", "--json", "/mnt"}, "--json");
+}
+
+TEST_CASE("values of options stand apart or after =, and may be empty or look like options") {
+  for (const char* args : {"separate", "joined"}) {
+    CAPTURE(args);
+    bool separate = std::string(args) == "separate";
+    weft::OptionSet options("weft test");
+    std::string name = "before";
+    std::vector<std::string> tags;
+    std::vector<std::string> paths;
+    bool flag = false;
+    options.value("-n,--name", "NAME", name, "");
+    options.values("--tag", "TAG", tags, "");
+    options.flag("--flag", flag, "");
+    options.arguments("PATH", paths, "");
+    auto parsed = separate ? options.parse({"--name", "", "--tag", "--flag", "a", "--tag", "x=y", "--", "--tag=z"})
+                           : options.parse({"--name=", "--tag=--flag", "a", "--tag=x=y", "--", "--tag=z"});
+    REQUIRE(parsed.ok());
+    CHECK(name.empty());
+    CHECK(tags == std::vector<std::string>{"--flag", "x=y"});
+    CHECK(paths == std::vector<std::string>{"a", "--tag=z"});
+    CHECK_FALSE(flag);
+  }
+}
+
+TEST_CASE("a slip in a command's name is understood, but not obeyed") {
+  usage_error({"improt", "x"}, "did you mean `weft import`?");
+  usage_error({"stauts"}, "did you mean `weft status`?");
+  usage_error({"list"}, "did you mean `weft ls`?");
+  usage_error({"delete", "x@1"}, "did you mean `weft rm`?");
+  usage_error({"unmount", "/mnt"}, "did you mean `weft umount`?");
+  usage_error({std::string(100'000, 'x')}, "see `weft --help`");
+}
+
+TEST_CASE("the program's help names every command, and --version the version") {
+  Outcome help = Cli()({"--help"});
+  CHECK(help.code == 0);
+  CHECK(help.err.empty());
+  for (const auto& command : weft::all_commands()) {
+    CAPTURE(command->info().name);
+    CHECK(help.out.find("  " + std::string(command->info().name) + " ") != std::string::npos);
+  }
+  CHECK(Cli()({"help"}).out == help.out);
+  CHECK(Cli()({"--store", "/x", "-h"}).out == help.out);
+  CHECK(Cli()({"--version"}).out.starts_with("weft "));
+}
+
+TEST_CASE("each command's help is whole: usage, options, examples, lines that fit") {
+  for (const auto& command : weft::all_commands()) {
+    std::string name(command->info().name);
+    CAPTURE(name);
+    Outcome help = Cli()({name, "--help"});
+    CHECK(help.code == 0);
+    CHECK(help.err.empty());
+    CHECK(help.out.starts_with("Usage: weft " + name + " [options]"));
+    CHECK(help.out.find("--store DIR") != std::string::npos);
+    CHECK(help.out.find("\nExamples:\n") != std::string::npos);
+    CHECK((help.out.find("\nJSON:\n") != std::string::npos) == (help.out.find("--json") != std::string::npos));
+    CHECK(Cli()({"help", name}).out == help.out);
+    CHECK(Cli()({"--store", "/x", name, "-h"}).out == help.out);
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 84, line);
+  }
+}
+
+TEST_CASE("output that cannot be written is a failure") {
+  std::ostringstream err;
+  std::ostream out(nullptr);
+  std::atomic<int> interrupt = 0;
+  weft::CliEnvironment environment{.out = out, .err = err, .interrupt = interrupt};
+  CHECK(weft::run_weft({"--version"}, environment) == 1);
+  CHECK(err.str() == "weft: standard output: cannot be written\n");
+}

@@ -1,0 +1,87 @@
+// A store in a directory of the test's own, and what is published into it.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "testing.h"
+#include "weft/node.h"
+
+namespace weft::testing {
+
+// Calls back where a test wants to do something in the middle of work.
+class HookProgress final : public Progress {
+ public:
+  std::function<void(std::string_view)> on_phase = [](std::string_view) {};
+  bool cancel = false;
+  std::uint64_t bytes_total = 0;
+  std::atomic<std::uint64_t> bytes_done = 0;
+
+  void total(std::uint64_t bytes) override { bytes_total = bytes; }
+  void advance(std::uint64_t bytes) override { bytes_done += bytes; }
+  void phase(std::string_view what) override { on_phase(what); }
+  bool cancelled() const override { return cancel; }
+};
+
+struct Fixture {
+  explicit Fixture(DigestMode digest = DigestMode::tree_sha256) {
+    REQUIRE(Store::create(dir / "store", {digest}).ok());
+    OpenOptions options;
+    options.write = true;
+    options.decode = content_decoder();
+    auto opened = Store::open(dir / "store", options);
+    REQUIRE(opened.ok());
+    store = std::move(opened).value();
+  }
+
+  Result<ImportReport> import(const std::vector<std::string>& paths, const std::string& name) {
+    ImportOptions options;
+    options.paths = paths;
+    options.name = name;
+    return import_paths(*store, options, no_progress());
+  }
+
+  // Fails the test when it is not published.
+  ImportReport publish(const std::vector<std::string>& paths, const std::string& name) {
+    auto report = import(paths, name);
+    if (!report.ok()) FAIL(report.error().message);
+    return *report;
+  }
+
+  // Everything that a failed operation must leave as it was.
+  std::string state() const {
+    auto snapshot = store->snapshot();
+    REQUIRE(snapshot.ok());
+    auto counts = (*snapshot)->counts();
+    REQUIRE(counts.ok());
+    return std::to_string((*snapshot)->sequence()) + " " + std::to_string(counts->models) + " " +
+           std::to_string(counts->versions) + " " + std::to_string(counts->tags) + " " + std::to_string(counts->blobs) +
+           " " + std::to_string(counts->packs);
+  }
+
+  Result<VersionRow> resolve(std::string_view spec) const {
+    auto snapshot = store->snapshot();
+    REQUIRE(snapshot.ok());
+    return resolve_version(**snapshot, spec);
+  }
+
+  TempDir dir;
+  std::unique_ptr<Store> store;
+};
+
+// A small model: three tensors, a config in a directory, an empty file. `seed` decides the first tensor alone.
+inline void write_model(const std::string& directory, std::uint64_t seed) {
+  write_file(directory + "/model.safetensors",
+             safetensors_file({{"encoder.0.weight", "F32", {64, 64}, random_bytes(16384, seed)},
+                               {"encoder.1.weight", "F32", {64, 64}, random_bytes(16384, 1001)},
+                               {"empty", "F32", {0, 4}, {}}}));
+  write_file(directory + "/1_Pooling/config.json", "{\"dim\": 64}");
+  write_file(directory + "/empty.txt", "");
+}
+
+}  // namespace weft::testing
