@@ -334,11 +334,6 @@ def test_path_is_no_store(tmp_path):
     assert_refused(run([WEFT, "--store", tmp_path / "plain-file", "ls"], check=False), tmp_path / "plain-file")
 
 
-def test_no_store_is_named(tmp_path):
-    done = run([WEFT, "ls"], check=False, env=environment(HOME=str(tmp_path)))
-    assert done.returncode in (1, 2) and "--store" in done.stderr and "WEFT_STORE" in done.stderr
-
-
 def test_init_of_a_store(unchanged):
     assert_refused(unchanged.weft("init", check=False), unchanged.path)
 
