@@ -16,12 +16,12 @@ constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
   std::uint64_t end = 0;
+  bool touching = true;
   for (const Range& range : ranges) {
-    if (range.length == 0 || range.offset != end || range.length > source.size() - end) break;
-    end += range.length;
+    touching = touching && range.length > 0 && range.offset == end && range.length <= source.size() - end;
+    if (touching) end += range.length;
   }
-  bool all = ranges.empty() || end == ranges.back().offset + ranges.back().length;
-  if (all && end == source.size()) return {};
+  if (touching && end == source.size()) return {};
   return Error{Errc::changed, fmt::format("{}: changed while it was read: its extents end at {}, the file at {}",
                                           source.where(), end, source.size())};
 }

@@ -29,7 +29,7 @@ struct WindowExtent {
 
 class Window {
  public:
-  Window(ThreadPool& pool, std::size_t capacity) : hashing(pool), writing(pool), capacity_(capacity) {}
+  Window(ThreadPool& pool, std::size_t capacity) : capacity_(capacity), hashing(pool), writing(pool) {}
 
   std::size_t capacity() const { return capacity_; }
   std::span<std::byte> space() {
@@ -49,8 +49,6 @@ class Window {
 
   std::vector<WindowExtent> extents;
   std::vector<std::size_t> fresh_extents;  // those that turned out new, while they are being looked at
-  JobGroup hashing;
-  JobGroup writing;
 
  private:
   struct Piece {
@@ -67,6 +65,11 @@ class Window {
   std::vector<Piece> pieces_;
   std::size_t next_piece_ = 0;  // not given to the pool yet
   std::size_t next_name_ = 0;   // extent without XXH3 yet
+
+ public:
+  // Last, so that they are destroyed, which waits for their jobs, before what the jobs use.
+  JobGroup hashing;
+  JobGroup writing;
 };
 
 }  // namespace weft
