@@ -22,8 +22,8 @@ bool possible_key(Bytes key) {
 
 }  // namespace
 
-Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool write)
-    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)), write_(write) {}
+Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold)
+    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)) {}
 
 Txn::~Txn() {
   abort();
@@ -38,7 +38,6 @@ Txn::Txn(Txn&& other) noexcept
       hold_(std::move(other.hold_)),
       txn_(std::exchange(other.txn_, nullptr)),
       id_(other.id_),
-      write_(other.write_),
       map_full_(other.map_full_) {}
 
 const std::string& Txn::path() const {
@@ -50,12 +49,6 @@ Error Txn::failed(int code, std::string_view what) {
   return lmdb_error(code, mapping_->path(), what);
 }
 
-// Pages that a write transaction made lie outside of the map; those of a damaged index may only seem to lie inside.
-Result<Bytes> Txn::checked(const MDB_val& val, Table table) {
-  if (!write_ && !mapping_->contains(val.mv_data, val.mv_size)) return failed(MDB_CORRUPTED, table_name(table));
-  return to_bytes(val);
-}
-
 Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
   if (!possible_key(key)) return std::optional<Bytes>();
   MDB_val k = to_val(key);
@@ -63,8 +56,7 @@ Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
   int code = mdb_get(txn_, mapping_->table(table), &k, &v);
   if (code == MDB_NOTFOUND) return std::optional<Bytes>();
   if (code != 0) return failed(code, table_name(table));
-  WEFT_TRY(Bytes value, checked(v, table));
-  return std::optional(value);
+  return std::optional(to_bytes(v));
 }
 
 Result<Cursor> Txn::cursor(Table table) {
@@ -116,9 +108,7 @@ Result<std::optional<Entry>> Cursor::move(int operation, Bytes key) {
   int code = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(operation));
   if (code == MDB_NOTFOUND) return std::optional<Entry>();
   if (code != 0) return txn_->failed(code, table_name(table_));
-  WEFT_TRY(Bytes found, txn_->checked(k, table_));
-  WEFT_TRY(Bytes value, txn_->checked(v, table_));
-  return std::optional(Entry{found, value});
+  return std::optional(Entry{to_bytes(k), to_bytes(v)});
 }
 
 Result<std::optional<Entry>> Cursor::seek(Bytes key) {
