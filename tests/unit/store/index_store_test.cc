@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "index_support.h"
@@ -11,8 +12,8 @@ namespace {
 
 std::vector<std::string> names(Snapshot& snapshot, std::string_view prefix) {
   std::vector<std::string> out;
-  for (const NamespaceEntry& entry : snapshot.namespace_entries(prefix).value())
-    out.push_back(entry.component + (entry.is_model ? "" : "/"));
+  auto entries = snapshot.namespace_entries(prefix).value();
+  for (const NamespaceEntry& entry : entries) out.push_back(entry.component + (entry.is_model ? "" : "/"));
   return out;
 }
 
