@@ -1,3 +1,5 @@
+#include <sys/statvfs.h>
+
 #include <utility>
 
 #include <fmt/core.h>
@@ -18,6 +20,13 @@ Bytes to_bytes(const MDB_val& val) {
 }
 bool possible_key(Bytes key) {
   return !key.empty() && key.size() <= kKeyMax;
+}
+
+// LMDB calls a write that came out short an I/O error.
+bool disk_is_full(const std::string& path) {
+  constexpr std::uint64_t kNext = 1U << 20U;  // more than one of its writes
+  struct statvfs fs {};
+  return ::statvfs(path.c_str(), &fs) == 0 && fs.f_bavail * fs.f_frsize < kNext;
 }
 
 }  // namespace
@@ -95,7 +104,10 @@ Status Txn::erase_value(Table table, Bytes key, Bytes value) {
 
 Status Txn::commit() {
   int code = mdb_txn_commit(std::exchange(txn_, nullptr));
-  return code == 0 ? Status{} : Status{failed(code, "commit")};
+  if (code == 0) return {};
+  Error error = failed(code, "commit");
+  if (error.code == Errc::io && disk_is_full(path())) error = {Errc::no_space, path() + ": commit: no space left"};
+  return error;
 }
 
 Cursor::~Cursor() {
