@@ -19,7 +19,7 @@ Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
 Result<std::vector<std::pair<ContentId, BlobPlace>>> find_places(Txn& txn, std::uint64_t length, const Hash128& xxh) {
   WEFT_TRY(std::vector<FoundBlob> blobs, find_blobs(txn, length, xxh));
   std::vector<std::pair<ContentId, BlobPlace>> places;
-  for (const FoundBlob& blob : blobs) places.emplace_back(content_of(blob), blob.row.place);
+  for (const FoundBlob& blob : blobs) places.emplace_back(id_of(blob), blob.row.place);
   return places;
 }
 

@@ -76,7 +76,7 @@ Result<Txn> Env::read() {
   for (;;) {
     int code = 0;
     auto handle = mapping->begin_read(*generations_, code);
-    if (handle.ok()) return Txn(std::move(mapping), handle->txn, std::move(handle->hold), false);
+    if (handle.ok()) return Txn(std::move(mapping), handle->txn, std::move(handle->hold));
     if (code != MDB_MAP_RESIZED) return std::move(handle).error();
     WEFT_TRY(mapping, enlarge(mapping, mapping->map_bytes() * 2));
   }
@@ -101,7 +101,7 @@ Result<Txn> Env::write(const WriterLock& /*lock*/) {
     WEFT_CHECK(generations_->drain(mapping->last_transaction() + 1));
     MDB_txn* txn = nullptr;
     int code = mdb_txn_begin(mapping->env(), nullptr, 0, &txn);
-    if (code == 0) return Txn(std::move(mapping), txn, {}, true);
+    if (code == 0) return Txn(std::move(mapping), txn, {});
     if (code != MDB_MAP_RESIZED) return lmdb_error(code, mapping->path(), "write");
     WEFT_TRY(mapping, enlarge(mapping, mapping->map_bytes() * 2));
   }

@@ -19,7 +19,6 @@
 
 struct MDB_cursor;
 struct MDB_txn;
-struct MDB_val;
 
 namespace weft {
 
@@ -104,14 +103,12 @@ class Txn {
  private:
   friend class Cursor;
   friend class Env;
-  Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool write);
+  Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold);
   Error failed(int code, std::string_view what);
-  Result<Bytes> checked(const MDB_val& val, Table table);
   std::shared_ptr<const Mapping> mapping_;
   Generations::Hold hold_;
   MDB_txn* txn_ = nullptr;
   std::uint64_t id_ = 0;
-  bool write_ = false;
   bool map_full_ = false;
 };
 

@@ -36,7 +36,8 @@ std::string random_uuid() {
 }
 
 Status check_unused(const std::string& path) {
-  if (stat_file(identity_path(path)).ok()) return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
+  if (stat_file(identity_path(path)).ok())
+    return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
   WEFT_TRY(std::vector<std::string> names, list_directory(path));
   if (names.empty()) return {};
   return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};

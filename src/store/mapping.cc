@@ -1,7 +1,5 @@
 #include "store/mapping.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include "base/sys.h"
@@ -69,17 +67,6 @@ std::uint64_t Mapping::last_transaction() const {
   MDB_envinfo info{};
   mdb_env_info(env_, &info);
   return info.me_last_txnid;
-}
-
-bool Mapping::contains(const void* at, std::size_t size) const {
-  MDB_envinfo info{};
-  MDB_stat stat{};
-  mdb_env_info(env_, &info);
-  mdb_env_stat(env_, &stat);
-  std::size_t end = std::min((info.me_last_pgno + 1) * stat.ms_psize, info.me_mapsize);
-  auto begin = reinterpret_cast<std::uintptr_t>(info.me_mapaddr);
-  auto from = reinterpret_cast<std::uintptr_t>(at);
-  return from >= begin && from - begin <= end && size <= end - (from - begin);
 }
 
 Status Mapping::open_env(unsigned flags, std::uint64_t map_bytes) {

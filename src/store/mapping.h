@@ -39,8 +39,6 @@ class Mapping {
   std::uint64_t map_bytes() const;
   std::uint64_t last_transaction() const;
   bool is_of(const struct stat& st) const { return st.st_dev == device_ && st.st_ino == inode_; }
-  // Does [at, at + size) lie in the pages that are mapped? What a damaged page points at may not.
-  bool contains(const void* at, std::size_t size) const;
 
   // A read transaction under its lock. MDB_MAP_RESIZED comes back as code.
   Result<ReadHandle> begin_read(Generations& generations, int& code) const;

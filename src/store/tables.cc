@@ -82,7 +82,7 @@ Result<std::string> free_blob_key(Txn& txn, const ContentId& id) {
   return Error{Errc::unsupported, fmt::format("{}: more than {} contents share one XXH3-128", txn.path(), UINT16_MAX)};
 }
 
-ContentId content_of(const FoundBlob& blob) {
+ContentId id_of(const FoundBlob& blob) {
   return {blob_length(blob.key), blob_hash(blob.key), blob.row.root};
 }
 

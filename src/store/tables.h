@@ -66,7 +66,7 @@ Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id);
 Result<std::vector<FoundBlob>> find_blobs(Txn& txn, std::uint64_t length, const Hash128& xxh);  // all slots
 // With the next free slot of its hash.
 Result<std::string> free_blob_key(Txn& txn, const ContentId& id);
-ContentId content_of(const FoundBlob& blob);
+ContentId id_of(const FoundBlob& blob);
 
 Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key);
 Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key);

@@ -1,3 +1,5 @@
+#include <sys/statvfs.h>
+
 #include <utility>
 
 #include <fmt/core.h>
@@ -20,10 +22,17 @@ bool possible_key(Bytes key) {
   return !key.empty() && key.size() <= kKeyMax;
 }
 
+// LMDB calls a write that came out short an I/O error.
+bool disk_is_full(const std::string& path) {
+  constexpr std::uint64_t kNext = 1U << 20U;  // more than one of its writes
+  struct statvfs fs {};
+  return ::statvfs(path.c_str(), &fs) == 0 && fs.f_bavail * fs.f_frsize < kNext;
+}
+
 }  // namespace
 
-Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool write)
-    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)), write_(write) {}
+Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold)
+    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)) {}
 
 Txn::~Txn() {
   abort();
@@ -38,7 +47,6 @@ Txn::Txn(Txn&& other) noexcept
       hold_(std::move(other.hold_)),
       txn_(std::exchange(other.txn_, nullptr)),
       id_(other.id_),
-      write_(other.write_),
       map_full_(other.map_full_) {}
 
 const std::string& Txn::path() const {
@@ -50,12 +58,6 @@ Error Txn::failed(int code, std::string_view what) {
   return lmdb_error(code, mapping_->path(), what);
 }
 
-// Pages that a write transaction made lie outside of the map; those of a damaged index may only seem to lie inside.
-Result<Bytes> Txn::checked(const MDB_val& val, Table table) {
-  if (!write_ && !mapping_->contains(val.mv_data, val.mv_size)) return failed(MDB_CORRUPTED, table_name(table));
-  return to_bytes(val);
-}
-
 Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
   if (!possible_key(key)) return std::optional<Bytes>();
   MDB_val k = to_val(key);
@@ -63,8 +65,7 @@ Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
   int code = mdb_get(txn_, mapping_->table(table), &k, &v);
   if (code == MDB_NOTFOUND) return std::optional<Bytes>();
   if (code != 0) return failed(code, table_name(table));
-  WEFT_TRY(Bytes value, checked(v, table));
-  return std::optional(value);
+  return std::optional(to_bytes(v));
 }
 
 Result<Cursor> Txn::cursor(Table table) {
@@ -103,7 +104,10 @@ Status Txn::erase_value(Table table, Bytes key, Bytes value) {
 
 Status Txn::commit() {
   int code = mdb_txn_commit(std::exchange(txn_, nullptr));
-  return code == 0 ? Status{} : Status{failed(code, "commit")};
+  if (code == 0) return {};
+  Error error = failed(code, "commit");
+  if (error.code == Errc::io && disk_is_full(path())) error = {Errc::no_space, path() + ": commit: no space left"};
+  return error;
 }
 
 Cursor::~Cursor() {
@@ -116,9 +120,7 @@ Result<std::optional<Entry>> Cursor::move(int operation, Bytes key) {
   int code = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(operation));
   if (code == MDB_NOTFOUND) return std::optional<Entry>();
   if (code != 0) return txn_->failed(code, table_name(table_));
-  WEFT_TRY(Bytes found, txn_->checked(k, table_));
-  WEFT_TRY(Bytes value, txn_->checked(v, table_));
-  return std::optional(Entry{found, value});
+  return std::optional(Entry{to_bytes(k), to_bytes(v)});
 }
 
 Result<std::optional<Entry>> Cursor::seek(Bytes key) {

@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include "index_support.h"
+#include "store/events.h"
+#include "store/hash.h"
+#include "store/keys.h"
+#include "store/record.h"
+#include "store/rows.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::vector<std::byte> sealed(std::string_view payload) {
+  return seal_record(RecordKind::number, as_bytes(payload));
+}
+
+}  // namespace
+
+TEST_CASE("xxh3 agrees with its published values, in pieces too") {
+  CHECK(xxh3_64({}) == 0x2D06800538D394C2ULL);
+  CHECK(to_hex(xxh3_128({})) == "99aa06d3014798d86001c324468d497f");
+  auto bytes = random_bytes(10'000, 1);
+  Xxh3Stream stream;
+  stream.update(std::span(bytes).first(77));
+  stream.update(std::span(bytes).subspan(77));
+  CHECK(stream.digest128() == xxh3_128(bytes));
+  CHECK(xxh3_64(bytes, 1) != xxh3_64(bytes));
+}
+
+TEST_CASE("a record with any bit flipped does not open") {
+  auto record = sealed("payload");
+  CHECK(as_text(open_record(RecordKind::number, record, "r").value()) == "payload");
+  for (std::size_t bit = 0; bit < record.size() * 8; ++bit) {
+    auto damaged = record;
+    damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    CHECK_FALSE(open_record(RecordKind::number, damaged, "r").ok());
+  }
+  for (std::size_t size = 0; size < record.size(); ++size)
+    CHECK(open_record(RecordKind::number, std::span(record).first(size), "r").error().code == Errc::corrupt);
+  CHECK(open_record(RecordKind::version, record, "r").error().code == Errc::corrupt);
+  CHECK(open_record(RecordKind::number, record, "r", 1).error().code == Errc::corrupt);
+}
+
+TEST_CASE("a record of a newer version is refused as such") {
+  auto record = sealed("payload");
+  record[14] = std::byte{2};
+  std::uint64_t sum = xxh3_64(std::span(record).subspan(8));
+  for (unsigned i = 0; i < 8; ++i) record[i] = static_cast<std::byte>(sum >> (8 * i));
+  auto opened = open_record(RecordKind::number, record, "r");
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().code == Errc::unsupported);
+  CHECK(opened.error().message.find("newer weft") != std::string::npos);
+}
+
+TEST_CASE("a store of a newer format is refused as such") {
+  TestStore test;
+  StoreInfo info = Store::open(test.path, {}).value()->info();
+  info.format = kStoreFormat + 1;
+  auto record = seal_record(RecordKind::identity, encode_row(info));
+  write_file(test.path + "/weft-store", as_text(record));
+  auto store = Store::open(test.path, {});
+  REQUIRE_FALSE(store.ok());
+  CHECK(store.error().code == Errc::unsupported);
+  write_file(test.path + "/weft-store", "not a record");
+  CHECK(Store::open(test.path, {}).error().code == Errc::corrupt);
+}
+
+TEST_CASE("rows of random bytes are errors, never crashes") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    auto bytes = random_bytes(seed, seed);
+    CHECK_FALSE(decode_row<VersionRow>(bytes, "row").ok());
+    CHECK_FALSE(decode_row<LocalRow>(bytes, "row").ok());
+    CHECK_FALSE(decode_row<InodeRow>(bytes, "row").ok());
+    CHECK_FALSE(decode_event(seal_record(RecordKind::publish, bytes), "event").ok());
+    CHECK_FALSE(decode_event(seal_record(RecordKind::toc, bytes), "event").ok());
+  }
+}
+
+TEST_CASE("rows and events come back as they went") {
+  VersionRow row{7, 3, "org/m", 2, {}, 5, 6, "text", {{"a", "b"}}, {{"p", 1}}, true, 8};
+  row.manifest.bytes[3] = 9;
+  VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
+  CHECK(encode_row(back) == encode_row(row));
+  CHECK(back.manifest == row.manifest);
+  CHECK(back.parents.at(0).model == "p");
+
+  PublishEvent event;
+  event.version = row;
+  event.tags = {{"t", 5}};
+  event.local = {1, 2000, 10, {1, 2, 3}};
+  event.packs = {42};
+  auto record = encode_event(event);
+  CHECK(record_length(record) == record.size());
+  auto again = std::get<PublishEvent>(decode_event(record, "event").value());
+  CHECK(encode_event(again) == record);
+  CHECK(again.local.view_inos == std::vector<Ino>{1, 2, 3});
+  CHECK(again.packs.at(0) == 42);
+}
+
+TEST_CASE("keys sort as their numbers do") {
+  CHECK(key_of(255) < key_of(256));
+  CHECK(file_key(1, 0xffffffff) < file_key(2, 0));
+  CHECK(blob_key(5, {1, 2}, 0) < blob_key(5, {1, 2}, 1));
+  CHECK(blob_length(blob_key(5, {1, 2}, 3)) == 5);
+  CHECK(blob_hash(blob_key(5, {1, 2}, 3)) == Hash128{1, 2});
+  CHECK(number_at("short", 0) == 0);
+  CHECK(split_name("a/b/c") == std::pair<std::string_view, std::string_view>{"a/b", "c"});
+  std::string key = blob_key(5, {1, 2}, 3);
+  CHECK(decode_holder(key, encode_holder(key, {4, 6})) == Holder{4, 6});
+  CHECK_FALSE(decode_holder(blob_key(5, {1, 2}, 4), encode_holder(key, {4, 6})));
+  ViewKey view{content_id(1), DType::u8, {2, 3}, ""};
+  ViewKey other = view;
+  other.shape = {3, 2};
+  CHECK(view_key(view) != view_key(other));
+  other = view;
+  other.shape.clear();
+  other.descr = view_key(view).substr(0, 24);
+  CHECK(view_key(view) != view_key(other));
+}

@@ -1,0 +1,264 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "index_support.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::vector<std::string> names(Snapshot& snapshot, std::string_view prefix) {
+  std::vector<std::string> out;
+  auto entries = snapshot.namespace_entries(prefix).value();
+  for (const NamespaceEntry& entry : entries) out.push_back(entry.component + (entry.is_model ? "" : "/"));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a store is made once, in an empty directory") {
+  TempDir dir;
+  CHECK(Store::create(dir / "a", {}).ok());
+  CHECK(Store::create(dir / "a", {}).error().code == Errc::exists);
+  write_file(dir / "b/file", "x");
+  CHECK(Store::create(dir / "b", {}).error().code == Errc::exists);
+  CHECK(read_text(dir / "b/file") == "x");
+  CreateOptions none;
+  none.digest = DigestMode::none;
+  CHECK(Store::create(dir / "c", none).ok());
+  auto a = Store::open(dir / "a", {}).value();
+  auto c = Store::open(dir / "c", {}).value();
+  CHECK(a->info().digest == DigestMode::tree_sha256);
+  CHECK(c->info().digest == DigestMode::none);
+  CHECK(a->info().uuid.size() == 36);
+  CHECK(a->info().uuid != c->info().uuid);
+}
+
+TEST_CASE("what is no store says so") {
+  TempDir dir;
+  auto store = Store::open(dir / "nothing", {});
+  REQUIRE_FALSE(store.ok());
+  CHECK(store.error().code == Errc::not_found);
+  write_file(dir / "file", "x");
+  CHECK(Store::open(dir / "file", {}).error().code == Errc::not_found);
+}
+
+TEST_CASE("a publish appears whole") {
+  TestStore test;
+  auto store = open_store(test.path);
+  auto before = store->snapshot().value();
+  PublishOutcome outcome = must_publish(*store, "org/model", {{1, 2}, {3, 2}}, {{}, {"best"}});
+  CHECK(outcome.made);
+  CHECK(outcome.version.number == 1);
+  CHECK(outcome.new_bytes == 3006);
+  CHECK(outcome.shared_bytes == 1002);
+  CHECK(before->models().value().empty());
+
+  auto after = store->snapshot().value();
+  CHECK(after->sequence() > before->sequence());
+  ModelRow model = after->model("org/model").value();
+  CHECK(after->model(model.id).value().name == "org/model");
+  CHECK(model.latest == 1);
+  VersionRow version = after->version(model.id, 1).value();
+  CHECK(version.message == "made by a test");
+  CHECK(version.metrics.at(0).second == "0.5");
+  CHECK(after->tag(model.id, "best").value().number == 1);
+  CHECK(names(*after, "") == std::vector<std::string>{"org/"});
+  CHECK(names(*after, "org") == std::vector<std::string>{"model"});
+  CHECK(after->namespace_entry("org", "model").value().is_model);
+  CHECK(after->namespace_entries("org/model").error().code == Errc::not_found);
+  CHECK(after->owned_bytes(version.id, 0).value() == 2003);
+  CHECK(after->owned_bytes(version.id, 1).value() == 1003);
+  CHECK(after->owned_bytes(version.id, 2).error().code == Errc::not_found);
+}
+
+TEST_CASE("inode numbers say what they are") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "org/model", {{1, 1, 2}}, {{}, {"best"}});
+  auto snapshot = store->snapshot().value();
+  ModelRow model = snapshot->model("org/model").value();
+  VersionRow version = snapshot->version(model.id, 1).value();
+  LocalRow local = snapshot->local(version.id).value();
+  CHECK(snapshot->inode(model.ino).value().kind == InodeKind::model_dir);
+  CHECK(snapshot->inode(model.latest_ino).value().kind == InodeKind::latest_link);
+  CHECK(snapshot->inode(snapshot->tag(model.id, "best").value().ino).value().name == "best");
+  CHECK(snapshot->inode(snapshot->namespace_entry("", "org").value().ino).value().name == "org");
+  InodeRow last = snapshot->inode(local.ino_base + local.ino_count - 1).value();
+  CHECK(last.version == version.id);
+  CHECK(last.base == local.ino_base);
+  CHECK(local.view_inos.at(0) == local.view_inos.at(1));
+  InodeRow view = snapshot->inode(local.view_inos.at(0)).value();
+  CHECK(view.view.content == content_id(1));
+  CHECK(view.view_links == 4);
+  CHECK(snapshot->inode(kFirstStoredIno - 1).error().code == Errc::not_found);
+  CHECK(snapshot->inode(UINT64_MAX).error().code == Errc::not_found);
+}
+
+TEST_CASE("equal content is not published twice, and its tags are set all the same") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}});
+  PublishOutcome again = must_publish(*store, "m", {{1}}, {{}, {"good"}});
+  CHECK_FALSE(again.made);
+  CHECK(again.version.number == 1);
+  CHECK(again.new_bytes == 0);
+  CHECK(store->snapshot().value()->tag(again.version.model, "good").value().number == 1);
+  must_publish(*store, "m", {{2}});
+  CHECK(must_publish(*store, "m", {{1}}).version.number == 3);  // not the newest: a version of its own
+}
+
+TEST_CASE("a name that would hide another is refused") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "a/b", {{1}});
+  CHECK(publish(*store, "a", {{2}}).error().code == Errc::exists);
+  CHECK(publish(*store, "a/b/c", {{2}}).error().code == Errc::exists);
+  CHECK(publish(*store, "a//c", {{2}}).error().code == Errc::invalid);
+  CHECK(publish(*store, "a/latest", {{2}}).error().code == Errc::invalid);
+  CHECK(publish(*store, std::string("a\0b", 3), {{2}}).error().code == Errc::invalid);
+  CHECK(must_publish(*store, "a/c", {{2}}).made);
+}
+
+TEST_CASE("a removed version goes, keeps its number, and passes on what it owned") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}, {2}}, {{}, {"one"}});
+  must_publish(*store, "m", {{3}, {1}});
+  must_publish(*store, "x/y", {{2}});
+  REQUIRE(store->remove_version("m", 1).ok());
+  CHECK(store->remove_version("m", 1).error().code == Errc::not_found);
+  auto snapshot = store->snapshot().value();
+  ModelRow model = snapshot->model("m").value();
+  CHECK(model.latest == 2);
+  CHECK(snapshot->tag(model.id, "one").error().code == Errc::not_found);
+  VersionRow first = snapshot->version(model.id, 1).value();
+  CHECK(first.removed);
+  CHECK(first.removed_ns > 0);
+  CHECK(snapshot->owned_bytes(first.id, 0).value() == 0);
+  CHECK(snapshot->owned_bytes(snapshot->version(model.id, 2).value().id, 1).value() == 1001);
+  ModelRow other = snapshot->model("x/y").value();
+  CHECK(snapshot->owned_bytes(snapshot->version(other.id, 1).value().id, 0).value() == 1002);
+  CHECK(snapshot->local(first.id).ok());  // until gc: files that are open go on
+  CHECK(snapshot->counts().value().dead_bytes == 0);
+  snapshot.reset();
+
+  REQUIRE(store->remove_version("x/y", 1).ok());
+  snapshot = store->snapshot().value();
+  CHECK(snapshot->counts().value().dead_bytes == 1002);
+  CHECK(names(*snapshot, "") == std::vector<std::string>{"m"});
+  CHECK(snapshot->model("x/y").value().latest == 0);
+  Ino ino = snapshot->model("x/y").value().ino;
+  snapshot.reset();
+  CHECK(must_publish(*store, "x/y", {{2}}).version.number == 2);
+  snapshot = store->snapshot().value();
+  CHECK(snapshot->namespace_entry("x", "y").value().ino == ino);
+  CHECK(snapshot->counts().value().dead_bytes == 0);
+}
+
+TEST_CASE("tags move, go, and must name a live version") {
+  TestStore test;
+  auto store = open_store(test.path);
+  ModelId model = must_publish(*store, "m", {{1}}).version.model;
+  must_publish(*store, "m", {{2}});
+  REQUIRE(store->set_tag("m", "t", 1).ok());
+  Ino ino = store->snapshot().value()->tag(model, "t").value().ino;
+  REQUIRE(store->set_tag("m", "t", 2).ok());
+  CHECK(store->snapshot().value()->tag(model, "t").value().number == 2);
+  CHECK(store->snapshot().value()->tag(model, "t").value().ino == ino);
+  CHECK(store->set_tag("m", "t", 3).error().code == Errc::not_found);
+  CHECK(store->set_tag("m", "3", 1).error().code == Errc::invalid);
+  CHECK(store->set_tag("m", "latest", 1).error().code == Errc::invalid);
+  CHECK(store->set_tag("n", "t", 1).error().code == Errc::not_found);
+  REQUIRE(store->set_tag("m", "t", {}).ok());
+  CHECK(store->set_tag("m", "t", {}).error().code == Errc::not_found);
+  CHECK(store->snapshot().value()->tags(model).value().empty());
+}
+
+TEST_CASE("parents must be live; children are the live ones that say so") {
+  TestStore test;
+  auto store = open_store(test.path);
+  VersionId parent = must_publish(*store, "m", {{1}}).version.id;
+  VersionId child = must_publish(*store, "n", {{1, 2}}, {{{"m", 1}}, {}}).version.id;
+  CHECK(store->snapshot().value()->children(parent).value() == std::vector<VersionId>{child});
+  CHECK(publish(*store, "n", {{3}}, {{{"m", 2}}, {}}).error().code == Errc::not_found);
+  REQUIRE(store->remove_version("n", 1).ok());
+  CHECK(store->snapshot().value()->children(parent).value().empty());
+}
+
+TEST_CASE("a publish of what no pack holds is refused and leaves nothing") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}});
+  std::string before = dump(*store);
+  PublishRequest request;
+  request.model = "m";
+  request.manifest = manifest_of({{9}});
+  request.content = make_content({{9}});
+  CHECK(store->publish(request, {}).error().code == Errc::invalid);
+  CHECK(dump(*store) == before);
+  CHECK(must_publish(*store, "m", {{9}}).version.number == 2);
+}
+
+TEST_CASE("a store opened for reading refuses writes") {
+  TestStore test;
+  auto store = Store::open(test.path, {}).value();
+  CHECK(store->set_tag("m", "t", 1).error().code == Errc::read_only);
+  CHECK(store->begin_import().error().code == Errc::read_only);
+  CHECK(store->gc({}, no_progress()).error().code == Errc::read_only);
+}
+
+TEST_CASE("threads read one store while one writes") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{0}});
+  std::atomic<bool> done = false;
+  std::atomic<int> bad = 0;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 4; ++i)
+    readers.emplace_back([&] {
+      while (!done) {
+        auto snapshot = store->snapshot();
+        auto model = snapshot.ok() ? (*snapshot)->model("m") : Result<ModelRow>(snapshot.error());
+        if (!model.ok() || (*snapshot)->versions(model->id).value().size() != model->latest) ++bad;
+      }
+    });
+  for (unsigned n = 1; n < 60; ++n) must_publish(*store, "m", {{n}});
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+  CHECK(bad == 0);
+}
+
+TEST_CASE("a blob moves, and only a dead one can be erased") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}});
+  {
+    auto writer = store->write().value();
+    CHECK(writer->any_of_length(1001).value());
+    CHECK_FALSE(writer->any_of_length(1002).value());
+    CHECK(writer->is_held(content_id(1)).value());
+    CHECK(writer->find_all(1001, content_id(1).xxh).value().size() == 1);
+    CHECK(writer->erase(content_id(1)).error().code == Errc::internal);
+    REQUIRE(writer->put(content_id(1), {7, 8}).ok());
+    REQUIRE(writer->commit().ok());
+  }
+  CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
+  { CHECK(store->write().value()->put(content_id(1), {9, 9}).ok()); }  // not committed
+  CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
+  ContentId twin = content_id(1);
+  twin.root.bytes.fill(0xee);
+  {
+    auto writer = store->write().value();
+    REQUIRE(writer->put(twin, {1, 1}).ok());
+    CHECK(writer->find_all(1001, twin.xxh).value().size() == 2);
+    CHECK_FALSE(writer->is_held(twin).value());
+    REQUIRE(writer->erase(twin).ok());
+    REQUIRE(writer->commit().ok());
+  }
+  CHECK(store->snapshot().value()->find_blob(twin).error().code == Errc::not_found);
+  CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
+}

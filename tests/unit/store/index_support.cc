@@ -1,0 +1,224 @@
+#include "index_support.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <exception>
+#include <sstream>
+#include <stdexcept>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+
+namespace weft::testing {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+
+}  // namespace
+
+ContentId content_id(unsigned n) {
+  ContentId id{1000 + n, {n * 0x9e3779b97f4a7c15ULL, n * 3ULL}, {}};
+  id.root.bytes.fill(static_cast<std::uint8_t>(n + 1));
+  return id;
+}
+
+VersionContent make_content(const Files& files) {
+  VersionContent content;
+  for (const auto& file : files) {
+    auto& out = content.files.emplace_back();
+    for (unsigned n : file) {
+      out.extents.push_back(content_id(n));
+      content.logical_bytes += 1000 + n;
+      content.views.push_back({{content_id(n), DType::u8, {1000 + n}, ""}, 2});
+    }
+  }
+  content.tree_nodes = 10 + content.views.size();
+  content.tree_layout = 1;
+  return content;
+}
+
+std::vector<std::byte> manifest_of(const Files& files) {
+  std::string text;
+  for (const auto& file : files) text += fmt::format("{}\n", fmt::join(file, " "));
+  auto bytes = as_bytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<VersionContent> decode(std::span<const std::byte> manifest) {
+  Files files;
+  std::istringstream lines{std::string(as_text(manifest))};
+  for (std::string line; std::getline(lines, line);) {
+    auto& file = files.emplace_back();
+    std::istringstream numbers(line);
+    for (unsigned n = 0; numbers >> n;) file.push_back(n);
+  }
+  return make_content(files);
+}
+
+OpenOptions write_options() {
+  OpenOptions options;
+  options.write = true;
+  options.decode = decode;
+  options.map_bytes = 1U << 20U;
+  options.reader_wait_ms = 5'000;
+  return options;
+}
+
+std::unique_ptr<StoreImpl> open_store(const std::string& path, const OpenOptions& options, CommitHooks hooks) {
+  return must(StoreImpl::open(path, options, std::move(hooks)));
+}
+
+namespace {
+
+// The blobs that the store lacks, in a pack of their own.
+std::vector<NewBlob> write_pack(StoreImpl& store, const VersionContent& content) {
+  std::vector<NewBlob> blobs;
+  auto index = must(store.read());
+  PackId pack = std::stoull(random_hex(8), nullptr, 16);
+  std::uint64_t offset = 0;
+  std::string toc;
+  for (const auto& file : content.files)
+    for (const ContentId& id : file.extents) {
+      bool known = must(index->find(id)).has_value();
+      for (const NewBlob& blob : blobs) known = known || blob.id == id;
+      if (known) continue;
+      blobs.push_back({id, {pack, offset}});
+      toc += fmt::format("{} {} {} {} {}\n", id.length, id.xxh.high, id.xxh.low, to_hex(id.root), offset);
+      offset += id.length;
+    }
+  if (blobs.empty()) return blobs;
+  write_file(fmt::format("{}/packs/{:016x}.pack", store.path(), pack), std::string(offset, 'x'));
+  write_file(fmt::format("{}/packs/{:016x}.toc", store.path(), pack), toc);
+  return blobs;
+}
+
+}  // namespace
+
+Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {
+  PublishRequest request;
+  request.model = model;
+  request.manifest = manifest_of(files);
+  request.content = make_content(files);
+  request.parents = args.parents;
+  request.tags = args.tags;
+  request.message = "made by a test";
+  request.metrics = {{"loss", "0.5"}};
+  return store.publish(request, write_pack(store, request.content));
+}
+
+PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {
+  return must(publish(store, model, files, args));
+}
+
+namespace {
+
+void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, bool local) {
+  out += fmt::format(" version {} {}@{} {} time {} bytes {} removed {} {} children {}\n", row.id, row.model_name,
+                     row.number, to_hex(row.manifest), row.time_ns, row.logical_bytes, row.removed, row.removed_ns,
+                     must(snapshot.children(row.id)));
+  out += fmt::format("  {} {}\n", row.message, row.metrics.size());
+  for (const ParentRef& parent : row.parents) out += fmt::format("  parent {}@{}\n", parent.model, parent.number);
+  auto here = snapshot.local(row.id);
+  if (!here.ok() || (row.removed && !local)) return;
+  out += fmt::format("  local {} {} {}\n", here->ino_base, here->ino_count, here->view_inos);
+  for (std::uint32_t file = 0;; ++file) {
+    auto owned = snapshot.owned_bytes(row.id, file);
+    if (!owned.ok() || row.removed) break;
+    out += fmt::format("  owned {} {}\n", file, *owned);
+  }
+}
+
+void dump_model(std::string& out, Snapshot& snapshot, const ModelRow& model, bool local) {
+  out += fmt::format("model {} {} next {} latest {} inos {} {} created {}\n", model.id, model.name, model.next_number,
+                     model.latest, model.ino, model.latest_ino, model.created_ns);
+  for (const TagRow& tag : must(snapshot.tags(model.id)))
+    out += fmt::format(" tag {} {} {} {}\n", tag.name, tag.number, tag.ino, tag.time_ns);
+  for (const VersionRow& row : must(snapshot.versions(model.id))) dump_version(out, snapshot, row, local);
+}
+
+void dump_names(std::string& out, Snapshot& snapshot, const std::string& prefix) {
+  for (const NamespaceEntry& entry : must(snapshot.namespace_entries(prefix))) {
+    std::string path = prefix.empty() ? entry.component : prefix + "/" + entry.component;
+    out += fmt::format("name {} {} {}\n", path, entry.is_model, entry.ino);
+    if (!entry.is_model) dump_names(out, snapshot, path);
+  }
+}
+
+void dump_inodes(std::string& out, Snapshot& snapshot, bool local) {
+  for (Ino ino = kFirstStoredIno; ino < kFirstStoredIno + 2000; ++ino) {
+    auto inode = snapshot.inode(ino);
+    if (!inode.ok() && inode.error().code != Errc::not_found) throw std::runtime_error(inode.error().message);
+    if (!inode.ok()) continue;
+    if (!local && inode->kind == InodeKind::view && inode->view_links == 0) continue;
+    if (!local && inode->kind == InodeKind::version && must(snapshot.version(inode->version)).removed) continue;
+    out += fmt::format("inode {} {} {} {} {} {} {} {} {}\n", ino, static_cast<int>(inode->kind), inode->base,
+                       inode->count, inode->model, inode->version, inode->name, inode->view_links, inode->view_time_ns);
+  }
+}
+
+}  // namespace
+
+std::string dump(Store& store, bool local) {
+  auto snapshot = must(store.snapshot());
+  std::string out;
+  for (const ModelRow& model : must(snapshot->models())) dump_model(out, *snapshot, model, local);
+  dump_names(out, *snapshot, "");
+  dump_inodes(out, *snapshot, local);
+  for (unsigned n = 0; n < 200; ++n) {
+    auto holders = snapshot->holders(content_id(n));
+    if (!holders.ok() && holders.error().code != Errc::not_found) throw std::runtime_error(holders.error().message);
+    if (!holders.ok()) continue;
+    BlobPlace place = must(snapshot->find_blob(content_id(n)));
+    out += fmt::format("blob {} {:x} {}", n, place.pack, place.offset);
+    for (auto [version, file] : *holders) out += fmt::format(" {}:{}", version, file);
+    out += "\n";
+  }
+  StoreCounts counts = must(snapshot->counts());
+  return out + fmt::format("counts {} {} {} {} {} {} {}\n", counts.models, counts.versions, counts.tags, counts.blobs,
+                           counts.views, counts.blob_bytes, counts.dead_bytes);
+}
+
+int in_child(const std::function<bool()>& body) {
+  pid_t pid = ::fork();
+  if (pid < 0) throw std::runtime_error("fork");
+  if (pid == 0) {
+    int code = 1;
+    try {
+      code = body() ? 0 : 1;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "child: {}\n", error.what());
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status;
+}
+
+bool exited(int status, int code) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == code;
+}
+
+bool mount_tmpfs(const std::string& path, std::uint64_t bytes) {
+  if (::unshare(CLONE_NEWNS) != 0) return false;
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  return ::mount("tmpfs", path.c_str(), "tmpfs", 0, fmt::format("size={}", bytes).c_str()) == 0;
+}
+
+TestStore::TestStore() : path(dir / "store") {
+  Status status = Store::create(path, {});
+  if (!status.ok()) throw std::runtime_error(status.error().message);
+}
+
+}  // namespace weft::testing

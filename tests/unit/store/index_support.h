@@ -1,0 +1,53 @@
+// A store driven by hand: contents are numbers, a manifest is a line of text, packs are written by the test.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/store_impl.h"
+#include "testing.h"
+
+namespace weft::testing {
+
+// Files of a version, each a list of contents. The content `n` has 1000 + n bytes.
+using Files = std::vector<std::vector<unsigned>>;
+
+ContentId content_id(unsigned n);
+VersionContent make_content(const Files& files);  // one view a distinct extent, two links each
+std::vector<std::byte> manifest_of(const Files& files);
+Result<VersionContent> decode(std::span<const std::byte> manifest);
+
+OpenOptions write_options();
+std::unique_ptr<StoreImpl> open_store(const std::string& path, const OpenOptions& options = write_options(),
+                                      CommitHooks hooks = {});
+
+struct PublishArgs {
+  std::vector<ParentRef> parents;
+  std::vector<std::string> tags;
+};
+Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files,
+                               const PublishArgs& args = {});
+PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args = {});
+
+// Everything that a snapshot tells, as text. `local`: what is of removed versions only until gc, too.
+std::string dump(Store& store, bool local = true);
+
+// Runs it in a child process; returns what waitpid says. An exception or false ends the child with 1.
+int in_child(const std::function<bool()>& body);
+bool exited(int status, int code = 0);
+
+// A new private mount namespace with a tmpfs of `bytes` on `path`. For a child process of root.
+bool mount_tmpfs(const std::string& path, std::uint64_t bytes);
+
+// A store in a directory that goes with the object.
+struct TestStore {
+  TestStore();
+  TempDir dir;
+  std::string path;
+};
+
+}  // namespace weft::testing
