@@ -97,28 +97,35 @@ class Encoder {
 class Decoder {
  public:
   explicit Decoder(std::uint64_t bytes) : budget_(bytes) {}
-  bool overspent() const { return overspent_; }
+  const char* fault() const { return fault_; }  // nullptr: none
 
   Manifest manifest(const fb::Manifest& from) {
     Manifest manifest;
-    copy_list(from.files(), 4, manifest.files, [this](const fb::File* file) { return this->file(*file); });
+    copy_list(from.files(), manifest.files, [this](const fb::File* file) { return this->file(*file); });
     return manifest;
   }
 
  private:
+  void fail(const char* fault) { fault_ = fault; }
+
   bool spend(std::uint64_t bytes) {
-    if (bytes > budget_) overspent_ = true;
-    if (overspent_) return false;
+    if (bytes > budget_) fail("says more than it holds");
+    if (fault_ != nullptr) return false;
     budget_ -= bytes;
     return true;
   }
 
+  // The verifier has checked the alignment of a vector's length, but not that of wider items.
   template <class T, class Out, class Convert>
-  void copy_list(const Vector<T>* from, std::uint64_t item_bytes, std::vector<Out>& to, Convert convert) {
-    if (from == nullptr || !spend(from->size() * item_bytes)) return;
+  void copy_list(const Vector<T>* from, std::vector<Out>& to, Convert convert) {
+    constexpr std::uint64_t kItemBytes = flatbuffers::IndirectHelper<T>::element_stride;
+    constexpr std::uintptr_t kAlign = kItemBytes % 8 == 0 ? 8 : 4;
+    if (from == nullptr || from->size() == 0) return;
+    if (reinterpret_cast<std::uintptr_t>(from->Data()) % kAlign != 0) return fail("has numbers out of alignment");
+    if (!spend(from->size() * kItemBytes)) return;
     to.reserve(from->size());
     for (auto item : *from) {
-      if (overspent_) return;
+      if (fault_ != nullptr) return;
       to.push_back(convert(item));
     }
   }
@@ -133,9 +140,9 @@ class Decoder {
     file.path = text(from.path());
     file.size = from.size();
     file.format = text(from.format());
-    copy_list(from.extents(), sizeof(fb::Extent), file.extents, [](const fb::Extent* extent) { return copy(*extent); });
-    copy_list(from.tensors(), 4, file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
-    copy_list(from.metadata(), 4, file.metadata,
+    copy_list(from.extents(), file.extents, [](const fb::Extent* extent) { return copy(*extent); });
+    copy_list(from.tensors(), file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
+    copy_list(from.metadata(), file.metadata,
               [this](const fb::Pair* pair) { return std::pair(text(pair->key()), text(pair->value())); });
     return file;
   }
@@ -145,7 +152,7 @@ class Decoder {
     tensor.name = text(from.name());
     tensor.dtype = static_cast<DType>(from.dtype());
     tensor.extent = from.extent();
-    copy_list(from.shape(), 8, tensor.shape, [](std::uint64_t dimension) { return dimension; });
+    copy_list(from.shape(), tensor.shape, [](std::uint64_t dimension) { return dimension; });
     tensor.descr = text(from.descr());
     return tensor;
   }
@@ -157,7 +164,7 @@ class Decoder {
   }
 
   std::uint64_t budget_;
-  bool overspent_ = false;
+  const char* fault_ = nullptr;
 };
 
 // A table takes 8 bytes at least: the offset that leads to it, and the one to its vtable.
@@ -173,8 +180,8 @@ Result<Manifest> decode_aligned(std::span<const std::byte> bytes) {
   if (!verify(data)) return Error{Errc::corrupt, fmt::format("manifest of {} bytes: does not verify", bytes.size())};
   Decoder decoder(bytes.size());
   Manifest manifest = decoder.manifest(*fb::GetManifest(data.data()));
-  if (decoder.overspent())
-    return Error{Errc::corrupt, fmt::format("manifest of {} bytes: says more than it holds", bytes.size())};
+  if (decoder.fault() != nullptr)
+    return Error{Errc::corrupt, fmt::format("manifest of {} bytes: {}", bytes.size(), decoder.fault())};
   return manifest;
 }
 
