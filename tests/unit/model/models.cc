@@ -91,9 +91,10 @@ std::shared_ptr<const VersionTree> tree_of(Manifest manifest) {
 }
 
 std::string path_of(const VersionTree& tree, std::uint32_t node) {
-  std::string path;
-  for (; node != 0; node = tree.node(node).parent) path = tree.node(node).name + (path.empty() ? "" : "/") + path;
-  return path;
+  if (node == 0) return "";
+  std::string path = path_of(tree, tree.node(node).parent);
+  if (!path.empty()) path += '/';
+  return path += tree.node(node).name;
 }
 
 std::uint32_t at(const VersionTree& tree, std::string_view path) {

@@ -95,7 +95,6 @@ TEST_CASE("names that do not fit are refused by name") {
   CHECK(refusal({{named("m", {std::string(251, 'a').c_str()})}}).empty());
   std::string message = refusal({{named("m", {std::string(252, 'a').c_str()})}});
   CHECK(mentions(message, "aaaa"));
-  CHECK(mentions(message, "at most 255, got 256") == false);
   CHECK(mentions(message, "at most 255 bytes, got 256"));
   CHECK(mentions(refusal({{file_of("m", {{std::string(84, '/')}})}}), "got 256"));
   CHECK(mentions(refusal({{named("m", {(std::string(248, 'l') + ".x").c_str()})}}), "container"));
@@ -134,8 +133,8 @@ std::string deep_name(int first) {
 
 TEST_CASE("names so deep that a small file makes a huge tree are refused") {
   CHECK(refusal({{named("m", {deep_name(0).c_str()})}}).empty());
-  std::vector<testing::Spec> specs;
-  for (int i = 0; i < 1000; ++i) specs.push_back({deep_name(i)});
+  std::vector<testing::Spec> specs(1000);
+  for (int i = 0; i < 1000; ++i) specs[static_cast<std::size_t>(i)].name = deep_name(i);
   CHECK(mentions(refusal({{file_of("m", specs)}}), "too many layers"));
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 using testing::at;
 using testing::bert;
-using testing::file_of;
 using testing::named;
 using testing::opaque;
 using testing::path_of;
