@@ -81,7 +81,9 @@ class RawBuffer {
  public:
   std::size_t u32(std::uint32_t value) { return number(value, 4); }
   std::size_t u16(std::uint32_t value) { return number(value, 2); }
-  void text(std::string_view text) { bytes_.insert(bytes_.end(), as_bytes(text).begin(), as_bytes(text).end()); }
+  void text(std::string_view text) {
+    for (std::byte byte : as_bytes(text)) bytes_.push_back(byte);
+  }
   void align() { bytes_.resize((bytes_.size() + 3) / 4 * 4); }
   void point_here(std::size_t field) {
     for (std::size_t i = 0; i < 4; ++i) bytes_[field + i] = static_cast<std::byte>((bytes_.size() - field) >> (8 * i));
