@@ -51,6 +51,8 @@ Status serve_store(const MountOptions& options, const std::function<void()>& rea
 
 Status mount_store(MountOptions options) {
   WEFT_CHECK(settle_paths(options));
+  // In the background stderr is somebody's terminal: the outcome goes there, messages do not.
+  if (!options.foreground && options.log_file.empty()) options.log_file = "/dev/null";
   const auto work = [&options](const std::function<void()>& ready) { return serve_store(options, ready); };
   return options.foreground ? work([] {}) : run_in_background(work);
 }

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <mutex>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "mountpoint.h"
 
@@ -13,6 +17,36 @@ namespace weft {
 namespace {
 
 constexpr unsigned kThreadsMin = 16;  // they wait for the disk more than they compute
+
+// What libfuse last complained about; it has no other way to say why something failed.
+class Complaint {
+ public:
+  void set(std::string text) {
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    const std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+  }
+  std::string get() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;  // guarded by mutex_
+};
+
+Complaint& complaint() {
+  static Complaint instance;
+  return instance;
+}
+
+void keep_complaint(fuse_log_level, const char* format, va_list arguments) {
+  std::array<char, 512> line{};
+  std::vsnprintf(line.data(), line.size(), format, arguments);
+  complaint().set(line.data());
+  log_info("libfuse: {}", complaint().get());
+}
 
 // Custom io. No destructor may be pending where these read: libfuse cancels its threads there.
 ssize_t read_request(int device, void* buffer, size_t size, void* server) {
@@ -30,6 +64,7 @@ ssize_t write_reply(int device, iovec* parts, int count, void* server) {
 }  // namespace
 
 Status Session::make(const std::string& options) {
+  fuse_set_log_func(keep_complaint);
   std::array<std::string, 2> words{"mount.weft", options};
   std::array<char*, 3> argv{words[0].data(), words[1].data(), nullptr};
   fuse_args args{2, argv.data(), 0};
@@ -58,7 +93,8 @@ Status Session::mount_ourselves() {
 Status Session::mount_by_fusermount() {
   WEFT_CHECK(make(fusermount_options(server_.options)));
   if (fuse_session_mount(session_.get(), server_.options.directory.c_str()) != 0)
-    return Error{Errc::permission, fmt::format("mounting on {}: fusermount3 did not", server_.options.directory)};
+    return Error{Errc::permission,
+                 fmt::format("mounting on {} by fusermount3: {}", server_.options.directory, complaint().get())};
   server_.device = fuse_session_fd(session_.get());
   by_fusermount_ = true;
   return {};

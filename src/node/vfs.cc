@@ -120,12 +120,14 @@ Result<Attr> StoreVfs::fixed_attr(const FixedEntry& entry) {
 }
 
 Result<Attr> StoreVfs::lookup_fixed(Ino dir, std::string_view name) {
+  if (fixed_entry(dir)->type != FileType::directory) return not_a_directory(dir);
   for (const FixedEntry& entry : kFixed)
     if (entry.parent == dir && entry.name == name && entry.ino != dir) return fixed_attr(entry);
   return Error{Errc::not_found, fmt::format("no entry {}", printable(name))};
 }
 
 Result<std::vector<DirEntry>> StoreVfs::list_fixed(Ino dir) {
+  if (fixed_entry(dir)->type != FileType::directory) return not_a_directory(dir);
   std::vector<DirEntry> out;
   for (const FixedEntry& entry : kFixed) {
     if (entry.parent != dir || entry.ino == dir) continue;

@@ -1,4 +1,4 @@
-#include "fuse/options.h"
+#include "options.h"
 
 #include <doctest/doctest.h>
 

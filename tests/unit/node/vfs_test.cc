@@ -116,6 +116,7 @@ TEST_CASE("an empty store has a README, a status and no models") {
   CHECK(walk(*f.vfs, "models/m").error().code == Errc::not_found);
   CHECK(f.vfs->open(kModelsIno).error().code == Errc::is_dir);
   CHECK(f.vfs->list(kReadmeIno).error().code == Errc::not_dir);
+  CHECK(f.vfs->lookup(kReadmeIno, "x").error().code == Errc::not_dir);
   CHECK(f.vfs->getattr(999).error().code == Errc::not_found);
   CHECK(f.vfs->getattr(123456).error().code == Errc::not_found);
   CHECK(must(f.vfs->statfs()).blocks > 0);
@@ -133,8 +134,21 @@ TEST_CASE("published files are byte for byte what was published") {
     for (const std::string file : {"model.safetensors", "1_Pooling/config.json", "empty.txt"})
       CHECK(read_path(*f.vfs, version + file) == f.source_text("org/llama", number, file));
   }
-  const auto whole = must(f.vfs->open(must(walk(*f.vfs, "models/org/llama/1/model.safetensors")).ino));
-  CHECK(whole->backing_fd() >= 0);
+}
+
+TEST_CASE("a large file of which nothing was known can be passed through, one that shares cannot") {
+  VfsFixture f;
+  const auto publish = [&](const std::string& name, std::uint64_t seed) {
+    write_file(f.dir / name + "/model.safetensors",
+               safetensors_file({{"a", "U8", {8U << 20U}, random_bytes(8U << 20U, 1)},
+                                 {"b", "U8", {8U << 20U}, random_bytes(8U << 20U, seed)}}));
+    f.publish({f.dir / name}, name);
+    const auto file = must(f.vfs->open(must(walk(*f.vfs, "models/" + name + "/1/model.safetensors")).ino));
+    CHECK(read_all(*file) == read_text(f.dir / name + "/model.safetensors"));
+    return file->backing_fd();
+  };
+  CHECK(publish("first", 2) >= 0);
+  CHECK(publish("second", 3) == -1);
 }
 
 TEST_CASE("links lead to the newest version and to tags, and follow at once") {
