@@ -25,15 +25,15 @@ constexpr CommandInfo kInfo = {
 
 constexpr std::uint64_t kMountStatusMax = 1U << 20U;  // bytes
 
-// Collects "key: value" lines of the members of one JSON object, and checks on the way that it is JSON.
-class MemberLines final : public JsonHandler {
+// Collects "key: value" lines of the object "mount" in the status of a mount, and checks on the way that it is JSON.
+class MountLines final : public JsonHandler {
  public:
   Status begin_object() override { return nest(1); }
   Status end_object() override { return nest(-1); }
   Status begin_array() override { return nest(1); }
   Status end_array() override { return nest(-1); }
   Status key(std::string_view name) override {
-    key_ = depth_ == 1 ? std::string(name) : "";
+    (depth_ == 1 ? object_ : key_) = std::string(name);
     return {};
   }
   Status text(std::string_view value) override { return add(printable(value)); }
@@ -50,10 +50,11 @@ class MemberLines final : public JsonHandler {
     return {};
   }
   Status add(const std::string& value) {
-    if (depth_ == 1) lines_.push_back(fmt::format("{}: {}", key_, value));
+    if (depth_ == 2 && object_ == "mount" && key_ != "directory") lines_.push_back(fmt::format("{}: {}", key_, value));
     return {};
   }
   int depth_ = 0;
+  std::string object_;
   std::string key_;
   std::vector<std::string> lines_;
 };
@@ -73,7 +74,7 @@ MountStatus ask(const WeftMount& mount) {
   auto got = read_some(fd->get(), 0, std::as_writable_bytes(std::span(text)), path);
   if (!got.ok()) return status;
   text.resize(*got);
-  MemberLines members;
+  MountLines members;
   if (!parse_json(text, 16, members).ok()) return status;
   text.erase(text.find_last_not_of(" \n") + 1);
   status.json = std::move(text);

