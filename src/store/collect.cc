@@ -131,9 +131,7 @@ Status Collector::shrink(int fd, const PackToc& toc, const JudgedPack& judged) {
     WEFT_CHECK(replace_toc(toc_path(packs_.store_path(), toc.pack), PackToc{toc.pack, toc.size, judged.live}));
     WEFT_CHECK(sync_directory(packs_.store_path() + "/packs"));
   }
-  for (const Range& gap : gaps_between(judged.live, toc.size))
-    WEFT_CHECK(punch_hole(fd, gap.offset, gap.length, where));
-  return {};
+  return punch_free_blocks(fd, judged.live, toc.size, where);
 }
 
 // The .pack first: a .toc alone is litter, a .pack alone would be damage.

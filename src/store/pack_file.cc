@@ -17,6 +17,10 @@ namespace {
 // Often enough that the last fsync finds little to do, seldom enough that the disk sees long runs.
 constexpr std::uint64_t kWritebackEvery = 32U << 20U;
 
+std::uint64_t round_up(std::uint64_t offset) {
+  return (offset + kPackBlock - 1) / kPackBlock * kPackBlock;
+}
+
 }  // namespace
 
 std::string pack_name(PackId pack) {
@@ -56,7 +60,7 @@ Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes)
 
 std::uint64_t PackWriter::reserve(std::uint64_t length) {
   std::uint64_t at = end_;
-  if (length >= kAlignedBlobMin) at = (at + kPackBlock - 1) / kPackBlock * kPackBlock;
+  if (length >= kAlignedBlobMin) at = round_up(at);
   end_ = at + length;
   return at;
 }
@@ -73,14 +77,9 @@ Status PackWriter::set_size(std::uint64_t size) {
 
 Status PackWriter::prune() {
   const PackEntry& last = toc_.entries.back();
-  WEFT_CHECK(set_size(last.offset + last.id.length));
-  for (const Range& gap : gaps_between(toc_.entries, last.offset + last.id.length)) {
-    // Whole blocks only: a partial one would be written anew, and with reflinks no longer be shared.
-    std::uint64_t begin = (gap.offset + kPackBlock - 1) / kPackBlock * kPackBlock;
-    std::uint64_t end = (gap.offset + gap.length) / kPackBlock * kPackBlock;
-    if (begin < end) WEFT_CHECK(punch_hole(fd_.get(), begin, end - begin, path_));
-  }
-  return {};
+  const std::uint64_t size = last.offset + last.id.length;
+  WEFT_CHECK(set_size(size));
+  return punch_free_blocks(fd_.get(), toc_.entries, size, path_);
 }
 
 Status PackWriter::sync() {
@@ -103,15 +102,25 @@ Status PackWriter::unlink() {
   return remove_file(path_ + ".pack");
 }
 
-std::vector<Range> gaps_between(std::span<const PackEntry> entries, std::uint64_t size) {
-  std::vector<Range> gaps;
+std::vector<Range> free_blocks(std::span<const PackEntry> entries, std::uint64_t size) {
+  std::vector<Range> runs;
+  auto add = [&runs](std::uint64_t begin, std::uint64_t end) {
+    begin = round_up(begin);
+    end = end / kPackBlock * kPackBlock;
+    if (begin < end) runs.push_back({begin, end - begin});
+  };
   std::uint64_t end = 0;
   for (const PackEntry& entry : entries) {
-    if (entry.offset > end) gaps.push_back({end, entry.offset - end});
+    add(end, entry.offset);
     end = entry.offset + entry.id.length;
   }
-  if (size > end) gaps.push_back({end, size - end});
-  return gaps;
+  add(end, round_up(size));
+  return runs;
+}
+
+Status punch_free_blocks(int fd, std::span<const PackEntry> entries, std::uint64_t size, std::string_view where) {
+  for (const Range& run : free_blocks(entries, size)) WEFT_CHECK(punch_hole(fd, run.offset, run.length, where));
+  return {};
 }
 
 }  // namespace weft

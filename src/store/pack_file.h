@@ -62,7 +62,9 @@ class PackWriter {
   PackToc toc_;
 };
 
-// The runs of a file of `size` bytes that no entry covers; `entries` by offset.
-std::vector<Range> gaps_between(std::span<const PackEntry> entries, std::uint64_t size);
+// The whole blocks of a file of `size` bytes that no entry touches, in runs; `entries` by offset.
+std::vector<Range> free_blocks(std::span<const PackEntry> entries, std::uint64_t size);
+// Gives them back. Partial blocks stay as they are: to zero them would be to write, with reflinks to a new place.
+Status punch_free_blocks(int fd, std::span<const PackEntry> entries, std::uint64_t size, std::string_view where);
 
 }  // namespace weft
