@@ -44,7 +44,7 @@ std::string target_between(const LinkEnds& ends) {
   std::string out;
   const auto depth = 4 + std::count(ends.version.model_name.begin(), ends.version.model_name.end(), '/');
   for (std::ptrdiff_t i = 0; i < depth; ++i) out += "../";
-  return out + ends.other.model_name + "/" + std::to_string(ends.other.number);
+  return fmt::format("{}{}/{}", out, ends.other.model_name, ends.other.number);
 }
 
 Attr attr_between(Ino ino, const LinkEnds& ends) {
@@ -59,7 +59,7 @@ std::string link_name(const VersionRow& other) {
     else
       out.push_back(c);
   }
-  return out + "@" + std::to_string(other.number);
+  return fmt::format("{}@{}", out, other.number);
 }
 
 std::optional<ParentRef> parse_link_name(std::string_view name) {
@@ -67,9 +67,12 @@ std::optional<ParentRef> parse_link_name(std::string_view name) {
   if (at == std::string_view::npos) return std::nullopt;
   const auto number = parse_u64(name.substr(at + 1));
   if (!number || name[at + 1] == '0') return std::nullopt;
-  ParentRef ref{std::string(name.substr(0, at)), *number};
-  for (auto place = ref.model.find(kEscapedSlash); place != std::string::npos; place = ref.model.find(kEscapedSlash))
-    ref.model.replace(place, kEscapedSlash.size(), "/");
+  ParentRef ref{"", *number};
+  for (std::string_view rest = name.substr(0, at); !rest.empty();) {
+    const bool slash = rest.starts_with(kEscapedSlash);
+    ref.model.push_back(slash ? '/' : rest.front());
+    rest.remove_prefix(slash ? kEscapedSlash.size() : 1);
+  }
   return ref;
 }
 

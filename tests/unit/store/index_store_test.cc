@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "base/sys.h"
 #include "index_support.h"
 
 using namespace weft;
@@ -261,4 +265,43 @@ TEST_CASE("a blob moves, and only a dead one can be erased") {
   }
   CHECK(store->snapshot().value()->find_blob(twin).error().code == Errc::not_found);
   CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
+}
+
+TEST_CASE("an import's bytes come back, and one that is not published leaves nothing") {
+  TestStore test;
+  auto store = open_store(test.path);
+  auto bytes = random_bytes(100'000, 1);
+  write_file(test.dir / "source", as_text(bytes));
+  Fd source = open_file(test.dir / "source", O_RDONLY).value();
+  const Range ranges[] = {{0, 60'000}, {60'000, 40'000}};
+  PublishRequest request;
+  request.model = "m";
+  request.manifest = manifest_of({{1}});
+  { CHECK(store->begin_import().value()->add(source.get(), "source", ranges, no_progress()).ok()); }
+  CHECK(list_directory(test.path + "/packs").value().empty());
+  auto import = store->begin_import().value();
+  auto ids = import->add(source.get(), "source", ranges, no_progress()).value();
+  request.content.files = {{ids}};
+  request.content.logical_bytes = bytes.size();
+  PublishOutcome outcome = import->publish(request).value();
+  CHECK(outcome.new_bytes == bytes.size());
+  CHECK(import->publish(request).error().code == Errc::internal);
+  LockedPlace place = store->lock_blob(ids[1]).value();
+  std::vector<std::byte> back(40'000);
+  REQUIRE(read_exact(place.pack->fd(), place.offset, back, "pack").ok());
+  CHECK(std::equal(back.begin(), back.end(), bytes.begin() + 60'000));
+  // A publish that fails gives its packs back.
+  std::size_t files = list_directory(test.path + "/packs").value().size();
+  auto other = random_bytes(50'000, 2);
+  write_file(test.dir / "other", as_text(other));
+  import = store->begin_import().value();
+  const Range whole[] = {{0, 50'000}};
+  auto other_ids = import->add(open_file(test.dir / "other", O_RDONLY).value().get(), "other", whole, no_progress());
+  request.content.files = {{other_ids.value()}};
+  request.manifest = manifest_of({{2}});
+  request.parents = {{"nobody", 1}};
+  CHECK(import->publish(request).error().code == Errc::not_found);
+  import.reset();
+  CHECK(list_directory(test.path + "/packs").value().size() == files);
+  CHECK(list_directory(test.path + "/manifests").value().size() == 1);
 }

@@ -7,14 +7,20 @@
 #include <unistd.h>
 
 #include <exception>
+#include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "store/hash.h"
+#include "store/pack_file.h"
+#include "store/toc.h"
 
 namespace weft::testing {
 namespace {
@@ -27,10 +33,17 @@ T must(Result<T> result) {
 
 }  // namespace
 
+std::vector<std::byte> content_bytes(unsigned n) {
+  return random_bytes(1000 + n, n);
+}
+
 ContentId content_id(unsigned n) {
-  ContentId id{1000 + n, {n * 0x9e3779b97f4a7c15ULL, n * 3ULL}, {}};
-  id.root.bytes.fill(static_cast<std::uint8_t>(n + 1));
-  return id;
+  static std::map<unsigned, ContentId> ids;
+  auto [found, made] = ids.try_emplace(n);
+  if (!made) return found->second;
+  auto bytes = content_bytes(n);
+  found->second = {bytes.size(), xxh3_128(bytes), tree_sha256(bytes)};
+  return found->second;
 }
 
 VersionContent make_content(const Files& files) {
@@ -81,25 +94,32 @@ std::unique_ptr<StoreImpl> open_store(const std::string& path, const OpenOptions
 
 namespace {
 
-// The blobs that the store lacks, in a pack of their own.
-std::vector<NewBlob> write_pack(StoreImpl& store, const VersionContent& content) {
-  std::vector<NewBlob> blobs;
+std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
+  std::set<unsigned> all;
+  for (const auto& file : files) all.insert(file.begin(), file.end());
   auto index = must(store.read());
-  PackId pack = std::stoull(random_hex(8), nullptr, 16);
-  std::uint64_t offset = 0;
-  std::string toc;
-  for (const auto& file : content.files)
-    for (const ContentId& id : file.extents) {
-      bool known = must(index->find(id)).has_value();
-      for (const NewBlob& blob : blobs) known = known || blob.id == id;
-      if (known) continue;
-      blobs.push_back({id, {pack, offset}});
-      toc += fmt::format("{} {} {} {} {}\n", id.length, id.xxh.high, id.xxh.low, to_hex(id.root), offset);
-      offset += id.length;
-    }
+  std::vector<unsigned> fresh;
+  for (unsigned n : all)
+    if (!must(index->find(content_id(n)))) fresh.push_back(n);
+  return fresh;
+}
+
+// The blobs that the store lacks, in a pack of their own.
+std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
+  PackToc toc;
+  toc.pack = std::stoull(random_hex(8), nullptr, 16);
+  std::string bytes;
+  std::vector<NewBlob> blobs;
+  for (unsigned n : new_contents(store, files)) {
+    auto content = content_bytes(n);
+    toc.entries.push_back({content_id(n), bytes.size(), {sha256(content)}});
+    blobs.push_back({content_id(n), {toc.pack, bytes.size()}});
+    bytes += as_text(content);
+  }
   if (blobs.empty()) return blobs;
-  write_file(fmt::format("{}/packs/{:016x}.pack", store.path(), pack), std::string(offset, 'x'));
-  write_file(fmt::format("{}/packs/{:016x}.toc", store.path(), pack), toc);
+  toc.size = bytes.size();
+  if (!write_toc(toc_path(store.path(), toc.pack), toc).ok()) throw std::runtime_error("write_toc");
+  write_file(pack_path(store.path(), toc.pack), bytes);
   return blobs;
 }
 
@@ -114,7 +134,7 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
   request.tags = args.tags;
   request.message = "made by a test";
   request.metrics = {{"loss", "0.5"}};
-  return store.publish(request, write_pack(store, request.content));
+  return store.publish(request, write_pack(store, files));
 }
 
 PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {

@@ -16,6 +16,7 @@ namespace weft::testing {
 // Files of a version, each a list of contents. The content `n` has 1000 + n bytes.
 using Files = std::vector<std::vector<unsigned>>;
 
+std::vector<std::byte> content_bytes(unsigned n);
 ContentId content_id(unsigned n);
 VersionContent make_content(const Files& files);  // one view a distinct extent, two links each
 std::vector<std::byte> manifest_of(const Files& files);
