@@ -11,6 +11,9 @@
 namespace weft {
 
 Digest sha256(std::span<const std::byte> bytes);
+// The digests of independent messages, two at a time where the CPU can, which is nearly twice as fast. `digests` has as
+// many elements as `messages`.
+void sha256_each(std::span<const std::span<const std::byte>> messages, std::span<Digest> digests);
 
 class Sha256 {
  public:
@@ -25,6 +28,9 @@ class Sha256 {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// The digests of the chunks of a blob, or of a part of one that begins at a chunk. `digests` has one element for each.
+void sha256_chunks(std::span<const std::byte> bytes, std::span<Digest> digests);
 
 // The root over the digests of all chunks of a blob of `length` bytes.
 Digest tree_root(std::uint64_t length, std::span<const Digest> chunks);

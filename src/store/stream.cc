@@ -20,13 +20,13 @@ struct Findings {
   Xxh3Stream xxh;
 };
 
-// Starts what the plan wants of one chunk.
+// Starts what the plan wants of some chunks.
 void start_jobs(Window& window, std::span<const std::byte> bytes, std::uint64_t offset, const StreamPlan& plan,
                 Findings& findings) {
   if (plan.prove) {
-    Digest* digest = &findings.chunks[offset / kDigestChunk];
-    window.hashing.run([bytes, digest]() -> Status {
-      *digest = sha256(bytes);
+    auto digests = std::span(findings.chunks).subspan(offset / kDigestChunk, chunk_count(bytes.size()));
+    window.hashing.run([bytes, digests]() -> Status {
+      sha256_chunks(bytes, digests);
       return {};
     });
   }
@@ -47,7 +47,7 @@ Status read_and_start(WindowRing& ring, Source& source, const StreamPlan& plan, 
     WEFT_TRY(Window * window, ring.take());
     std::size_t slice = std::min<std::uint64_t>(window->capacity(), plan.range.length - done);
     for (std::size_t filled = 0; filled < slice;) {
-      std::span<std::byte> step = window->space().subspan(filled, std::min<std::size_t>(kDigestChunk, slice - filled));
+      std::span<std::byte> step = window->space().subspan(filled, std::min<std::size_t>(kReadStep, slice - filled));
       WEFT_CHECK(source.read(plan.range.offset + done + filled, step));
       start_jobs(*window, step, done + filled, plan, findings);
       findings.xxh.update(step);

@@ -8,8 +8,8 @@
 namespace weft {
 namespace {
 
-// Small extents are hashed in one job up to this many bytes or pieces.
-constexpr std::size_t kJobBytes = 512U << 10U;
+// Pieces are hashed in one job up to this many bytes or pieces: some chunks keep both SHA-256 lanes busy.
+constexpr std::size_t kJobBytes = 4 * kDigestChunk;
 constexpr std::size_t kJobPieces = 1024;
 
 }  // namespace
@@ -42,6 +42,14 @@ std::span<const std::byte> Window::bytes_of(const Piece& piece) {
   return bytes.subspan(begin, std::min<std::size_t>(kDigestChunk, bytes.size() - begin));
 }
 
+void Window::hash_pieces(std::size_t first, std::size_t last) {
+  std::vector<std::span<const std::byte>> messages;
+  for (std::size_t i = first; i < last; ++i) messages.push_back(bytes_of(pieces_[i]));
+  std::vector<Digest> digests(messages.size());
+  sha256_each(messages, digests);
+  for (std::size_t i = first; i < last; ++i) extents[pieces_[i].extent].chunks[pieces_[i].chunk] = digests[i - first];
+}
+
 void Window::hash_ready(std::size_t filled) {
   const std::byte* end = space().data() + filled;
   while (next_piece_ < pieces_.size()) {
@@ -53,11 +61,14 @@ void Window::hash_ready(std::size_t filled) {
       bytes += piece.size();
       ++next_piece_;
     }
-    if (first == next_piece_) return;
-    hashing.run([this, first, last = next_piece_]() -> Status {
-      for (std::size_t i = first; i < last; ++i)
-        extents[pieces_[i].extent].chunks[pieces_[i].chunk] = sha256(bytes_of(pieces_[i]));
-      return {};
+    bool enough = bytes >= kJobBytes || next_piece_ - first == kJobPieces || next_piece_ == pieces_.size();
+    if (!enough) {
+      next_piece_ = first;  // more will come
+      return;
+    }
+    hashing.run([this, first, last = next_piece_] {
+      hash_pieces(first, last);
+      return Status{};
     });
   }
 }

@@ -17,7 +17,7 @@
 namespace weft {
 
 // One read; also the unit of cancelling.
-inline constexpr std::size_t kReadStep = kDigestChunk;
+inline constexpr std::size_t kReadStep = 2 * kDigestChunk;
 inline constexpr std::size_t kWindowExtentsMax = 32768;
 
 struct WindowExtent {
@@ -57,6 +57,7 @@ class Window {
   };
   std::span<const std::byte> bytes_of(const Piece& piece);
   void lay_out(std::span<const Range> ranges, std::size_t first, bool prove);
+  void hash_pieces(std::size_t first, std::size_t last);
   void hash_ready(std::size_t filled);
   void name_ready(std::size_t filled);
 

@@ -14,6 +14,20 @@
 using namespace weft;
 using namespace weft::testing;
 
+TEST_CASE("many SHA-256 at once are those of each alone") {
+  std::vector<std::vector<std::byte>> messages;
+  for (std::size_t length = 0; length < 300; ++length) messages.push_back(random_bytes(length, length));
+  for (std::size_t length : {100'000, 7, 65'536, 65'537, 1'048'576, 1'048'575, 64})
+    messages.push_back(random_bytes(length, length));
+  std::vector<std::span<const std::byte>> views(messages.begin(), messages.end());
+  for (std::size_t skip : {0, 1, 2}) {  // odd and even counts, other neighbours
+    auto some = std::span(views).subspan(skip);
+    std::vector<Digest> digests(some.size());
+    sha256_each(some, digests);
+    for (std::size_t i = 0; i < some.size(); ++i) CHECK(digests[i] == sha256(some[i]));
+  }
+}
+
 TEST_CASE("sha256 of a known text") {
   CHECK(to_hex(sha256(as_bytes("abc"))) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }

@@ -1,0 +1,120 @@
+#include "base/sha256_lanes.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <immintrin.h>
+
+#include <utility>
+
+// For the functions below alone: whoever calls them has asked the CPU.
+#define WEFT_SHA __attribute__((target("sha,sse4.1,ssse3")))
+#define WEFT_SHA_INLINE __attribute__((target("sha,sse4.1,ssse3"), always_inline)) inline
+
+namespace weft {
+namespace {
+
+alignas(16) constexpr std::uint32_t kRounds[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+// The state in the order that the instructions want, and the last 16 words of the message schedule.
+struct Lane {
+  __m128i abef;
+  __m128i cdgh;
+  __m128i words[4];
+};
+
+WEFT_SHA_INLINE Lane load(const Sha256State& s) {
+  auto word = [&s](int i) { return static_cast<int>(s[static_cast<std::size_t>(i)]); };
+  Lane lane;
+  lane.abef = _mm_set_epi32(word(0), word(1), word(4), word(5));
+  lane.cdgh = _mm_set_epi32(word(2), word(3), word(6), word(7));
+  return lane;
+}
+
+WEFT_SHA_INLINE void store(const Lane& lane, Sha256State& s) {
+  alignas(16) std::uint32_t abef[4];
+  alignas(16) std::uint32_t cdgh[4];
+  _mm_store_si128(reinterpret_cast<__m128i*>(abef), lane.abef);
+  _mm_store_si128(reinterpret_cast<__m128i*>(cdgh), lane.cdgh);
+  s = {abef[3], abef[2], cdgh[3], cdgh[2], abef[1], abef[0], cdgh[1], cdgh[0]};
+}
+
+// Rounds 4·Group … 4·Group + 3.
+template <std::size_t Group>
+WEFT_SHA_INLINE void four_rounds(Lane& lane, const std::byte* block) {
+  __m128i& words = lane.words[Group % 4];
+  if constexpr (Group < 4) {
+    const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+    words = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 16 * Group)), big_endian);
+  } else {
+    const __m128i last = lane.words[(Group + 3) % 4];
+    __m128i next = _mm_sha256msg1_epu32(words, lane.words[(Group + 1) % 4]);
+    next = _mm_add_epi32(next, _mm_alignr_epi8(last, lane.words[(Group + 2) % 4], 4));
+    words = _mm_sha256msg2_epu32(next, last);
+  }
+  __m128i keyed = _mm_add_epi32(words, _mm_load_si128(reinterpret_cast<const __m128i*>(&kRounds[4 * Group])));
+  lane.cdgh = _mm_sha256rnds2_epu32(lane.cdgh, lane.abef, keyed);
+  lane.abef = _mm_sha256rnds2_epu32(lane.abef, lane.cdgh, _mm_shuffle_epi32(keyed, 0x0e));
+}
+
+template <std::size_t... Group>
+WEFT_SHA_INLINE void all_rounds(Lane& a, const std::byte* block_a, Lane& b, const std::byte* block_b,
+                                std::index_sequence<Group...>) {
+  ((four_rounds<Group>(a, block_a), four_rounds<Group>(b, block_b)), ...);
+}
+
+WEFT_SHA_INLINE void add(Lane& lane, const Lane& before) {
+  lane.abef = _mm_add_epi32(lane.abef, before.abef);
+  lane.cdgh = _mm_add_epi32(lane.cdgh, before.cdgh);
+}
+
+bool cpu_has_sha() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (b & bit_SHA) == 0) return false;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_1) != 0 && (c & bit_SSSE3) != 0;
+}
+
+}  // namespace
+
+bool sha256_lanes_usable() {
+  static const bool usable = cpu_has_sha();
+  return usable;
+}
+
+WEFT_SHA void sha256_lanes_update(Sha256State& state_a, const std::byte* a, Sha256State& state_b, const std::byte* b,
+                                  std::size_t blocks) {
+  Lane lane_a = load(state_a);
+  Lane lane_b = load(state_b);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const Lane before_a = lane_a;
+    const Lane before_b = lane_b;
+    all_rounds(lane_a, a + 64 * i, lane_b, b + 64 * i, std::make_index_sequence<16>());
+    add(lane_a, before_a);
+    add(lane_b, before_b);
+  }
+  store(lane_a, state_a);
+  store(lane_b, state_b);
+}
+
+}  // namespace weft
+
+#else
+
+namespace weft {
+
+bool sha256_lanes_usable() {
+  return false;
+}
+void sha256_lanes_update(Sha256State&, const std::byte*, Sha256State&, const std::byte*, std::size_t) {}
+
+}  // namespace weft
+
+#endif
