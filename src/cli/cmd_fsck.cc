@@ -65,9 +65,9 @@ class FsckCommand final : public Command {
 
   static void print_lines(const Context& context, const FsckReport& report) {
     for (const std::string& problem : report.problems) context.print("{}\n", problem);
-    context.print("{}: {}, {}, {}, {} read\n", report.rebuilt ? "index rebuilt" : "checked",
-                  count_of(report.versions, "version"), count_of(report.blobs, "blob"), count_of(report.packs, "pack"),
-                  human_bytes(report.bytes_read));
+    if (report.rebuilt) return context.print("index rebuilt: {}\n", count_of(report.versions, "version"));
+    context.print("checked: {}, {}, {}, {} read\n", count_of(report.versions, "version"),
+                  count_of(report.blobs, "blob"), count_of(report.packs, "pack"), human_bytes(report.bytes_read));
   }
 
   bool rebuild_ = false;
