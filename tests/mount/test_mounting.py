@@ -9,6 +9,7 @@ import pytest
 from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, environment, files_below, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
+NOBODY_RUNS = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -148,7 +149,11 @@ def test_mount_type_weft(store, small_model, tmp_path):
 
 @pytest.fixture
 def as_nobody():
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
+    """Options of run() for an ordinary user. /dev/fuse is for everybody where udev runs; elsewhere for this test."""
+    before = os.stat("/dev/fuse").st_mode & 0o777
+    os.chmod("/dev/fuse", 0o666)
+    yield NOBODY_RUNS
+    os.chmod("/dev/fuse", before)
 
 
 @needs_root
