@@ -1,5 +1,7 @@
 #include "store/events.h"
 
+#include <algorithm>
+
 #include "store/flat.h"
 #include "store/record.h"
 
@@ -62,6 +64,20 @@ std::vector<std::byte> encode(const RemovalEvent& event) {
                                                                                        event.number, event.time_ns)));
 }
 
+// Counters go on after these numbers: none may be near where they would wrap.
+bool plausible(const PublishEvent& event) {
+  constexpr std::uint64_t kMax = 1ULL << 62U;
+  auto small = [](std::uint64_t number) { return number < kMax; };
+  auto named = [&small](const NamedInode& inode) { return small(inode.ino); };
+  const VersionRow& version = event.version;
+  const LocalRow& local = event.local;
+  return small(version.id) && small(version.model) && small(version.number) && version.number > 0 &&
+         small(event.model_ino) && small(event.latest_ino) && small(local.ino_base) && small(local.ino_count) &&
+         std::all_of(local.view_inos.begin(), local.view_inos.end(), small) &&
+         std::all_of(event.tags.begin(), event.tags.end(), named) &&
+         std::all_of(event.directories.begin(), event.directories.end(), named);
+}
+
 Result<Event> decode_publish(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Publish>(payload);
   if (in == nullptr || in->manifest() == nullptr) return flat::bad(where, "not a publish");
@@ -84,6 +100,7 @@ Result<Event> decode_publish(std::span<const std::byte> payload, std::string_vie
   event.directories = unpack(in->directories());
   event.local = {in->tree_layout(), in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
   event.packs = flat::numbers(in->packs());
+  if (!plausible(event)) return flat::bad(where, "a publish of impossible numbers");
   return Event(std::move(event));
 }
 

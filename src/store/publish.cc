@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/pack_file.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -47,6 +48,14 @@ Result<std::optional<Event>> apply_wishes(Txn& txn, std::string_view model, cons
   if (event.changes.empty()) return std::optional<Event>();
   WEFT_CHECK(apply_tags(txn, event));
   return std::optional<Event>(std::move(event));
+}
+
+// Does the index know these packs? Only when it was rebuilt after they came.
+bool any_indexed(Txn& txn, std::span<const NewBlob> blobs) {
+  return std::any_of(blobs.begin(), blobs.end(), [&txn](const NewBlob& blob) {
+    auto found = find_blob(txn, blob.id);
+    return !found.ok() || (*found && (*found)->row.place.pack == blob.place.pack);
+  });
 }
 
 class StoreImport final : public Import {
@@ -101,23 +110,24 @@ Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::sp
     outcome.made = true;
     return std::optional<Event>(std::move(event));
   });
-  if (!status.ok() || !outcome.made) discard(lock, manifest, packs_of(new_blobs));
+  if (!status.ok() || !outcome.made) discard(lock, manifest, new_blobs);
   WEFT_CHECK(status);
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;
 }
 
-// What a publish that did not come about has put in place. Nobody else can need these packs: the index never knew them.
-// Not while the journal may name them.
-void StoreImpl::discard(const WriterLock& /*lock*/, const Digest& manifest, const std::vector<PackId>& packs) {
+// What a publish that did not come about has put in place. Not while the journal may name it.
+void StoreImpl::discard(const WriterLock& /*lock*/, const Digest& manifest, std::span<const NewBlob> blobs) {
   auto txn = env_->read();
   if (!txn.ok()) return;
   auto counters = get_counters(*txn);
   auto journal = journal_.size();
   if (!counters.ok() || !journal.ok() || counters->journal_end != *journal) return;
-  for (PackId pack : packs)
-    for (const char* suffix : {".pack", ".toc"})
-      static_cast<void>(remove_file(fmt::format("{}/packs/{:016x}{}", path_, pack, suffix)));
+  if (!any_indexed(*txn, blobs))
+    for (PackId pack : packs_of(blobs)) {
+      static_cast<void>(remove_file(pack_path(path_, pack)));
+      static_cast<void>(remove_file(toc_path(path_, pack)));
+    }
   auto needed = txn->get(Table::manifests, digest_key(manifest));
   if (needed.ok() && !*needed) static_cast<void>(manifests_.remove(manifest));
 }

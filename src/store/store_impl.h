@@ -65,7 +65,7 @@ class StoreImpl final : public Store, public IndexAccess {
   Status commit(const WriterLock& lock, const MakeEvent& make);
   Status commit_once(Txn& txn, const Event& event);
   Status undo(std::uint64_t journal_end, Status failure);
-  void discard(const WriterLock& lock, const Digest& manifest, const std::vector<PackId>& packs);
+  void discard(const WriterLock& lock, const Digest& manifest, std::span<const NewBlob> blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);

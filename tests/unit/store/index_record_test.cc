@@ -97,6 +97,8 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(encode_event(again) == record);
   CHECK(again.local.view_inos == std::vector<Ino>{1, 2, 3});
   CHECK(again.packs.at(0) == 42);
+  event.local.ino_count = UINT64_MAX;
+  CHECK(decode_event(encode_event(event), "event").error().code == Errc::corrupt);
 }
 
 TEST_CASE("keys sort as their numbers do") {
