@@ -87,7 +87,34 @@ def test_options_of_every_command():
 
 def test_common_options():
     common = options_defined(sections("weft.1")["OPTIONS"])
-    assert common <= set().union(*(options_defined(help_of(command)) for command in commands()))
+    program = options_defined(help_of().split("Options:\n")[-1])
+    assert program <= common
+    assert common <= program.union(*(options_defined(help_of(command)) for command in commands()))
+
+
+def words_of(text):
+    return set(re.findall(r"[\w-]+", text))
+
+
+def test_json_of_every_command():
+    """The keys that --help names are in the command's section."""
+    problems = []
+    for command in commands():
+        _, json, keys = help_of(command).partition("\nJSON:\n")
+        problems += [f"{command}: {key} is in --help alone" for braced in re.findall(r"\{[^()]*\}", keys)
+                     for key in sorted(words_of(braced) - words_of(section_of(command)))]
+        assert bool(json) == ("JSON: " in section_of(command)), command
+    assert problems == []
+
+
+def test_examples_are_understood():
+    """No command or option of an example is unknown."""
+    lines = re.findall(r"(?<![/\w])weft ([a-z]+ ?[^|)\n]*)", sections("weft.1")["EXAMPLES"])
+    assert len(lines) > 10
+    for line in lines:
+        command, *words = line.split()
+        known = options_defined(help_of(command).split("Options:\n")[-1])
+        assert {word.split("=")[0] for word in words if word.startswith("-")} <= known, line
 
 
 def test_mount_weft():
