@@ -1,0 +1,122 @@
+"""Sentences of weft.7 that no other test holds."""
+import ctypes
+import os
+import struct
+import time
+
+import pytest
+
+from weftlib import NOBODY, Mount, Store, files_below, random_tensors, run, wait_until, write_model
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def other_model(tmp_path):
+    """Shares no tensor with small_model."""
+    return write_model(tmp_path / "other", random_tensors(2, 4096, seed="other"))
+
+
+def test_a_version_never_changes(mounted, small_model, other_model):
+    """Whatever is published, tagged, removed and collected beside it."""
+    version, store = mounted.version("org/small", 1), mounted.store
+    before = files_below(version)
+    store.publish(other_model, name="org/small", parent="org/small@1", tag="next")
+    store.publish(small_model, name="twin")
+    store.weft("tag", "org/small@1", "next")
+    store.weft("rm", "org/small@2", "twin@1")
+    store.weft("gc")
+    wait_until(lambda: not mounted.version("org/small", 2).exists())
+    assert files_below(version) == before
+
+
+def test_latest_is_the_newest_that_is_left(mounted, other_model, small_model):
+    for model in (other_model, small_model):
+        mounted.store.publish(model, name="org/small")
+    latest = mounted / "models/org/small/latest"
+    wait_until(lambda: os.readlink(latest) == "3")
+    mounted.store.weft("rm", "org/small@3")
+    wait_until(lambda: os.readlink(latest) == "2")
+    mounted.store.weft("rm", "org/small@1")
+    assert os.readlink(latest) == "2"
+
+
+def test_times_of_views_and_tags(mounted, small_model):
+    """A view has the time of the first publish that had it, a tag that of its last change."""
+    first = mounted.version("org/small", 1)
+    published = (first / "config.json").stat().st_mtime_ns
+    time.sleep(0.01)
+    mounted.store.publish(small_model, name="twin", tag="good")
+    twin = mounted / "models/twin"
+    wait_until((twin / "1/config.json").is_file)
+    assert (twin / "1/config.json").stat().st_mtime_ns > published
+    assert (twin / "1/tensors/layer.0.weight.npy").stat().st_mtime_ns == published
+    tagged = (twin / "good").lstat().st_mtime_ns
+    assert tagged == (twin / "1").stat().st_mtime_ns
+    (small_model / "config.json").write_text("{}\n")
+    mounted.store.publish(small_model, name="twin", tag="good")
+    wait_until(lambda: os.readlink(twin / "good") == "2" and (twin / "good").lstat().st_mtime_ns > tagged)
+
+
+def test_generated_files_report_one_block(mounted, small_model):
+    version = mounted.version("org/small", 1)
+    generated = [path for path in version.rglob("*")
+                 if path.is_file() and path.relative_to(version).as_posix() not in files_below(small_model)]
+    assert len(generated) > 10
+    assert {path.stat().st_blocks for path in generated} == {1}
+
+
+def names_of(records):
+    """Those of what getdents64 filled in."""
+    names, at = [], 0
+    while at < len(records):
+        length = struct.unpack_from("<H", records, at + 16)[0]
+        names.append(records[at + 19:at + length].split(b"\0")[0].decode())
+        at += length
+    return names
+
+
+def read_names(directory, buffer_bytes):
+    """The next names of an open directory; none at its end."""
+    buffer = ctypes.create_string_buffer(buffer_bytes)
+    got = ctypes.CDLL(None, use_errno=True).getdents64(directory, buffer, ctypes.c_size_t(buffer_bytes))
+    assert got >= 0, os.strerror(ctypes.get_errno())
+    return names_of(buffer.raw[:got])
+
+
+def test_one_opendir_lists_one_state(mounted, other_model):
+    """More names than one request of the kernel brings, and changes that move all of them by one."""
+    tags = [f"{'tag' * 20}-{i}" for i in range(120)]
+    mounted.store.publish(other_model, name="org/small", tag=tags)
+    path = mounted / "models/org/small"
+    wait_until(lambda: len(os.listdir(path)) == len(tags) + 3)
+    expected = sorted([".", "..", *os.listdir(path)])
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        listed = read_names(directory, 256)
+        assert listed
+        mounted.store.weft("rm", "org/small@1")
+        mounted.store.weft("tag", "org/small@2", "a-first")
+        wait_until(lambda: {"a-first"} <= set(os.listdir(path)) and "1" not in os.listdir(path))
+        while names := read_names(directory, 256):
+            listed += names
+    finally:
+        os.close(directory)
+    assert sorted(listed) == expected
+
+
+@needs_root
+def test_umask_keeps_others_out(open_dir, small_model):
+    """Who may not read is told so, also when they want to write; who may is told EROFS."""
+    store = Store(open_dir / "store")
+    store.publish(small_model, name="m")
+
+    def attempt(redirection, **who):
+        path = mount.version("m", 1) / "config.json"
+        return run(["sh", "-c", f"true {redirection} {path}"], check=False, **who).stderr
+
+    with Mount(store, open_dir / "mnt", options="umask=077") as mount:
+        nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        assert "Permission denied" in attempt("<", **nobody)
+        assert "Permission denied" in attempt(">>", **nobody)
+        assert attempt("<") == "" and "Read-only file system" in attempt(">>")
