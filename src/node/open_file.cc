@@ -100,7 +100,7 @@ class BlobFile final : public OpenFile {
 };
 
 Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> out) {
-  if (offset >= size_) return std::size_t{0};
+  if (offset >= size_ || out.empty()) return std::size_t{0};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
   std::span<std::byte> rest = out.first(count);
   if (offset < head_.size()) {
@@ -132,7 +132,7 @@ class TextFile final : public OpenFile {
   TextFile(std::string text, Changing changing) : text_(std::move(text)), changing_(changing) {}
   std::uint64_t size() const override { return text_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset >= text_.size()) return std::size_t{0};
+    if (offset >= text_.size() || out.empty()) return std::size_t{0};
     const std::size_t count = std::min<std::size_t>(out.size(), text_.size() - offset);
     std::memcpy(out.data(), text_.data() + offset, count);
     return count;

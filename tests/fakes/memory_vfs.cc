@@ -24,7 +24,7 @@ class MemoryFile final : public OpenFile {
   std::uint64_t size() const override { return content_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     ++reads_;
-    if (offset >= content_.size()) return std::size_t{0};
+    if (offset >= content_.size() || out.empty()) return std::size_t{0};
     const std::size_t count = std::min<std::size_t>(out.size(), content_.size() - offset);
     std::memcpy(out.data(), content_.data() + offset, count);
     return count;
