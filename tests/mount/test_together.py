@@ -1,82 +1,87 @@
-"""Several programs on one store at once."""
+"""Importers, a remover, a collector, a checker and readers of a mount, each a process or thread of its own, at once."""
 import random
 import threading
+import time
 
 from weftlib import Mount, files_below, random_tensors, write_model
 
-ROUNDS = 6
+SECONDS = 12
+MODELS = ("a/one", "a/two")
 
 
-def run_all(*jobs):
-    """Runs the jobs at once; what one of them raised is raised here."""
-    failures = []
+class Workers:
+    """Threads that run a step until time is up; the first failure is kept and ends them all."""
 
-    def guarded(job):
-        try:
-            job()
-        except BaseException as failure:  # pylint: disable=broad-except
-            failures.append(failure)
+    def __init__(self):
+        self.end = time.monotonic() + SECONDS
+        self.failures, self.steps, self.threads = [], {}, []
 
-    threads = [threading.Thread(target=guarded, args=[job]) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-
-
-def test_imports_rm_gc_and_fsck_at_once(store, tmp_path):
-    """Two importers share tensors while versions go and space is collected; what stays is whole."""
-    shared = random_tensors(3, 256 << 10, seed="shared", prefix="shared")
-    stay, lost = threading.Event(), []
-
-    def import_series(name):
-        for i in range(ROUNDS):
-            directory = write_model(tmp_path / f"{name}{i}",
-                                    shared | random_tensors(2, 256 << 10, seed=f"{name} {i}", prefix="own"))
-            store.publish(directory, name=name)
-            if i % 2:
-                store.weft("rm", f"{name}@{i}")
-
-    def repeat(*words):
-        while not stay.is_set():
-            store.weft(*words)
-
-    def read_along():
-        chooser = random.Random(1)
-        with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
-            while not stay.is_set():
-                name, i = chooser.choice("ab"), chooser.randrange(ROUNDS)
+    def start(self, name, step):
+        def loop():
+            while time.monotonic() < self.end and not self.failures:
                 try:
-                    got = (mount.version(name, i + 1) / "model.safetensors").read_bytes()
-                except FileNotFoundError:
-                    continue
-                if got != (tmp_path / f"{name}{i}" / "model.safetensors").read_bytes():
-                    lost.append((name, i + 1))
+                    step()
+                except Exception as failure:  # pylint: disable=broad-except
+                    self.failures.append((name, failure))
+                    return
+                self.steps[name] = self.steps.get(name, 0) + 1
 
-    def importers():
-        try:
-            run_all(lambda: import_series("a"), lambda: import_series("b"))
-        finally:
-            stay.set()
+        self.threads.append(threading.Thread(target=loop))
+        self.threads[-1].start()
 
-    run_all(importers, lambda: repeat("gc"), lambda: repeat("fsck"), lambda: repeat("ls"), read_along)
-    assert lost == []
-    store.weft("gc")
-    store.assert_sound()
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
-        for name in "ab":
-            for i in range(0, ROUNDS, 2):
-                assert not mount.version(name, i + 1).exists()
-            for i in range(1, ROUNDS, 2):
-                assert files_below(mount.version(name, i + 1)) == files_below(tmp_path / f"{name}{i}")
+    def join(self):
+        for thread in self.threads:
+            thread.join()
+        assert not self.failures, self.failures
+        return self.steps
 
 
-def test_publishers_of_one_model(store, tmp_path):
-    """Each gets a number of its own, none is lost."""
-    directories = [write_model(tmp_path / f"m{i}", random_tensors(1, 4096, seed=f"race {i}")) for i in range(6)]
-    run_all(*(lambda d=directory: store.publish(d, name="m") for directory in directories))
-    with Mount(store, tmp_path / "mnt") as mount:
-        contents = {(mount.version("m", i + 1) / "model.safetensors").read_bytes() for i in range(6)}
-    assert contents == {(directory / "model.safetensors").read_bytes() for directory in directories}
+def test_two_imports_rm_gc_fsck_and_readers(store, tmp_path):
+    """Variants share most tensors, so that imports rely on packs that gc wants to empty."""
+    pool = [random_tensors(8, 96 << 10, seed=f"pool {i}") for i in range(3)]
+    variants = []
+    for i in range(6):
+        chosen = {name: pool[(i + at) % 3 if at < 2 else i % 3][name] for at, name in enumerate(pool[0])}
+        variants.append(write_model(tmp_path / f"variant-{i}", chosen))
+    contents = [files_below(variant) for variant in variants]
+    for model in MODELS:
+        store.publish(variants[0], name=model)
+
+    with Mount(store, tmp_path / "mnt", "views=hidden") as mount:
+        workers = Workers()
+
+        def importer(model):
+            return lambda: store.publish(random.choice(variants), name=model)
+
+        def remove():
+            model = random.choice(MODELS)
+            numbers = [entry["version"] for entry in store.json("ls", model)["versions"]]
+            if len(numbers) > 2:
+                store.weft("rm", f"{model}@{random.choice(numbers[:-1])}")
+
+        def read():
+            version = (mount / "models" / random.choice(MODELS) / "latest").resolve()
+            try:
+                with open(version / "model.safetensors", "rb") as file:
+                    config = (version / "config.json").read_bytes()
+                    got = {"config.json": config, "model.safetensors": file.read()}
+            except FileNotFoundError:
+                return  # removed since it was the latest
+            assert got in contents, "a file that nobody published"
+
+        for model in MODELS:
+            workers.start(f"import {model}", importer(model))
+        workers.start("rm", remove)
+        workers.start("gc", lambda: store.weft("gc"))
+        workers.start("fsck", store.assert_sound)
+        for i in range(2):
+            workers.start(f"read {i}", read)
+        steps = workers.join()
+        assert len(steps) == 7, steps
+
+        store.weft("gc")
+        store.assert_sound()
+        for model in MODELS:
+            for entry in store.json("ls", model)["versions"]:
+                assert files_below(mount.version(model, entry["version"])) in contents
+    assert not list((store.path / "tmp").iterdir())
