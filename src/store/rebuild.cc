@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -182,6 +183,9 @@ Status Rebuilder::finish(std::uint64_t journal_end) {
 Status Rebuilder::run(Progress& progress) {
   WEFT_TRY(JournalTail journal, input_.journal.read(0, input_.journal_end));
   report_.problems.insert(report_.problems.end(), journal.problems.begin(), journal.problems.end());
+  if (std::uint64_t end = std::min(journal.size, input_.journal_end); journal.end < end)
+    report_.problems.push_back(fmt::format("{}: {} bytes at {}, its end, are no whole record", input_.journal.path(),
+                                           end - journal.end, journal.end));
   for (const JournaledEvent& journaled : journal.events) survey(journaled.event);
   WEFT_CHECK(env_.write(lock_, [](Txn& txn) { return put_counters(txn, Counters{}); }));
   WEFT_CHECK(add_packs(progress));
