@@ -90,6 +90,7 @@ struct TagRow {
 struct BlobPlace {
   PackId pack = 0;
   std::uint64_t offset = 0;
+  bool operator==(const BlobPlace&) const = default;
 };
 
 // The identity of a tensor view: equal keys share one inode.

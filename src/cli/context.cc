@@ -48,8 +48,9 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
 Result<std::unique_ptr<Store>> Context::open_or_create() const {
   WEFT_TRY(bool vacant, is_vacant(store_path()));
   if (vacant) {
-    WEFT_CHECK(create({}));
-    if (!quiet) note(fmt::format("made a store in {}", store_path()));
+    Status made = create({});
+    if (!made.ok() && made.error().code != Errc::exists) return std::move(made).error();  // exists: by another just now
+    if (made.ok() && !quiet) note(fmt::format("made a store in {}", store_path()));
   }
   return open_to_write();
 }

@@ -182,7 +182,11 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content) 
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
   if (!local) return {};
   WEFT_TRY(bool incomplete, is_incomplete(txn, version));
-  if (incomplete) return txn.erase(Table::meta, incomplete_key(version));
+  if (incomplete) {
+    local->view_inos.clear();  // it is not counted in any view, nor will be when it is reaped
+    WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
+    return txn.erase(Table::meta, incomplete_key(version));
+  }
   if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
   return remove_content(txn, version, *local, *content);
 }

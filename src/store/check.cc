@@ -22,10 +22,9 @@ bool has_local(Txn& txn, VersionId version) {
   return local.ok() && local->has_value();
 }
 
-std::optional<std::string> known_key(Txn& txn, const ContentId& id) {
+std::optional<FoundBlob> known_blob(Txn& txn, const ContentId& id) {
   auto blob = find_blob(txn, id);
-  if (!blob.ok() || !*blob) return {};
-  return (*blob)->key;
+  return blob.ok() ? std::move(*blob) : std::nullopt;
 }
 
 }  // namespace
@@ -40,7 +39,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   WEFT_TRY(Counters counters, get_counters(have));
   RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, {}, {}};
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
-  input.blob_key = [&have](const ContentId& id) { return known_key(have, id); };
+  input.known = [&have](const ContentId& id) { return known_blob(have, id); };
   std::size_t before = report.problems.size();
   WEFT_CHECK(fill_index(scratch.env(), input, progress, report));
   WEFT_TRY(Txn want, scratch.env().read());

@@ -112,12 +112,14 @@ Status Collector::sweep_locked(const PackToc& toc) {
   return {};
 }
 
-// The rows go before the bytes: what the index knows is always there.
+// The rows go before the bytes: what the index knows is always there. What a reader's state of the index does not know
+// may be in the journal, of a publisher that died just now: only a writer's state knows it all.
 Result<JudgedPack> Collector::erase_rows(const PackToc& toc) {
   WEFT_TRY(JudgedPack judged, judge(toc));
-  if (judged.unheld.empty()) return judged;
+  if (judged.unheld.empty() && judged.unlisted.empty()) return judged;
   WEFT_TRY(std::unique_ptr<BlobWriter> writer, index_.write());
   WEFT_TRY(judged, judge_pack(*writer, toc));
+  if (judged.unheld.empty()) return judged;
   for (const PackEntry& entry : judged.unheld) WEFT_CHECK(writer->erase(entry.id));
   WEFT_CHECK(writer->commit());
   return judged;

@@ -15,6 +15,8 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t kTinyGroup = 256;  // packs that are merged into one, and open meanwhile
+
 struct Move {
   ContentId id;
   BlobPlace from;
@@ -86,7 +88,7 @@ Status Compaction::copy(PackId pack, PackWriter& to) {
   WEFT_TRY(PackToc toc, packs_.toc(pack));
   std::size_t moves_before = moves_.size();
   Status copied = copy_blobs(toc, fd->get(), to);
-  if (!copied.ok() && copied.error().code == Errc::corrupt) {
+  if (!copied.ok() && (copied.error().code == Errc::corrupt || copied.error().code == Errc::io)) {
     log_warning("gc: {}", copied.error().message);
     moves_.resize(moves_before);
     return {};
@@ -165,7 +167,9 @@ Status Compaction::discard(PackId pack) {
 Status compact_packs(Packs& packs, IndexAccess& index, const CompactionPlan& plan, Progress& progress,
                      GcReport& report) {
   std::vector<std::vector<PackId>> groups;
-  if (!plan.tiny.empty()) groups.push_back(plan.tiny);
+  for (std::size_t i = 0; i < plan.tiny.size(); i += kTinyGroup)
+    groups.emplace_back(plan.tiny.begin() + static_cast<std::ptrdiff_t>(i),
+                        plan.tiny.begin() + static_cast<std::ptrdiff_t>(std::min(i + kTinyGroup, plan.tiny.size())));
   for (PackId pack : plan.fragmented) groups.push_back({pack});
   for (const std::vector<PackId>& group : groups) WEFT_CHECK(Compaction(packs, index, progress, report).run(group));
   return {};

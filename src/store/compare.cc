@@ -86,15 +86,9 @@ class TableComparison {
   std::size_t lines_ = 0;
 };
 
-// Places may differ where two packs hold one blob; packs themselves are checked against the index elsewhere. Rows that
-// gc erased come back from a .toc that it had no time to rewrite: as dead ones.
+// Rows that gc erased come back from a .toc that it had no time to rewrite: as dead ones.
 Status compare_blobs(Txn& have, Txn& want, FsckReport& report) {
   TableComparison blobs(have, want, Table::blobs, report);
-  blobs.same = [&](const Entry& a, const Entry& b) -> Result<bool> {
-    WEFT_TRY(BlobRow mine, row_from<BlobRow>(have, Table::blobs, a.key, a.value));
-    WEFT_TRY(BlobRow made, row_from<BlobRow>(want, Table::blobs, b.key, b.value));
-    return mine.root == made.root;
-  };
   blobs.may_be_missing = [&](Bytes key) -> Result<bool> {
     WEFT_TRY(std::optional<Bytes> dead, want.get(Table::dead, key));
     return dead.has_value();

@@ -17,7 +17,7 @@ namespace {
 // Where the next whole record begins after damage at `at`.
 std::optional<std::size_t> next_record(std::span<const std::byte> bytes, std::size_t at) {
   for (++at; at < bytes.size(); ++at)
-    if (record_length(bytes.subspan(at))) return at;
+    if (looks_like_event(bytes.subspan(at)) && record_length(bytes.subspan(at))) return at;
   return {};
 }
 

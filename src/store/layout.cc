@@ -76,6 +76,8 @@ Status fill(const std::string& path, const CreateOptions& options) {
 Status create_store(const std::string& path, const CreateOptions& options) {
   bool was_there = stat_file(path).ok();
   WEFT_CHECK(make_directories(path));
+  WEFT_TRY(Fd maker, open_file(path, O_RDONLY | O_DIRECTORY));
+  WEFT_CHECK(lock_fd(maker.get(), LockKind::exclusive, LockWait::yes, path));  // who comes second finds a store
   Status status = check_file_system(path);
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {

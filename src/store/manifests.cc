@@ -54,7 +54,7 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
 }
 
 Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
-  if (open(digest).ok()) return {};
+  if (open(digest).ok()) return sync_directory(dir_);  // who renamed it may have died before this
   std::string temporary = fmt::format("{}/{}{}", dir_, kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
   Status status = append_exact(fd.get(), bytes, temporary);

@@ -71,7 +71,10 @@ class StoreImport final : public Import {
   Result<PublishOutcome> publish(const PublishRequest& request) override {
     std::unique_ptr<PackImport> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "publish after publish"};
-    WEFT_CHECK(packs->finish());
+    if (Status finished = packs->finish(); !finished.ok()) {
+      store_.discard({}, packs->new_blobs());
+      return std::move(finished).error();
+    }
     return store_.publish(request, packs->new_blobs());
   }
 
@@ -89,12 +92,19 @@ Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
 }
 
 Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
-  WEFT_CHECK(check_request(request));
   Digest manifest = sha256(request.manifest);
+  auto outcome = try_publish(request, manifest, new_blobs);
+  if (!outcome.ok() || !outcome->made) discard(manifest, new_blobs);
+  return outcome;
+}
+
+Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, const Digest& manifest,
+                                              std::span<const NewBlob> new_blobs) {
+  WEFT_CHECK(check_request(request));
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_CHECK(manifests_.put(manifest, request.manifest));
   PublishOutcome outcome;
-  Status status = commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
+  WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
     outcome = {};
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
@@ -109,15 +119,16 @@ Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::sp
     outcome.version = event.version;
     outcome.made = true;
     return std::optional<Event>(std::move(event));
-  });
-  if (!status.ok() || !outcome.made) discard(lock, manifest, new_blobs);
-  WEFT_CHECK(status);
+  }));
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;
 }
 
-// What a publish that did not come about has put in place. Not while the journal may name it.
-void StoreImpl::discard(const WriterLock& /*lock*/, const Digest& manifest, std::span<const NewBlob> blobs) {
+// What a publish that did not come about has put in place. Not while the journal may name it. Best effort: gc takes
+// what is left.
+void StoreImpl::discard(const Digest& manifest, std::span<const NewBlob> blobs) {
+  auto lock = env_->lock_writer();  // as the journal is: a replay may be what failed
+  if (!lock.ok()) return;
   auto txn = env_->read();
   if (!txn.ok()) return;
   auto counters = get_counters(*txn);

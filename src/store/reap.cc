@@ -59,10 +59,10 @@ Result<bool> release_version(Txn& txn, const VersionRow& version) {
 
 // Returns whether it was reaped; not while somebody uses its manifest.
 Result<bool> StoreImpl::reap_version(const VersionRow& version) {
+  WEFT_TRY(WriterLock lock, lock_writer());  // first: other writers wait for manifests while they have it
   auto in_use = manifests_.lock_exclusive(version.manifest);
   if (!in_use.ok() && in_use.error().code == Errc::busy) return false;
   if (!in_use.ok() && in_use.error().code != Errc::not_found) return std::move(in_use).error();
-  WEFT_TRY(WriterLock lock, lock_writer());
   bool last = false;
   WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(last, release_version(txn, version));

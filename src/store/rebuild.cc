@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -10,7 +11,6 @@
 
 #include "store/apply.h"
 #include "store/layout.h"
-#include "store/tables.h"
 
 namespace weft {
 namespace {
@@ -29,6 +29,7 @@ class Rebuilder {
   void survey(const Event& event);
   Status add_packs(Progress& progress);
   Status add_pack(PackId pack);
+  Status add_entry(Txn& txn, const NewBlob& blob);
   Status replay(const Event& event);
   Status replay_publish(const PublishEvent& event);
   Status replay_removal(const RemovalEvent& event);
@@ -65,14 +66,19 @@ void Rebuilder::survey(const Event& event) {
     for (Ino ino : publish->local.view_inos) view_times_.try_emplace(ino, publish->version.time_ns);
 }
 
+// Of the packs that have a blob the first is as good as any; for fsck, that which the index names.
+Status Rebuilder::add_entry(Txn& txn, const NewBlob& blob) {
+  std::optional<FoundBlob> known = input_.known ? input_.known(blob.id) : std::nullopt;
+  WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place, known ? known->key : std::string()));
+  if (made || !known || known->row.place != blob.place) return {};
+  return put(txn, Table::blobs, known->key, known->row);
+}
+
 Status Rebuilder::add_pack(PackId pack) {
   auto toc = input_.packs.toc(pack);
   if (!toc.ok()) return tell(std::move(toc).error(), fmt::format("pack {:016x}", pack));
   return env_.write(lock_, [&](Txn& txn) -> Status {
-    for (const PackEntry& entry : toc->entries) {
-      auto key = input_.blob_key ? input_.blob_key(entry.id) : std::nullopt;
-      WEFT_CHECK(add_blob(txn, entry.id, {pack, entry.offset}, key.value_or(std::string())));
-    }
+    for (const PackEntry& entry : toc->entries) WEFT_CHECK(add_entry(txn, {entry.id, {pack, entry.offset}}));
     return {};
   });
 }
@@ -177,6 +183,9 @@ Status Rebuilder::finish(std::uint64_t journal_end) {
 Status Rebuilder::run(Progress& progress) {
   WEFT_TRY(JournalTail journal, input_.journal.read(0, input_.journal_end));
   report_.problems.insert(report_.problems.end(), journal.problems.begin(), journal.problems.end());
+  if (std::uint64_t end = std::min(journal.size, input_.journal_end); journal.end < end)
+    report_.problems.push_back(fmt::format("{}: {} bytes at {}, its end, are no whole record", input_.journal.path(),
+                                           end - journal.end, journal.end));
   for (const JournaledEvent& journaled : journal.events) survey(journaled.event);
   WEFT_CHECK(env_.write(lock_, [](Txn& txn) { return put_counters(txn, Counters{}); }));
   WEFT_CHECK(add_packs(progress));

@@ -11,6 +11,7 @@
 #include "store/journal.h"
 #include "store/manifests.h"
 #include "store/packs.h"
+#include "store/tables.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"
@@ -24,9 +25,9 @@ struct RebuildInput {
   Packs& packs;
   const ContentDecoder& decode;
   std::uint64_t journal_end = UINT64_MAX;
-  // fsck, to get what is there: removed versions that are not reaped yet, and the keys that blobs have.
+  // fsck, to get what is there: removed versions that are not reaped yet, and the keys and places that blobs have.
   std::function<bool(VersionId)> unreaped;
-  std::function<std::optional<std::string>(const ContentId&)> blob_key;
+  std::function<std::optional<FoundBlob>(const ContentId&)> known;
 };
 
 // Fills an empty index. What is damaged gets a line in report.problems and is left out; an error is a failure to write.

@@ -81,6 +81,14 @@ std::optional<std::size_t> record_length(std::span<const std::byte> bytes) {
   return verified_length(bytes, 0);
 }
 
+bool looks_like_event(std::span<const std::byte> bytes) {
+  if (bytes.size() < kRecordHeader) return false;
+  Header header = read_header(bytes);
+  auto first = static_cast<std::uint16_t>(RecordKind::publish);
+  auto end = static_cast<std::uint16_t>(RecordKind::counters);
+  return header.kind >= first && header.kind < end && header.version != 0;
+}
+
 RecordKind record_kind(std::span<const std::byte> record) {
   return static_cast<RecordKind>(read_header(record).kind);
 }

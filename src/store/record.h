@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kStoreFormat = 1;    // of the store as a whole, 
 enum class RecordKind : std::uint16_t {
   identity = 1,  // STORE/weft-store
   toc = 2,       // packs/<id>.toc
-  publish = 16,  // journal
+  publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
   counters = 32,  // index
@@ -50,6 +50,8 @@ Result<std::vector<std::byte>> open_record(RecordKind kind, std::span<const std:
 // For files of many records: the whole length of the record that `bytes` begins with, if it is all there and verifies
 // (of whatever kind and version).
 std::optional<std::size_t> record_length(std::span<const std::byte> bytes);
+// Whether the header of a journal's record may stand here: few places look so, and it costs no hash to tell.
+bool looks_like_event(std::span<const std::byte> bytes);
 RecordKind record_kind(std::span<const std::byte> record);  // of a record that record_length() accepted
 
 }  // namespace weft

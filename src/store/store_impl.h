@@ -51,6 +51,8 @@ class StoreImpl final : public Store, public IndexAccess {
 
   // The commit of an import. `new_blobs` lie in packs that are durable and locked.
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
+  // Takes back what a publish that failed has put into packs/ and manifests/.
+  void discard(const Digest& manifest, std::span<const NewBlob> blobs);
 
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
@@ -65,7 +67,8 @@ class StoreImpl final : public Store, public IndexAccess {
   Status commit(const WriterLock& lock, const MakeEvent& make);
   Status commit_once(Txn& txn, const Event& event);
   Status undo(std::uint64_t journal_end, Status failure);
-  void discard(const WriterLock& lock, const Digest& manifest, std::span<const NewBlob> blobs);
+  Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
+                                     std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);

@@ -179,6 +179,21 @@ TEST_CASE("a damaged journal gives back what is whole, and a lost number stays l
   CHECK(must_publish(*store, "m", {{4}}).version.number == 4);
 }
 
+TEST_CASE("a rebuild tells of damage at the journal's end, where a record may have been") {
+  TestStore test;
+  must_publish(*open_store(test.path), "m", {{1}});
+  must_publish(*open_store(test.path), "m", {{2}});
+  std::string path = test.path + "/journal/0000000000000001.log";
+  std::string journal = read_text(path);
+  journal.back() = static_cast<char>(journal.back() ^ 1);
+  write_file(path, journal);
+  CHECK_FALSE(open_store(test.path)->fsck({}, decode, no_progress()).value().clean());
+  FsckReport report = Store::rebuild(test.path, decode, no_progress()).value();
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].find("no whole record") != std::string::npos);
+  CHECK(open_store(test.path)->snapshot().value()->model("m").value().latest == 1);
+}
+
 TEST_CASE("gc reaps a removed version once nobody uses it") {
   TestStore test;
   auto store = open_store(test.path);

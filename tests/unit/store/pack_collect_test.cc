@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "pack_fixture.h"
 #include "store/temp_area.h"
@@ -120,6 +121,20 @@ TEST_CASE("a blob with damage is not carried into a new pack") {
   CHECK(store.index.state().places.at(ids[8]).pack == place.pack);
   CHECK(store.fsck().problems.size() == 1);
   CHECK(store.pack_files().size() == 2);
+}
+
+TEST_CASE("a pack that lost its end keeps no other from being compacted") {
+  PackStore store;
+  auto cut_ids = store.publish(tensors(2000, 1500, 1));
+  auto parts = tensors(2000, 1500, 5000);
+  auto ids = store.publish(parts);
+  store.index.release(every(4, cut_ids, false));
+  store.index.release(every(4, ids, false));
+  PackId cut = store.index.state().places.at(cut_ids[8]).pack;
+  std::filesystem::resize_file(pack_path(store.path, cut), 100 * kKiB);
+  CHECK(store.gc().packs_compacted == 1);
+  CHECK(store.index.state().places.at(cut_ids[8]).pack == cut);
+  CHECK(store.holds(every(4, ids, true), every(4, parts, true)));
 }
 
 TEST_CASE("a pack in use is left alone") {
