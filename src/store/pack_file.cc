@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -16,6 +18,9 @@ namespace {
 
 // Often enough that the last fsync finds little to do, seldom enough that the disk sees long runs.
 constexpr std::uint64_t kWritebackEvery = 32U << 20U;
+// Shorter writes are better gathered by the page cache.
+constexpr std::size_t kDirectMin = 1U << 20U;
+constexpr std::size_t kBounceBytes = 1U << 20U;
 
 std::uint64_t round_up(std::uint64_t offset) {
   return (offset + kPackBlock - 1) / kPackBlock * kPackBlock;
@@ -48,14 +53,50 @@ Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& store_
   std::string path = temp_path + "/" + hex;
   WEFT_TRY(Fd fd, open_file(path + ".pack", O_RDWR | O_CREAT | O_EXCL));
   WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::no, path));
-  return std::unique_ptr<PackWriter>(new PackWriter(id, std::move(fd), std::move(path), store_path));
+  auto direct = open_file(path + ".pack", O_WRONLY | O_DIRECT);
+  std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(fd), std::move(path), store_path));
+  if (direct.ok()) pack->direct_ = std::move(direct).value();
+  return pack;
 }
 
 Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::size_t head = round_up(offset) - offset;
+  if (!direct_.valid() || bytes.size() < head + kDirectMin) return write_buffered(offset, bytes);
+  std::size_t body = (bytes.size() - head) / kPackBlock * kPackBlock;
+  WEFT_CHECK(write_buffered(offset, bytes.first(head)));
+  WEFT_CHECK(write_direct(offset + head, bytes.subspan(head, body)));
+  return write_buffered(offset + head + body, bytes.subspan(head + body));
+}
+
+Status PackWriter::write_buffered(std::uint64_t offset, std::span<const std::byte> bytes) {
   WEFT_CHECK(write_exact(fd_.get(), offset, bytes, path_));
-  std::uint64_t before = written_.fetch_add(bytes.size());
-  if (before / kWritebackEvery != (before + bytes.size()) / kWritebackEvery) start_writeback(fd_.get(), 0, 0);
+  std::uint64_t before = std::exchange(buffered_, buffered_ + bytes.size());
+  if (before / kWritebackEvery != buffered_ / kWritebackEvery) start_writeback(fd_.get(), 0, 0);
   return {};
+}
+
+Status PackWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    std::span<const std::byte> piece = aligned(bytes);
+    Status written = write_exact(direct_.get(), offset, piece, path_);
+    if (!written.ok() && (written.error().code == Errc::invalid || written.error().code == Errc::unsupported)) {
+      direct_.reset();  // a file system with rules of its own
+      return write_buffered(offset, bytes);
+    }
+    WEFT_CHECK(std::move(written));
+    offset += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+  return {};
+}
+
+// The bytes, or their beginning in a buffer as O_DIRECT wants it.
+std::span<const std::byte> PackWriter::aligned(std::span<const std::byte> bytes) {
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kPackBlock == 0) return bytes;
+  if (!bounce_) bounce_ = make_block_buffer(kBounceBytes);
+  std::size_t size = std::min(bytes.size(), kBounceBytes);
+  std::memcpy(bounce_.get(), bytes.data(), size);
+  return {bounce_.get(), size};
 }
 
 std::uint64_t PackWriter::reserve(std::uint64_t length) {
@@ -83,6 +124,7 @@ Status PackWriter::prune() {
 }
 
 Status PackWriter::sync() {
+  direct_.reset();
   std::sort(toc_.entries.begin(), toc_.entries.end(),
             [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
   WEFT_TRY(struct stat st, stat_fd(fd_.get(), path_));

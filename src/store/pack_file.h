@@ -1,11 +1,10 @@
 // Names of packs on disk, and a pack that is being written.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +27,20 @@ std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffi
 inline constexpr std::uint64_t kPackBlock = 4096;
 inline constexpr std::uint64_t kAlignedBlobMin = 512U << 10U;
 
-// One new pack below a temporary directory, under a shared lock from the start. write() may be called by any threads,
-// the rest by one.
+// Memory that begins at a multiple of kPackBlock.
+struct BlockDelete {
+  void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{kPackBlock}); }
+};
+using BlockBuffer = std::unique_ptr<std::byte[], BlockDelete>;
+inline BlockBuffer make_block_buffer(std::size_t bytes) {
+  return BlockBuffer(new (std::align_val_t{kPackBlock}) std::byte[bytes]);
+}
+
+// One new pack below a temporary directory, under a shared lock from the start. write() and the rest may be called by
+// two threads, each by one at a time.
+//
+// Long writes go past the page cache (O_DIRECT) where the file system can: it saves a copy and the page cache's work,
+// more than hashing costs, leaves nothing to wait for at the end, and a publish does not push out what others read.
 class PackWriter {
  public:
   static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path);
@@ -39,6 +50,7 @@ class PackWriter {
   const std::string& where() const { return path_; }
   bool empty() const { return toc_.entries.empty(); }
 
+  // Without a copy if bytes and offset are congruent modulo kPackBlock.
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
   std::uint64_t reserve(std::uint64_t length);  // mixed packs: the place of the next blob
   void list(PackEntry entry);                   // a blob that is, or will be, written at entry.offset
@@ -53,12 +65,17 @@ class PackWriter {
  private:
   PackWriter(PackId id, Fd fd, std::string path, std::string store_path)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), store_path_(std::move(store_path)) {}
+  Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
+  Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
+  std::span<const std::byte> aligned(std::span<const std::byte> bytes);
   PackId id_;
   Fd fd_;
   std::string path_;  // without suffix
   std::string store_path_;
   std::uint64_t end_ = 0;
-  std::atomic<std::uint64_t> written_{0};
+  Fd direct_;  // the same file with O_DIRECT; none where that cannot be
+  BlockBuffer bounce_;
+  std::uint64_t buffered_ = 0;  // bytes through the page cache so far
   PackToc toc_;
 };
 

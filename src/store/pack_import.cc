@@ -56,7 +56,7 @@ Importer::Importer(const std::string& store_path, DigestMode digest, IndexAccess
       known_(packs_, index),
       fresh_(store_path, temp_->path()),
       pool_(tuning_.threads),
-      ring_(pool_, tuning_.windows, tuning_.window_bytes) {}
+      ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
 
 Result<std::vector<ContentId>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) {

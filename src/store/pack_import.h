@@ -118,6 +118,7 @@ class Importer final : public PackImport {
   KnownBlobs known_;
   FreshBlobs fresh_;
   ThreadPool pool_;
+  ThreadPool writer_{1};  // a file takes one write at a time: more threads would only wait for one another
   WindowRing ring_;
   std::deque<Window*> unresolved_;  // filled, oldest first
   FileState file_;

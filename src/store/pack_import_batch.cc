@@ -6,9 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kWriteJob = 1U << 20U;
-
-// Neighbours in the window that are neighbours in the pack too: written together, in pieces that threads can share.
+// Neighbours in the window that are neighbours in the pack too: written together.
 struct Run {
   PackWriter* pack = nullptr;
   std::uint64_t offset = 0;
@@ -20,10 +18,7 @@ struct Run {
     return true;
   }
   void start_writing(JobGroup& group) const {
-    for (std::size_t done = 0; done < bytes.size(); done += kWriteJob) {
-      auto piece = bytes.subspan(done, std::min(kWriteJob, bytes.size() - done));
-      group.run([to = pack, at = offset + done, piece] { return to->write(at, piece); });
-    }
+    if (!bytes.empty()) group.run([run = *this] { return run.pack->write(run.offset, run.bytes); });
   }
 };
 

@@ -38,31 +38,39 @@ void start_jobs(Window& window, std::span<const std::byte> bytes, std::uint64_t 
       return {};
     });
   }
+}
+
+// Reads the slice that begins `done` bytes into the extent, its jobs starting as it comes, then has it written.
+Status read_slice(Window& window, std::size_t bytes, std::uint64_t done, Source& source, const StreamPlan& plan,
+                  Findings& findings) {
+  std::span<std::byte> slice = window.space().subspan(plan.at % kPackBlock, bytes);
+  for (std::size_t filled = 0; filled < bytes;) {
+    std::span<std::byte> step = slice.subspan(filled, std::min(kReadStep, bytes - filled));
+    WEFT_CHECK(source.read(plan.range.offset + done + filled, step));
+    start_jobs(window, step, done + filled, plan, findings);
+    findings.xxh.update(step);
+    filled += step.size();
+  }
   if (plan.into != nullptr)
-    window.writing.run([bytes, pack = plan.into, at = plan.at + offset] { return pack->write(at, bytes); });
+    window.writing.run([slice, pack = plan.into, at = plan.at + done] { return pack->write(at, slice); });
+  return {};
 }
 
 Status read_and_start(WindowRing& ring, Source& source, const StreamPlan& plan, Findings& findings) {
   for (std::uint64_t done = 0; done < plan.range.length;) {
     WEFT_TRY(Window * window, ring.take());
-    std::size_t slice = std::min<std::uint64_t>(window->capacity(), plan.range.length - done);
-    for (std::size_t filled = 0; filled < slice;) {
-      std::span<std::byte> step = window->space().subspan(filled, std::min<std::size_t>(kReadStep, slice - filled));
-      WEFT_CHECK(source.read(plan.range.offset + done + filled, step));
-      start_jobs(*window, step, done + filled, plan, findings);
-      findings.xxh.update(step);
-      filled += step.size();
-    }
-    done += slice;
+    std::size_t bytes = std::min<std::uint64_t>(window->capacity(), plan.range.length - done);
+    WEFT_CHECK(read_slice(*window, bytes, done, source, plan, findings));
+    done += bytes;
   }
   return {};
 }
 
 }  // namespace
 
-WindowRing::WindowRing(ThreadPool& pool, std::size_t count, std::size_t capacity) {
+WindowRing::WindowRing(ThreadPool& hashers, ThreadPool& writer, std::size_t count, std::size_t capacity) {
   std::size_t whole_chunks = std::max<std::size_t>(1, capacity / kDigestChunk) * kDigestChunk;
-  for (std::size_t i = 0; i < count; ++i) windows_.push_back(std::make_unique<Window>(pool, whole_chunks));
+  for (std::size_t i = 0; i < count; ++i) windows_.push_back(std::make_unique<Window>(hashers, writer, whole_chunks));
 }
 
 Result<Window*> WindowRing::take() {

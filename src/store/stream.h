@@ -17,7 +17,7 @@ namespace weft {
 // One thread.
 class WindowRing {
  public:
-  WindowRing(ThreadPool& pool, std::size_t count, std::size_t capacity);
+  WindowRing(ThreadPool& hashers, ThreadPool& writer, std::size_t count, std::size_t capacity);
   Window& next() { return *windows_[next_]; }  // what take() will give
   Result<Window*> take();                      // when the jobs on its former content are done
   Status wait_hashing();                       // of all windows

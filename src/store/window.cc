@@ -26,7 +26,7 @@ void Window::lay_out(std::span<const Range> ranges, std::size_t first, bool prov
   extents.clear();
   pieces_.clear();
   next_piece_ = next_name_ = 0;
-  std::size_t at = 0;
+  std::size_t at = ranges.front().offset % kPackBlock;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     WindowExtent extent{first + i, at, {ranges[i].length, {}, {}}, {}};
     if (prove) extent.chunks.resize(chunk_count(ranges[i].length));
@@ -84,10 +84,12 @@ void Window::name_ready(std::size_t filled) {
 Status Window::fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove) {
   space();
   lay_out(ranges, first, prove);
-  const std::size_t total = ranges.back().offset + ranges.back().length - ranges.front().offset;
-  for (std::size_t filled = 0; filled < total;) {
-    std::size_t step = std::min(kReadStep, total - filled);
-    WEFT_CHECK(source.read(ranges.front().offset + filled, space().subspan(filled, step)));
+  const std::uint64_t offset = ranges.front().offset;
+  const std::size_t begin = extents.front().at;
+  const std::size_t end = begin + (ranges.back().offset + ranges.back().length - offset);
+  for (std::size_t filled = begin; filled < end;) {
+    std::size_t step = std::min(kReadStep, end - filled);
+    WEFT_CHECK(source.read(offset + filled - begin, space().subspan(filled, step)));
     filled += step;
     hash_ready(filled);
     name_ready(filled);

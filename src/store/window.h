@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "store/job_group.h"
+#include "store/pack_file.h"
 #include "store/source.h"
 #include "weft/content.h"
 #include "weft/result.h"
@@ -29,12 +30,15 @@ struct WindowExtent {
 
 class Window {
  public:
-  Window(ThreadPool& pool, std::size_t capacity) : capacity_(capacity), hashing(pool), writing(pool) {}
+  Window(ThreadPool& hashers, ThreadPool& writer, std::size_t capacity)
+      : capacity_(capacity), hashing(hashers), writing(writer) {}
 
   std::size_t capacity() const { return capacity_; }
+  // A block more than the capacity, so that content may begin anywhere in the first: where it is congruent to its
+  // place in the pack, writing needs no copy.
   std::span<std::byte> space() {
-    if (!space_) space_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
-    return {space_.get(), capacity_};
+    if (!space_) space_ = make_block_buffer(capacity_ + kPackBlock);
+    return {space_.get(), capacity_ + kPackBlock};
   }
   std::span<const std::byte> bytes_of(const WindowExtent& extent) {
     return space().subspan(extent.at, extent.id.length);
@@ -62,7 +66,7 @@ class Window {
   void name_ready(std::size_t filled);
 
   std::size_t capacity_;
-  std::unique_ptr<std::byte[]> space_;
+  BlockBuffer space_;
   std::vector<Piece> pieces_;
   std::size_t next_piece_ = 0;  // not given to the pool yet
   std::size_t next_name_ = 0;   // extent without XXH3 yet
