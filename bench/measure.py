@@ -92,7 +92,7 @@ def peak_memory(*command):
 
 
 def machine(directory):
-    fs = run("stat", "-f", "-c", "%T", directory).strip()
+    fs = run("findmnt", "-no", "FSTYPE", "-T", directory).strip()
     with open("/proc/cpuinfo") as f:
         cpu = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown CPU")
     return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release().split('-')[0]}, {fs}"
