@@ -232,7 +232,8 @@ bool exited(int status, int code) {
 
 bool mount_tmpfs(const std::string& path, std::uint64_t bytes) {
   if (::unshare(CLONE_NEWNS) != 0) return false;
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  // In a chroot "/" is no mount point, and EINVAL says so; what is above it is not ours to change.
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 && errno != EINVAL) return false;
   return ::mount("tmpfs", path.c_str(), "tmpfs", 0, fmt::format("size={}", bytes).c_str()) == 0;
 }
 
