@@ -120,6 +120,13 @@ def is_mounted(path):
     return str(path) in (place.encode().decode("unicode_escape") for place in places)
 
 
+def in_mount_namespace(script, *options):
+    """Runs a shell script whose mounts nobody else sees, and which end with it."""
+    # In a chroot "/" is no mount point, and has no propagation that could be changed.
+    return run(["unshare", "--mount", "--propagation", "unchanged", *options, "sh", "-ec",
+                "mount --make-rprivate / 2>/dev/null || true\n" + script])
+
+
 def wait_until(condition, seconds_max=10.0, pause=0.001):
     """Seconds until condition() held; an AssertionError when it did not in time."""
     start = time.monotonic()

@@ -3,7 +3,8 @@ import os
 
 import pytest
 
-from weftlib import WEFT, Mount, Store, files_below, random_tensors, run, wait_until, write_model
+from weftlib import (WEFT, Mount, Store, files_below, in_mount_namespace, random_tensors, run, wait_until,
+                     write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making file systems needs root")
 
@@ -58,7 +59,7 @@ def test_life_of_a_store(disk, tmp_path):
 
 def in_a_container(script):
     """Runs a script as pid 1 of its own pid name space, with its own /proc."""
-    return run(["unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-ec", script])
+    return in_mount_namespace(script, "--pid", "--fork", "--mount-proc")
 
 
 def test_two_containers_share_a_store(tmp_path, small_model):

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, environment, files_below, is_mounted,
-                     programs_for_everybody, random_tensors, run, wait_until, write_model)
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, environment, files_below, in_mount_namespace,
+                     is_mounted, programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 NOBODY_RUNS = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -133,7 +133,7 @@ def test_mount_type_weft(store, small_model, tmp_path):
     (tmp_path / "sbin").mkdir()
     programs_for_everybody(tmp_path / "sbin")
     (tmp_path / "fstab").write_text(f"{store.path} {tmp_path}/mnt weft ro,views=hidden 0 0\n")
-    script = f"""set -e
+    script = f"""
         mount -t overlay -o ro,lowerdir={tmp_path}/sbin:/usr/sbin overlay /usr/sbin
         mount -t weft {store.path} {tmp_path}/mnt
         ls {tmp_path}/mnt/models/m/1
@@ -142,7 +142,7 @@ def test_mount_type_weft(store, small_model, tmp_path):
         ls {tmp_path}/mnt/models/m/1
         findmnt -n -o FSTYPE {tmp_path}/mnt
         umount {tmp_path}/mnt"""
-    lines = run(["unshare", "--mount", "sh", "-c", script]).stdout.split()
+    lines = in_mount_namespace(script).stdout.split()
     assert lines == ["1_Pooling", "config.json", "info.json", "layers", "lineage", "model.safetensors", "tensors",
                      "1_Pooling", "config.json", "model.safetensors", "fuse.weft"]
 
