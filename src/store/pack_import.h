@@ -32,7 +32,7 @@ inline constexpr std::uint64_t kWholeFileMin = 1U << 20U;
 
 struct ImportTuning {
   std::size_t window_bytes = 16U << 20U;  // a multiple of kDigestChunk
-  std::size_t windows = 5;
+  std::size_t windows = 4;
   unsigned threads = 0;     // 0: one for each CPU
   Source::Hook after_read;  // for tests
 };

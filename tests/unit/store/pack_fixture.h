@@ -54,7 +54,7 @@ inline std::vector<Range> ranges_of(const std::vector<Bytes>& parts) {
 
 // Small windows, so that files of a few MiB go through every path.
 inline ImportTuning small_windows() {
-  return {.window_bytes = 1U << 20U, .windows = 3, .threads = 2, .after_read = {}};
+  return {.window_bytes = 2U << 20U, .windows = 2, .threads = 2, .after_read = {}};
 }
 
 struct PackStore {
