@@ -146,11 +146,13 @@ Status serve(Vfs& vfs, const MountOptions& options, const std::function<void()>&
   WEFT_CHECK(session.mount());
   server.open_files.set_device(server.device);
   Watcher watcher(session, server, ready);
-  Status served = watcher.start();
+  Status served = server.notifier.start(session.kernel_cache());
+  if (served.ok()) served = watcher.start();
   if (served.ok()) served = session.loop();
   watcher.loop_ended();
   if (watcher.stopped() || !served.ok()) session.unmount();
   watcher.join();
+  server.notifier.stop();
   log_info("{} is no longer mounted", options.directory);
   return served;
 }

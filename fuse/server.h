@@ -5,6 +5,7 @@
 #include <fuse_lowlevel.h>
 
 #include "listings.h"
+#include "notifier.h"
 #include "open_files.h"
 #include "options.h"
 #include "passthrough.h"
@@ -22,6 +23,7 @@ struct Server {
   Passthrough passthrough;
   OpenFiles open_files{vfs, passthrough};
   Listings listings;
+  Notifier notifier;
   int device = -1;  // /dev/fuse of this mount; owned by the libfuse session
 };
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "kernel_cache.h"
 #include "server.h"
 #include "weft/result.h"
 
@@ -18,6 +19,8 @@ class Session {
   Status mount();
   // Blocks until the mount is gone or stop() was called and a signal interrupted this thread.
   Status loop();
+  // To be used while this lives.
+  std::unique_ptr<KernelCache> kernel_cache() { return std::make_unique<SessionCache>(session_.get()); }
   void stop() { fuse_session_exit(session_.get()); }
   // Takes the mount away, also while it is used.
   void unmount();

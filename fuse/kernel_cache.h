@@ -1,0 +1,38 @@
+// What the kernel remembers of a mount, and how to make it forget. Each call takes locks of the kernel: forgetting a
+// name waits for lookups in its directory, which wait for the threads that serve. So never from such a thread.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include <string>
+
+#include "weft/store.h"
+
+namespace weft {
+
+// Forgetting what the kernel does not know is fine. Any thread but one that serves.
+class KernelCache {
+ public:
+  virtual ~KernelCache() = default;
+  // The name is looked up anew at its next use. What stands on it (a working directory below) stays.
+  virtual void expire_name(Ino dir, const std::string& name) = 0;
+  virtual void forget_name(Ino dir, const std::string& name) = 0;  // of something that is gone
+  virtual void forget_attr(Ino ino) = 0;                           // pages stay
+  virtual void forget_content(Ino ino) = 0;                        // attributes and pages; of a directory, its names
+};
+
+// Of a libfuse session, which outlives this.
+class SessionCache final : public KernelCache {
+ public:
+  explicit SessionCache(fuse_session* session) : session_(session) {}
+  void expire_name(Ino dir, const std::string& name) override;
+  void forget_name(Ino dir, const std::string& name) override;
+  void forget_attr(Ino ino) override;
+  void forget_content(Ino ino) override;
+
+ private:
+  fuse_session* session_;
+};
+
+}  // namespace weft
