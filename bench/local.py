@@ -1,6 +1,7 @@
 """scripts/bench local: publishing on one machine, against cp + fsync of the same bytes on the same file system."""
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -55,25 +56,17 @@ class Bench:
         return seconds(self.weft, "--store", store, "--quiet", "import", source, "--name", name)
 
     def publish_new(self, source, digest):
-        pairs = Pairs()
-        for i in range(self.pairs):
-            store = self.new_store(digest)
-            sides = [lambda: self.import_seconds(store, source, "new"), lambda: self.copy_seconds(source)]
-            first = i % 2
-            took = {first: sides[first](), 1 - first: sides[1 - first]()}
-            pairs.add(took[0], took[1])
-        return pairs
+        def import_once():
+            return self.import_seconds(self.new_store(digest), source, "new")
+
+        return Pairs.alternate(self.pairs, import_once, lambda: self.copy_seconds(source))
 
     def publish_again(self, source):
-        pairs = Pairs()
         store = self.new_store()
         run(self.weft, "--store", store, "--quiet", "import", source, "--name", "first")
-        for i in range(self.pairs):
-            sides = [lambda: self.import_seconds(store, source, f"again-{i}"), lambda: self.copy_seconds(source)]
-            first = i % 2
-            took = {first: sides[first](), 1 - first: sides[1 - first]()}
-            pairs.add(took[0], took[1])
-        return pairs
+        names = itertools.count()
+        return Pairs.alternate(self.pairs, lambda: self.import_seconds(store, source, f"again-{next(names)}"),
+                               lambda: self.copy_seconds(source))
 
     def publishing(self):
         many = self.model("many", 300, self.bytes)

@@ -57,17 +57,31 @@ class Pairs:
         self.ours.append(ours)
         self.peers.append(peer)
 
+    @classmethod
+    def alternate(cls, count, ours, peer, warm_up=0):
+        """`count` pairs; each side is a function that returns its seconds, and goes first in every other pair."""
+        pairs = cls()
+        for number in range(count + warm_up):
+            if number % 2:
+                theirs, own = peer(), ours()
+            else:
+                own, theirs = ours(), peer()
+            if number >= warm_up:
+                pairs.add(own, theirs)
+        return pairs
+
     def ratios(self):
         """Peer's seconds over ours: above 1, we are faster."""
         return [p / o for o, p in zip(self.ours, self.peers)]
 
-    def row(self, name, goal):
+    def row(self, name, goal=None):
+        """A line of the table; without a goal it only tells."""
         ratios = self.ratios()
         low, high = interval(ratios)
         median = statistics.median(ratios)
-        met = "yes" if median >= goal else "NO"
+        met = "| |" if goal is None else f"| ≥ {goal:.2f} | {'yes' if median >= goal else 'NO'}"
         return (f"| {name} | {statistics.median(self.ours):.3f} s | {statistics.median(self.peers):.3f} s "
-                f"| {median:.2f} ({low:.2f} to {high:.2f}) | ≥ {goal:.2f} | {met} | {len(ratios)} |")
+                f"| {median:.2f} ({low:.2f} to {high:.2f}) {met} | {len(ratios)} |")
 
 
 PAIR_HEAD = ("| what | weft | peer | peer ÷ weft: median (95 % interval) | goal | met | pairs |\n"
@@ -89,6 +103,17 @@ def peak_memory(*command):
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, command)
     return peak
+
+
+def median_text(values, unit):
+    """("median (low to high) unit", the median)."""
+    low, high = interval(values)
+    median = statistics.median(values)
+    return f"{median:.1f} ({low:.1f} to {high:.1f}) {unit}", median
+
+
+def libfuse():
+    return run("pkg-config", "--modversion", "fuse3").strip()
 
 
 def machine(directory):

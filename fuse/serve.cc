@@ -22,7 +22,6 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kReadAheadKilobytes = 4096;
 constexpr int kWakeSignal = SIGUSR1;  // does nothing but interrupt a system call
 constexpr int kWakeEveryMs = 20;
 

