@@ -20,13 +20,16 @@ Result<std::shared_ptr<const Listing>> render_listing(Vfs& vfs, Ino dir);
 // Any thread.
 class Listings {
  public:
+  // `generation`: how many servers this mount had before. A handle of theirs is no handle of ours.
+  explicit Listings(std::uint32_t generation) : next_((std::uint64_t{generation} << 32U) + 1) {}
+
   std::uint64_t keep(std::shared_ptr<const Listing> listing);       // returns its handle, never 0
   std::shared_ptr<const Listing> find(std::uint64_t handle) const;  // nullptr for a handle that is not ours
   void drop(std::uint64_t handle);
 
  private:
   mutable std::mutex mutex_;
-  std::uint64_t next_ = 1;                                                      // guarded by mutex_
+  std::uint64_t next_;                                                          // guarded by mutex_
   std::unordered_map<std::uint64_t, std::shared_ptr<const Listing>> listings_;  // guarded by mutex_
 };
 

@@ -4,9 +4,12 @@
 #include <fmt/core.h>
 #include <linux/magic.h>
 #include <mntent.h>
+#include <spawn.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <climits>
@@ -81,7 +84,7 @@ Status mount_device(int device, const MountOptions& options) {
 
 std::string fusermount_options(const MountOptions& options) {
   std::string out =
-      fmt::format("-ofsname={},subtype=weft,nosuid,nodev,max_read={}", escape_option(options.store), kReadBytesMax);
+      fmt::format("fsname={},subtype=weft,nosuid,nodev,max_read={}", escape_option(options.store), kReadBytesMax);
   if (options.read_only) out += ",ro";
   if (options.no_exec) out += ",noexec";
   if (options.allow_other) out += ",allow_other";
@@ -91,6 +94,13 @@ std::string fusermount_options(const MountOptions& options) {
 
 void force_unmount(const std::string& directory) {
   ::umount2(directory.c_str(), MNT_FORCE | MNT_DETACH);
+}
+
+void unmount_by_fusermount(const std::string& directory) {
+  const char* const words[] = {"fusermount3", "-u", "-q", "-z", "--", directory.c_str(), nullptr};
+  pid_t child = 0;
+  if (::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char**>(words), environ) == 0)
+    ::waitpid(child, nullptr, 0);
 }
 
 bool on_overlayfs(const std::string& path) {

@@ -16,10 +16,11 @@ Result<Fd> open_fuse_device();
 // As root: mounts `device` at options.directory, both absolute; shown as `options.store on options.directory type
 // fuse.weft`.
 Status mount_device(int device, const MountOptions& options);
-// Options for fuse_session_new when libfuse mounts by fusermount3.
+// Options for fuse_open_channel, which mounts by fusermount3.
 std::string fusermount_options(const MountOptions& options);
 // Takes a mount of ours away, also while it is used; who has files open gets ENOTCONN or ECONNABORTED.
 void force_unmount(const std::string& directory);
+void unmount_by_fusermount(const std::string& directory);
 
 bool on_overlayfs(const std::string& path);
 // Sets the readahead of the file system that `directory` shows; it must answer.

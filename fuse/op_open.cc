@@ -3,17 +3,17 @@
 #include <cerrno>
 
 #include "ops.h"
+#include "session.h"
 
 namespace weft {
 namespace {
 
-int reply_passthrough(fuse_req_t request, std::int32_t backing_id) {
-  const kernel::OpenOut out{0, kernel::kOpenPassthrough | kernel::kOpenNoFlush, backing_id};
+int reply_passthrough(fuse_req_t request, std::uint64_t handle, std::int32_t backing_id) {
+  const kernel::OpenOut out{handle, kernel::kOpenPassthrough | kernel::kOpenNoFlush, backing_id};
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof out);
 }
 
 int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
-  file->fh = 0;  // reads name the inode; no handle is needed
   file->noflush = 1;
   file->keep_cache = way == ReadWay::cached ? 1 : 0;
   file->direct_io = way == ReadWay::direct ? 1 : 0;
@@ -25,15 +25,17 @@ int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
 Status op_open(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY || (file->flags & O_TRUNC) != 0)
     return Error{Errc::read_only, "open for writing"};
-  WEFT_TRY(const OpenAnswer answer, server.open_files.open(ino));
-  const int sent = answer.way == ReadWay::passthrough ? reply_passthrough(request, answer.backing_id)
+  const std::uint64_t handle = current_request();
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(ino, handle));
+  file->fh = handle;
+  const int sent = answer.way == ReadWay::passthrough ? reply_passthrough(request, handle, answer.backing_id)
                                                       : reply_open(request, file, answer.way);
-  if (sent == -ENOENT) server.open_files.close(ino);  // the opener was interrupted: no release will come
+  if (sent == -ENOENT) server.open_files.close(ino, handle);  // the opener was interrupted: no release will come
   return {};
 }
 
-Status op_release(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info*) {
-  server.open_files.close(ino);
+Status op_release(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
+  server.open_files.close(ino, file->fh);
   fuse_reply_err(request, 0);
   return {};
 }

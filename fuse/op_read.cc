@@ -15,9 +15,10 @@ std::span<std::byte> read_buffer(std::size_t size) {
   return std::span(buffer).first(std::min(size, buffer.size()));
 }
 
-// The kernel reads only what is open; after a restart of the server we do not know of it, and open it for this read.
+// The kernel reads what is open, and what was until a moment ago.
 Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, Ino ino) {
-  if (auto file = server.open_files.find(ino)) return file;
+  WEFT_TRY(auto file, server.open_files.find(ino));
+  if (file) return file;
   return server.vfs.open(ino);
 }
 

@@ -1,16 +1,34 @@
 #include "open_files.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
+#include "base/sys.h"
 
 namespace weft {
+
+OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table)
+    : vfs_(vfs), passthrough_(passthrough), table_(table) {
+  for (const OpenRecord& record : table_.records()) {
+    auto& entry = entries_[record.ino];
+    if (!entry) entry = std::make_shared<Entry>();
+    ++entry->opens;
+    entry->answer = {record.way, record.backing_id};
+    entry->answered = true;
+  }
+}
 
 std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(Ino ino) {
   const std::lock_guard lock(mutex_);
   auto& entry = entries_[ino];
   if (!entry) entry = std::make_shared<Entry>();
   ++entry->opens;
+  ++opening_;
   return entry;
 }
 
@@ -28,7 +46,7 @@ Status OpenFiles::fill(Ino ino, Entry& entry) {
   if (entry.file && !entry.file->changing()) return {};
   WEFT_TRY(auto file, vfs_.open(ino));
   WEFT_TRY(const Attr attr, vfs_.getattr(ino));
-  const OpenAnswer answer = choose(*file);
+  const OpenAnswer answer = entry.answered ? entry.answer : choose(*file);
   const std::lock_guard lock(mutex_);
   entry.file = std::move(file);
   entry.attr = attr;
@@ -36,21 +54,32 @@ Status OpenFiles::fill(Ino ino, Entry& entry) {
   return {};
 }
 
-Result<OpenAnswer> OpenFiles::open(Ino ino) {
-  const std::shared_ptr<Entry> entry = enter(ino);
-  Status filled;
-  OpenAnswer answer;
-  {
-    const std::lock_guard opening(entry->opening);
-    filled = fill(ino, *entry);
-    answer = entry->answer;
-  }
-  if (filled.ok()) return answer;
-  close(ino);
-  return std::move(filled).error();
+Status OpenFiles::open_entry(Ino ino, std::uint64_t handle, Entry& entry) {
+  const std::lock_guard opening(entry.opening);
+  const Status filled = fill(ino, entry);
+  const std::lock_guard lock(mutex_);
+  const bool added = filled.ok() && table_.add({handle, ino, entry.answer.way, entry.answer.backing_id});
+  entry.answered = entry.answered || added;
+  backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
+  if (--opening_ == 0) table_.settle(backing_id_max_);
+  if (!filled.ok() || added) return filled;
+  return Error{Errc::busy, "opening a file: too many are open"};
 }
 
-void OpenFiles::close(Ino ino) {
+Result<OpenAnswer> OpenFiles::open(Ino ino, std::uint64_t handle) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = table_.find(handle)) return OpenAnswer{known->way, known->backing_id};
+  }
+  const std::shared_ptr<Entry> entry = enter(ino);
+  Status opened = open_entry(ino, handle, *entry);
+  if (opened.ok()) return entry->answer;  // settled: the inode is open
+  leave(ino);
+  return std::move(opened).error();
+}
+
+// What enter() counted, and nothing else knows of.
+void OpenFiles::leave(Ino ino) {
   std::shared_ptr<Entry> last;
   {
     const std::lock_guard lock(mutex_);
@@ -62,10 +91,35 @@ void OpenFiles::close(Ino ino) {
   if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, last->answer.backing_id);
 }
 
-std::shared_ptr<OpenFile> OpenFiles::find(Ino ino) const {
+void OpenFiles::close(Ino ino, std::uint64_t handle) {
+  std::shared_ptr<Entry> last;
+  OpenTable::Retired retired{};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(ino);
+    if (found == entries_.end() || !table_.find(handle)) return;
+    if (--found->second->opens > 0) return table_.remove(handle);
+    last = std::move(found->second);
+    entries_.erase(found);
+    retired = table_.retire(handle);
+  }
+  if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, retired.backing_id);
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(ino);
-  return found == entries_.end() ? nullptr : found->second->file;
+  table_.finish(retired);
+}
+
+Result<std::shared_ptr<OpenFile>> OpenFiles::find(Ino ino) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(ino);
+    if (found == entries_.end()) return std::shared_ptr<OpenFile>();
+    if (found->second->file) return found->second->file;
+    entry = found->second;
+  }
+  const std::lock_guard opening(entry->opening);
+  if (!entry->file) WEFT_CHECK(fill(ino, *entry));
+  return entry->file;
 }
 
 std::optional<Attr> OpenFiles::attr(Ino ino) const {
@@ -73,6 +127,38 @@ std::optional<Attr> OpenFiles::attr(Ino ino) const {
   const auto found = entries_.find(ino);
   if (found == entries_.end() || !found->second->file) return std::nullopt;
   return found->second->attr;
+}
+
+// The kernel gives out backing ids in rising order: one more shows which the killed server can have got.
+void OpenFiles::close_stray_ids() {
+  for (const OpenTable::Retired& retired : table_.retired()) {
+    if (retired.backing_id > 0) Passthrough::close(device_, retired.backing_id);
+    table_.finish(retired);
+  }
+  const Fd file(::memfd_create("weft-next-backing-id", MFD_CLOEXEC));
+  const auto next = Passthrough::open(device_, file.get());
+  if (!next.ok()) return;
+  close_unrecorded(table_.settled() + 1, *next);
+  Passthrough::close(device_, *next);
+  backing_id_max_ = *next;
+  table_.settle(*next);
+}
+
+void OpenFiles::close_unrecorded(std::int32_t first, std::int32_t end) {
+  std::unordered_set<std::int32_t> recorded;
+  for (const OpenRecord& record : table_.records()) recorded.insert(record.backing_id);
+  for (std::int32_t id = first; id < end; ++id)
+    if (!recorded.contains(id)) Passthrough::close(device_, id);
+}
+
+void OpenFiles::reopen() {
+  std::vector<Ino> inodes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : entries_) inodes.push_back(entry.first);
+  }
+  for (const Ino ino : inodes)
+    if (const auto file = find(ino); !file.ok()) log_warning("open since before the restart: {}", file.error().message);
 }
 
 }  // namespace weft

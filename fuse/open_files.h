@@ -1,5 +1,6 @@
 // The inodes that are open now. All opens of one inode at one time share one OpenFile, one way of reading (the kernel
-// refuses an inode that is open cached and passthrough at once), and one backing id. Any thread.
+// refuses an inode that is open cached and passthrough at once), and one backing id. What a new server must know of
+// them lies in an OpenTable. Any thread.
 #pragma once
 
 #include <atomic>
@@ -9,16 +10,11 @@
 #include <optional>
 #include <unordered_map>
 
+#include "open_table.h"
 #include "passthrough.h"
 #include "weft/vfs.h"
 
 namespace weft {
-
-enum class ReadWay : std::uint8_t {
-  cached,       // through us, kept in the page cache
-  direct,       // through us, never kept
-  passthrough,  // by the kernel, from backing_id
-};
 
 struct OpenAnswer {
   ReadWay way = ReadWay::cached;
@@ -27,19 +23,28 @@ struct OpenAnswer {
 
 class OpenFiles {
  public:
-  OpenFiles(Vfs& vfs, Passthrough& passthrough) : vfs_(vfs), passthrough_(passthrough) {}
+  // All three outlive this.
+  OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table);
 
   // The device that backing ids belong to; before the first open.
   void set_device(int device) { device_ = device; }
 
-  // Counts one more open of `ino`; each success is paid back by one close().
-  Result<OpenAnswer> open(Ino ino);
-  void close(Ino ino);
+  // Opens `ino` as `handle`; each success is paid back by one close(). A handle that is open already gets its answer
+  // again, one that is not open closes without effect.
+  Result<OpenAnswer> open(Ino ino, std::uint64_t handle);
+  void close(Ino ino, std::uint64_t handle);
 
-  std::shared_ptr<OpenFile> find(Ino ino) const;  // nullptr when it is not open
+  // nullptr when it is not open. What is open since before this server's time is opened here when it is first asked
+  // for, and an error says why that failed.
+  Result<std::shared_ptr<OpenFile>> find(Ino ino);
   // What an inode was when it was opened: it may be gone from the store by now.
   std::optional<Attr> attr(Ino ino) const;
   std::uint64_t refused() const { return refused_; }  // opens that the kernel would not pass through
+
+  // After a restart, before any request is served: closes the backing ids that a killed server left over.
+  void close_stray_ids();
+  // After a restart: opens what is open, so that its packs are locked again.
+  void reopen();
 
  private:
   struct Entry {
@@ -48,17 +53,24 @@ class OpenFiles {
     std::shared_ptr<OpenFile> file;  // written under both, so either suffices to read; the rest alike
     Attr attr;
     OpenAnswer answer;
+    bool answered = false;  // the kernel may know `answer`: it stays while the inode is open
   };
   std::shared_ptr<Entry> enter(Ino ino);
+  void leave(Ino ino);
   Status fill(Ino ino, Entry& entry);
+  Status open_entry(Ino ino, std::uint64_t handle, Entry& entry);
   OpenAnswer choose(const OpenFile& file);
+  void close_unrecorded(std::int32_t first, std::int32_t end);
 
   Vfs& vfs_;
   Passthrough& passthrough_;
   int device_ = -1;
   std::atomic<std::uint64_t> refused_{0};
   mutable std::mutex mutex_;
+  OpenTable& table_;                                         // guarded by mutex_
   std::unordered_map<Ino, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
+  std::uint32_t opening_ = 0;                                // guarded by mutex_; opens that are not in the table yet
+  std::int32_t backing_id_max_ = 0;                          // guarded by mutex_
 };
 
 }  // namespace weft

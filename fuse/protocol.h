@@ -9,6 +9,7 @@
 namespace weft::kernel {
 
 inline constexpr std::uint32_t kOpInit = 26;
+inline constexpr std::uint64_t kUniqueResend = 1ULL << 63U;  // in InHeader::unique: sent once before
 
 struct InHeader {
   std::uint32_t length;

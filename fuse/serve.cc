@@ -140,7 +140,8 @@ void block_stop_signals() {
 
 Status serve(Vfs& vfs, const MountOptions& options, const std::function<void()>& ready) {
   install_signal_actions();
-  Server server(vfs, options);
+  WEFT_TRY(SharedState shared, SharedState::make());
+  Server server(vfs, options, shared);
   Session session(server);
   WEFT_CHECK(session.mount());
   server.open_files.set_device(server.device);

@@ -9,6 +9,7 @@
 #include "open_files.h"
 #include "options.h"
 #include "passthrough.h"
+#include "shared_state.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -17,13 +18,16 @@ inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // of one request: what
 inline constexpr unsigned kReadAheadKilobytes = 4096;    // of the mount: four such requests ahead of a reader
 
 struct Server {
-  Server(Vfs& tree, const MountOptions& mount_options) : vfs(tree), options(mount_options) {}
+  Server(Vfs& tree, const MountOptions& mount_options, SharedState& shared_state)
+      : vfs(tree), options(mount_options), shared(shared_state) {}
 
   Vfs& vfs;
   const MountOptions& options;
+  SharedState& shared;
   Passthrough passthrough;
-  OpenFiles open_files{vfs, passthrough};
-  Listings listings;
+  OpenTable open_table{shared.head().opens, shared.slots()};
+  OpenFiles open_files{vfs, passthrough, open_table};
+  Listings listings{shared.head().generation};
   Notifier notifier;
   int device = -1;  // /dev/fuse of this mount; owned by the libfuse session
 };

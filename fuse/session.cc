@@ -1,12 +1,14 @@
 #include "session.h"
 
 #include <fmt/core.h>
+#include <fuse.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 
 #include "base/log.h"
@@ -17,6 +19,8 @@ namespace weft {
 namespace {
 
 constexpr unsigned kThreadsMin = 16;  // they wait for the disk more than they compute
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kRequestBytes = 2 * kPageBytes;  // more than any request that we answer with more than a refusal
 
 // What libfuse last complained about; it has no other way to say why something failed.
 class Complaint {
@@ -48,12 +52,29 @@ void keep_complaint(fuse_log_level, const char* format, va_list arguments) {
   log_info("libfuse: {}", complaint().get());
 }
 
+thread_local std::uint64_t request_now = 0;
+
+// A request that is killed half copied is answered with EIO by the kernel; present pages are copied without a fault.
+void touch(void* buffer, std::size_t size) {
+  auto* bytes = static_cast<volatile std::byte*>(buffer);
+  for (std::size_t at = 0; at < std::min(size, kRequestBytes); at += kPageBytes) bytes[at] = std::byte{};
+}
+
+void note_request(const void* buffer, std::size_t size) {
+  kernel::InHeader header;
+  if (size < sizeof header) return;
+  std::memcpy(&header, buffer, sizeof header);
+  request_now = header.unique & ~kernel::kUniqueResend;
+}
+
 // Custom io. No destructor may be pending where these read: libfuse cancels its threads there.
 ssize_t read_request(int device, void* buffer, size_t size, void* server) {
+  touch(buffer, size);
   const ssize_t got = ::read(device, buffer, size);
-  if (got > 0)
-    static_cast<Server*>(server)->passthrough.see_request(
-        {static_cast<const std::byte*>(buffer), static_cast<std::size_t>(got)});
+  if (got <= 0) return got;
+  note_request(buffer, static_cast<std::size_t>(got));
+  static_cast<Server*>(server)->passthrough.see_request(
+      {static_cast<const std::byte*>(buffer), static_cast<std::size_t>(got)});
   return got;
 }
 
@@ -63,8 +84,12 @@ ssize_t write_reply(int device, iovec* parts, int count, void* server) {
 
 }  // namespace
 
-Status Session::make(const std::string& options) {
-  fuse_set_log_func(keep_complaint);
+std::uint64_t current_request() {
+  return request_now;
+}
+
+Status Session::make() {
+  const std::string options = fmt::format("-omax_read={}", kReadBytesMax);
   std::array<std::string, 2> words{"mount.weft", options};
   std::array<char*, 3> argv{words[0].data(), words[1].data(), nullptr};
   fuse_args args{2, argv.data(), 0};
@@ -74,33 +99,39 @@ Status Session::make(const std::string& options) {
   return {};
 }
 
-Status Session::mount_ourselves() {
+// Closes `device` when it fails.
+Status Session::serve_device(Fd device) {
   static constexpr fuse_custom_io kIo{
       .writev = write_reply, .read = read_request, .splice_receive = nullptr, .splice_send = nullptr};
+  WEFT_CHECK(make());
+  if (const int failed = fuse_session_custom_io(session_.get(), &kIo, device.get()); failed < 0)
+    return sys_error(-failed, "setting up the FUSE session");
+  server_.device = device.release();
+  return {};
+}
+
+Status Session::mount_ourselves() {
   WEFT_TRY(Fd device, open_fuse_device());
-  WEFT_CHECK(make(fmt::format("-omax_read={}", kReadBytesMax)));
   server_.passthrough.want(on_overlayfs(server_.options.store) ? 2 : 1);
   WEFT_CHECK(mount_device(device.get(), server_.options));
-  server_.device = device.release();
-  if (const int failed = fuse_session_custom_io(session_.get(), &kIo, server_.device); failed < 0) {
-    ::close(server_.device);
-    force_unmount(server_.options.directory);
-    return sys_error(-failed, "setting up the FUSE session");
-  }
-  return {};
+  Status set_up = serve_device(std::move(device));
+  if (!set_up.ok()) unmount();
+  return set_up;
 }
 
 Status Session::mount_by_fusermount() {
-  WEFT_CHECK(make(fusermount_options(server_.options)));
-  if (fuse_session_mount(session_.get(), server_.options.directory.c_str()) != 0)
+  Fd device(fuse_open_channel(server_.options.directory.c_str(), fusermount_options(server_.options).c_str()));
+  if (!device.valid())
     return Error{Errc::permission,
                  fmt::format("mounting on {} by fusermount3: {}", server_.options.directory, complaint().get())};
-  server_.device = fuse_session_fd(session_.get());
   by_fusermount_ = true;
-  return {};
+  Status set_up = serve_device(std::move(device));
+  if (!set_up.ok()) unmount();
+  return set_up;
 }
 
 Status Session::mount() {
+  fuse_set_log_func(keep_complaint);
   if (::geteuid() != 0) {
     server_.passthrough.refuse("only root can mount with it");
     return mount_by_fusermount();
@@ -124,7 +155,7 @@ Status Session::loop() {
 
 void Session::unmount() {
   if (by_fusermount_)
-    fuse_session_unmount(session_.get());
+    unmount_by_fusermount(server_.options.directory);
   else
     force_unmount(server_.options.directory);
 }

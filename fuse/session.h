@@ -1,14 +1,20 @@
 // The FUSE session of one mount: how it is mounted, its loop, its end.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "base/sys.h"
 #include "kernel_cache.h"
 #include "server.h"
 #include "weft/result.h"
 
 namespace weft {
+
+// The number of the request that this thread is answering: unique for the mount, the same when the kernel sends the
+// request again after a restart of the server.
+std::uint64_t current_request();
 
 class Session {
  public:
@@ -29,7 +35,8 @@ class Session {
   struct Destroy {
     void operator()(fuse_session* session) const { fuse_session_destroy(session); }
   };
-  Status make(const std::string& options);
+  Status make();
+  Status serve_device(Fd device);
   Status mount_ourselves();
   Status mount_by_fusermount();
 

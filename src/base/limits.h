@@ -45,4 +45,7 @@ inline constexpr std::size_t kParentsMax = 64;
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 
+// A mount.
+inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;
+
 }  // namespace weft::limits

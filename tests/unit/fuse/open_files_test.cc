@@ -1,0 +1,127 @@
+#include "open_files.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "fakes/memory_vfs.h"
+#include "shared_state.h"
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+// One mount's state, and the servers that follow each other on it.
+struct Mounted {
+  Mounted() : state(SharedState::make().value()) {
+    tree.add_file("a", "text");
+    tree.add_counter("status");
+    file = tree.lookup(kRootIno, "a").value().ino;
+    status = tree.lookup(kRootIno, "status").value().ino;
+  }
+  SharedState state;
+  testing::MemoryVfs tree;
+  Ino file = 0;
+  Ino status = 0;
+};
+
+struct OneServer {
+  explicit OneServer(Mounted& mounted)
+      : table(mounted.state.head().opens, mounted.state.slots()), files(mounted.tree, passthrough, table) {}
+  Passthrough passthrough;
+  OpenTable table;
+  OpenFiles files;
+};
+
+bool is_open(OpenFiles& files, Ino ino) {
+  const auto found = files.find(ino);
+  return found.ok() && *found != nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("an inode is open until each of its handles is closed, in any order") {
+  Mounted mounted;
+  OneServer server(mounted);
+  CHECK(server.files.open(mounted.file, 2)->way == ReadWay::cached);
+  REQUIRE(server.files.open(mounted.file, 4).ok());
+  server.files.close(mounted.file, 2);
+  CHECK(is_open(server.files, mounted.file));
+  CHECK(server.files.attr(mounted.file)->size == 4);
+  server.files.close(mounted.file, 4);
+  CHECK_FALSE(is_open(server.files, mounted.file));
+  CHECK_FALSE(server.files.attr(mounted.file).has_value());
+}
+
+TEST_CASE("requests that come twice count once") {
+  Mounted mounted;
+  OneServer server(mounted);
+  REQUIRE(server.files.open(mounted.file, 2).ok());
+  REQUIRE(server.files.open(mounted.file, 2).ok());
+  REQUIRE(server.files.open(mounted.file, 4).ok());
+  server.files.close(mounted.file, 4);
+  server.files.close(mounted.file, 4);
+  CHECK(is_open(server.files, mounted.file));
+  server.files.close(mounted.file, 2);
+  CHECK_FALSE(is_open(server.files, mounted.file));
+  CHECK(server.table.size() == 0);
+}
+
+TEST_CASE("a new server goes on with what was open") {
+  Mounted mounted;
+  {
+    OneServer first(mounted);
+    REQUIRE(first.files.open(mounted.file, 2).ok());
+    CHECK(first.files.open(mounted.status, 4)->way == ReadWay::direct);
+  }
+  OneServer second(mounted);
+  second.files.reopen();
+  CHECK(second.files.attr(mounted.file)->size == 4);
+  CHECK((*second.files.find(mounted.file))->size() == 4);
+  CHECK(second.files.open(mounted.status, 4)->way == ReadWay::direct);
+  second.files.close(mounted.file, 2);
+  second.files.close(mounted.status, 4);
+  CHECK(second.table.size() == 0);
+}
+
+TEST_CASE("a new server keeps the way of reading, and the backing id, that the kernel was told") {
+  Mounted mounted;
+  const OneServer seed(mounted);
+  OpenTable table(mounted.state.head().opens, mounted.state.slots());
+  REQUIRE(table.add({8, mounted.file, ReadWay::passthrough, 5}));
+  OneServer server(mounted);
+  const auto answer = server.files.open(mounted.file, 10);
+  REQUIRE(answer.ok());
+  CHECK(answer->way == ReadWay::passthrough);
+  CHECK(answer->backing_id == 5);
+}
+
+TEST_CASE("what cannot be opened is not counted") {
+  Mounted mounted;
+  OneServer server(mounted);
+  CHECK_FALSE(server.files.open(12345, 2).ok());
+  CHECK(server.table.size() == 0);
+  CHECK_FALSE(is_open(server.files, 12345));
+}
+
+TEST_CASE("threads open and close one inode") {
+  Mounted mounted;
+  OneServer server(mounted);
+  std::atomic<std::uint64_t> handles{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 500; ++round) {
+        const std::uint64_t handle = handles += 2;
+        if (!server.files.open(mounted.file, handle).ok()) return;
+        if (!is_open(server.files, mounted.file)) return;
+        server.files.close(mounted.file, handle);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(handles == 4000);
+  CHECK(server.table.size() == 0);
+}
+
+}  // namespace weft

@@ -1,0 +1,146 @@
+#include "open_table.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "shared_state.h"
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+SharedState make_state() {
+  auto state = SharedState::make();
+  REQUIRE(state.ok());
+  return std::move(state).value();
+}
+
+OpenTable table_of(const SharedState& state) {
+  return {state.head().opens, state.slots()};
+}
+
+// Every field follows from the handle, so that a record written by halves shows.
+OpenRecord record_of(std::uint64_t handle) {
+  const auto way = static_cast<ReadWay>(handle % 3);
+  return {handle, handle * 7 + 1, way, static_cast<std::int32_t>(handle % 1000)};
+}
+
+void check_record(const OpenRecord& record) {
+  const OpenRecord expected = record_of(record.handle);
+  CHECK(record.ino == expected.ino);
+  CHECK(record.way == expected.way);
+  CHECK(record.backing_id == expected.backing_id);
+}
+
+// Opens and closes for ever; what it has done it says in `last_added`.
+[[noreturn]] void churn(const SharedState& state, std::uint64_t first, std::atomic<std::uint64_t>& last_added) {
+  OpenTable table = table_of(state);
+  std::mt19937_64 random(first);
+  std::vector<std::uint64_t> open;
+  for (const OpenRecord& record : table.records()) open.push_back(record.handle);
+  for (std::uint64_t handle = first;; ++handle) {
+    if (!table.add(record_of(handle))) ::_exit(3);
+    last_added = handle;
+    open.push_back(handle);
+    while (open.size() >= 50) {
+      std::swap(open[random() % open.size()], open.back());
+      if (random() % 2 == 0)
+        table.remove(open.back());
+      else
+        table.finish(table.retire(open.back()));
+      open.pop_back();
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a table gives back what was added, and a new server finds it") {
+  const SharedState state = make_state();
+  OpenTable table = table_of(state);
+  for (std::uint64_t handle = 2; handle < 200; handle += 2) REQUIRE(table.add(record_of(handle)));
+  table.remove(100);
+  table.remove(101);  // not there: nothing happens
+  CHECK(table.size() == 98);
+  CHECK_FALSE(table.find(100).has_value());
+  const OpenTable next = table_of(state);
+  CHECK(next.size() == 98);
+  for (const OpenRecord& record : next.records()) check_record(record);
+  CHECK(next.find(198)->ino == record_of(198).ino);
+}
+
+TEST_CASE("what a killed server retired is left to the next to close") {
+  const SharedState state = make_state();
+  OpenTable table = table_of(state);
+  REQUIRE(table.add({4, 9, ReadWay::passthrough, 17}));
+  REQUIRE(table.add({6, 11, ReadWay::cached, 0}));
+  table.retire(4);
+  OpenTable next = table_of(state);
+  CHECK_FALSE(next.find(4).has_value());
+  const auto left = next.retired();
+  REQUIRE(left.size() == 1);
+  CHECK(left.front().backing_id == 17);
+  next.finish(left.front());
+  CHECK(table_of(state).retired().empty());
+  CHECK(table_of(state).size() == 1);
+}
+
+TEST_CASE("a full table refuses, and an empty one gives its memory back") {
+  OpenTableHead head{};
+  const std::size_t bytes = 4096;
+  void* map = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(map != MAP_FAILED);
+  const std::span<OpenSlot> slots(static_cast<OpenSlot*>(map), bytes / sizeof(OpenSlot));
+  OpenTable table(head, slots);
+  for (std::uint64_t handle = 1; handle <= slots.size(); ++handle) REQUIRE(table.add(record_of(handle)));
+  CHECK_FALSE(table.add(record_of(9999)));
+  for (std::uint64_t handle = 1; handle <= slots.size(); ++handle) table.remove(handle);
+  CHECK(head.slots_used == 0);
+  CHECK(slots[0].handle == 0);  // the page is a fresh one
+  CHECK(table.add(record_of(1)));
+  ::munmap(map, bytes);
+}
+
+TEST_CASE("a server killed anywhere leaves a whole table") {
+  const SharedState state = make_state();
+  void* map = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(map != MAP_FAILED);
+  auto& last_added = *static_cast<std::atomic<std::uint64_t>*>(map);
+  std::mt19937_64 random(testing::test_seed());
+  for (int round = 0; round < 50; ++round) {
+    const std::uint64_t before = last_added;
+    const pid_t child = ::fork();
+    if (child == 0) churn(state, before + 2, last_added);
+    while (last_added < before + 100) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    OpenTable table = table_of(state);
+    CHECK(table.size() >= 49);
+    CHECK(table.size() <= 50);
+    CHECK(table.retired().size() <= 1);
+    for (const OpenRecord& record : table.records()) check_record(record);
+    for (const auto& left : table.retired()) table.finish(left);
+  }
+  ::munmap(map, 4096);
+}
+
+TEST_CASE("state of another layout is refused") {
+  SharedState state = make_state();
+  state.head().layout ^= 1U;
+  const auto attached = SharedState::attach(Fd(::dup(state.fd())));
+  REQUIRE_FALSE(attached.ok());
+  CHECK(attached.error().code == Errc::unsupported);
+  state.head().layout ^= 1U;
+  CHECK(SharedState::attach(Fd(::dup(state.fd()))).ok());
+}
+
+}  // namespace weft
