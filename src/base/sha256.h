@@ -11,9 +11,12 @@
 namespace weft {
 
 Digest sha256(std::span<const std::byte> bytes);
-// The digests of independent messages, two at a time where the CPU can, which is nearly twice as fast. `digests` has as
-// many elements as `messages`.
+// The digests of independent messages, sixteen or two at a time where the CPU can, which is two to three times as fast.
+// `digests` has as many elements as `messages`.
 void sha256_each(std::span<const std::span<const std::byte>> messages, std::span<Digest> digests);
+
+// From so many messages of about one size on, more of them in one call are no faster.
+std::size_t sha256_each_best();
 
 class Sha256 {
  public:

@@ -2,14 +2,11 @@
 // each step waiting for the one before; two take turns in it, and each is as fast as it would be alone.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <span>
+
+#include "base/sha256_rounds.h"
 
 namespace weft {
-
-using Sha256State = std::array<std::uint32_t, 8>;
 
 // Does this build and this CPU have the instructions?
 bool sha256_lanes_usable();

@@ -1,4 +1,4 @@
-// XXH3: the checksum of records and the key of content. The only includer of xxhash.h is hash.cc.
+// XXH3: the checksum of records and the key of content. The only includer of libxxhash's headers is hash.cc.
 #pragma once
 
 #include <cstddef>

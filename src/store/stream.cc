@@ -20,36 +20,37 @@ struct Findings {
   Xxh3Stream xxh;
 };
 
-// Starts what the plan wants of some chunks.
-void start_jobs(Window& window, std::span<const std::byte> bytes, std::uint64_t offset, const StreamPlan& plan,
-                Findings& findings) {
-  if (plan.prove) {
-    auto digests = std::span(findings.chunks).subspan(offset / kDigestChunk, chunk_count(bytes.size()));
-    window.hashing.run([bytes, digests]() -> Status {
-      sha256_chunks(bytes, digests);
-      return {};
-    });
-  }
-  if (plan.twin) {
-    window.hashing.run([bytes, twin = Twin{plan.twin->fd, plan.twin->offset + offset}, &findings]() -> Status {
-      if (findings.differs) return {};
-      WEFT_TRY(bool equal, equals_twin(bytes, twin));
-      if (!equal) findings.differs = true;
-      return {};
-    });
-  }
+void start_hashing(Window& window, std::span<const std::byte> bytes, std::uint64_t offset, Findings& findings) {
+  auto digests = std::span(findings.chunks).subspan(offset / kDigestChunk, chunk_count(bytes.size()));
+  window.hashing.run([bytes, digests]() -> Status {
+    sha256_chunks(bytes, digests);
+    return {};
+  });
+}
+
+void start_comparing(Window& window, std::span<const std::byte> bytes, const Twin& twin, Findings& findings) {
+  window.hashing.run([bytes, twin, &findings]() -> Status {
+    if (findings.differs) return {};
+    WEFT_TRY(bool equal, equals_twin(bytes, twin));
+    if (!equal) findings.differs = true;
+    return {};
+  });
 }
 
 // Reads the slice that begins `done` bytes into the extent, its jobs starting as it comes, then has it written.
 Status read_slice(Window& window, std::size_t bytes, std::uint64_t done, Source& source, const StreamPlan& plan,
                   Findings& findings) {
   std::span<std::byte> slice = window.space().subspan(plan.at % kPackBlock, bytes);
-  for (std::size_t filled = 0; filled < bytes;) {
+  for (std::size_t filled = 0, hashed = 0; filled < bytes;) {
     std::span<std::byte> step = slice.subspan(filled, std::min(kReadStep, bytes - filled));
     WEFT_CHECK(source.read(plan.range.offset + done + filled, step));
-    start_jobs(window, step, done + filled, plan, findings);
     findings.xxh.update(step);
+    if (plan.twin) start_comparing(window, step, {plan.twin->fd, plan.twin->offset + done + filled}, findings);
     filled += step.size();
+    if (plan.prove && (filled - hashed >= hash_job_bytes() || filled == bytes)) {
+      start_hashing(window, slice.subspan(hashed, filled - hashed), done + hashed, findings);
+      hashed = filled;
+    }
   }
   if (plan.into != nullptr)
     window.writing.run([slice, pack = plan.into, at = plan.at + done] { return pack->write(at, slice); });

@@ -8,11 +8,14 @@
 namespace weft {
 namespace {
 
-// Pieces are hashed in one job up to this many bytes or pieces: some chunks keep both SHA-256 lanes busy.
-constexpr std::size_t kJobBytes = 4 * kDigestChunk;
+// Pieces are hashed in one job up to so many, or so many bytes.
 constexpr std::size_t kJobPieces = 1024;
 
 }  // namespace
+
+std::size_t hash_job_bytes() {
+  return sha256_each_best() * kDigestChunk;
+}
 
 std::size_t Window::count_fitting(std::span<const Range> ranges) const {
   std::size_t count = 0;
@@ -52,16 +55,17 @@ void Window::hash_pieces(std::size_t first, std::size_t last) {
 
 void Window::hash_ready(std::size_t filled) {
   const std::byte* end = space().data() + filled;
+  const std::size_t job_bytes = std::min(hash_job_bytes(), capacity_);
   while (next_piece_ < pieces_.size()) {
     std::size_t first = next_piece_;
     std::size_t bytes = 0;
-    while (next_piece_ < pieces_.size() && bytes < kJobBytes && next_piece_ - first < kJobPieces) {
+    while (next_piece_ < pieces_.size() && bytes < job_bytes && next_piece_ - first < kJobPieces) {
       auto piece = bytes_of(pieces_[next_piece_]);
       if (piece.data() + piece.size() > end) break;
       bytes += piece.size();
       ++next_piece_;
     }
-    bool enough = bytes >= kJobBytes || next_piece_ - first == kJobPieces || next_piece_ == pieces_.size();
+    bool enough = bytes >= job_bytes || next_piece_ - first == kJobPieces || next_piece_ == pieces_.size();
     if (!enough) {
       next_piece_ = first;  // more will come
       return;

@@ -20,6 +20,8 @@ namespace weft {
 // One read; also the unit of cancelling.
 inline constexpr std::size_t kReadStep = 2 * kDigestChunk;
 inline constexpr std::size_t kWindowExtentsMax = 32768;
+// So much of one content is hashed best in one job.
+std::size_t hash_job_bytes();
 
 struct WindowExtent {
   std::size_t range = 0;  // which of the file's ranges

@@ -20,11 +20,25 @@ TEST_CASE("many SHA-256 at once are those of each alone") {
   for (std::size_t length : {100'000, 7, 65'536, 65'537, 1'048'576, 1'048'575, 64})
     messages.push_back(random_bytes(length, length));
   std::vector<std::span<const std::byte>> views(messages.begin(), messages.end());
-  for (std::size_t skip : {0, 1, 2}) {  // odd and even counts, other neighbours
-    auto some = std::span(views).subspan(skip);
+  auto check = [](std::span<const std::span<const std::byte>> some) {
     std::vector<Digest> digests(some.size());
     sha256_each(some, digests);
     for (std::size_t i = 0; i < some.size(); ++i) CHECK(digests[i] == sha256(some[i]));
+  };
+  for (std::size_t skip : {0, 1, 2}) check(std::span(views).subspan(skip));  // odd and even counts, other neighbours
+  for (std::size_t count = 1; count < 40; ++count) check(std::span(views).last(count));
+}
+
+TEST_CASE("SHA-256 of many chunks of one size, and of a few beside many") {
+  auto bytes = random_bytes(17 * kDigestChunk + 5, 4);
+  for (std::size_t count : {1, 8, 9, 16, 17, 18}) {
+    auto some = std::span(bytes).first(std::min(bytes.size(), count * kDigestChunk));
+    std::vector<Digest> digests(count);
+    sha256_chunks(some, digests);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto chunk = some.subspan(i * kDigestChunk);
+      CHECK(digests[i] == sha256(chunk.first(std::min(kDigestChunk, chunk.size()))));
+    }
   }
 }
 
