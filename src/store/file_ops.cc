@@ -19,6 +19,10 @@ void advise_sequential(int fd) {
   static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
+void drop_cached(int fd) {
+  static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
 std::uint64_t allocated_bytes(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_blocks) * 512;
 }

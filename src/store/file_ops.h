@@ -14,6 +14,8 @@ bool clone_file(int from, int to);
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
 // The file will be read from front to back, once.
 void advise_sequential(int fd);
+// Takes a file's clean pages out of the page cache.
+void drop_cached(int fd);
 // Bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
 

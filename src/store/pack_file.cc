@@ -84,6 +84,7 @@ Status PackWriter::write_direct(std::uint64_t offset, std::span<const std::byte>
       return write_buffered(offset, bytes);
     }
     WEFT_CHECK(std::move(written));
+    past_cache_ = true;
     offset += piece.size();
     bytes = bytes.subspan(piece.size());
   }
@@ -131,6 +132,9 @@ Status PackWriter::sync() {
   toc_.pack = id_;
   toc_.size = static_cast<std::uint64_t>(st.st_size);
   WEFT_CHECK(sync_file(fd_.get(), path_));
+  // The few pages that went through the page cache are alone there: whoever maps the file next would get small folios
+  // around them, at a tenth of the speed.
+  if (past_cache_) drop_cached(fd_.get());
   return write_toc(path_ + ".toc", toc_);
 }
 

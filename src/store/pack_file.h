@@ -73,7 +73,8 @@ class PackWriter {
   std::string path_;  // without suffix
   std::string store_path_;
   std::uint64_t end_ = 0;
-  Fd direct_;  // the same file with O_DIRECT; none where that cannot be
+  Fd direct_;                // the same file with O_DIRECT; none where that cannot be
+  bool past_cache_ = false;  // something went by direct_
   BlockBuffer bounce_;
   std::uint64_t buffered_ = 0;  // bytes through the page cache so far
   PackToc toc_;
