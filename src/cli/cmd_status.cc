@@ -1,7 +1,7 @@
-#include <fcntl.h>
-
+#include <chrono>
 #include <filesystem>
 
+#include "base/read_within.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -14,7 +14,9 @@ namespace {
 constexpr CommandInfo kInfo = {
     .name = "status",
     .summary = "show the store, what is in it, and where it is mounted",
-    .description = "For each mount it shows what the mount says of itself in .weft/status.\n",
+    .description =
+        "For each mount it shows what the mount says of itself in .weft/status. A mount that\n"
+        "says nothing for two seconds does not answer.\n",
     .examples = "weft status\n",
     .json =
         "{store, uuid, format, digest, created, models, versions, tags, blobs, views,\n"
@@ -23,7 +25,8 @@ constexpr CommandInfo kInfo = {
     .interrupted = "",
 };
 
-constexpr std::uint64_t kMountStatusMax = 1U << 20U;  // bytes
+constexpr std::size_t kMountStatusMax = 1U << 20U;  // bytes
+constexpr std::chrono::milliseconds kMountAnswerMax{2000};
 
 // Collects "key: value" lines of the object "mount" in the status of a mount, and checks on the way that it is JSON.
 class MountLines final : public JsonHandler {
@@ -67,17 +70,12 @@ struct MountStatus {
 
 MountStatus ask(const WeftMount& mount) {
   MountStatus status{mount.directory, "", {}};
-  std::string path = mount.directory + "/.weft/status";
-  auto fd = open_file(path, O_RDONLY);
-  if (!fd.ok()) return status;
-  std::string text(kMountStatusMax, '\0');
-  auto got = read_some(fd->get(), 0, std::as_writable_bytes(std::span(text)), path);
-  if (!got.ok()) return status;
-  text.resize(*got);
+  auto text = read_file_within(mount.directory + "/.weft/status", kMountStatusMax, kMountAnswerMax);
+  if (!text.ok()) return status;
   MountLines members;
-  if (!parse_json(text, 16, members).ok()) return status;
-  text.erase(text.find_last_not_of(" \n") + 1);
-  status.json = std::move(text);
+  if (!parse_json(*text, 16, members).ok()) return status;
+  text->erase(text->find_last_not_of(" \n") + 1);
+  status.json = std::move(*text);
   status.lines = members.lines();
   return status;
 }

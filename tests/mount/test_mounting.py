@@ -1,4 +1,5 @@
 """Coming up, options, going away, and who may."""
+import json
 import os
 import signal
 import subprocess
@@ -223,3 +224,21 @@ def test_killed_server_leaves_a_mount_that_umount_clears(store, tmp_path):
         time.sleep(0.1)
         run([WEFT, "--store", store.path, "umount", mount.path])
         assert not is_mounted(mount.path)
+
+
+def test_status_does_not_wait_for_a_mount_whose_server_is_stopped(store, small_model, tmp_path):
+    store.publish(small_model, name="m")
+    where = tmp_path / "mnt"
+    where.mkdir()
+    server = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment())
+    try:
+        wait_until(lambda: is_mounted(where))
+        assert f"mounted   {where}\n" in store.weft("status").stdout
+        server.send_signal(signal.SIGSTOP)
+        assert f"mounted   {where} (does not answer)\n" in store.weft("status").stdout
+        assert json.loads(store.weft("status", "--json").stdout)["mounts"] == [{"directory": str(where), "status": None}]
+    finally:
+        server.send_signal(signal.SIGCONT)
+        server.terminate()
+        server.wait()
+        Mount(store, where).unmount()
