@@ -45,3 +45,15 @@ def test_comments_and_texts_may_name_errno(tmp_path):
 def test_broken(tmp_path, change, word):
     done = layout_of(tmp_path, GOOD | change)
     assert done.returncode == 1 and word in done.stdout
+
+
+def test_large_tracked_file(tmp_path):
+    """A large file is refused once it is tracked, and lies where it likes until then."""
+    (tmp_path / "data.bin").write_bytes(bytes(200_001))
+    (tmp_path / "small.bin").write_bytes(bytes(200_000))
+    assert layout_of(tmp_path, GOOD).returncode == 0
+    run(["git", "-C", tmp_path, "init", "-q"])
+    run(["git", "-C", tmp_path, "add", "-A"])
+    done = layout_of(tmp_path, GOOD)
+    assert done.returncode == 1
+    assert done.stdout == "data.bin: 200,001 bytes; a tracked file has at most 200,000\n"
