@@ -42,14 +42,16 @@ _weft() {
   local word=${words[last]} before=${words[last - 1]}
   for ((i = 1; i < last; ++i)); do
     if [[ ${words[i]} == --store ]]; then
-      ((i + 1 < last)) && store=(--store "${words[++i]}")
+      ((i + 1 < last)) && store=(--store "${words[++i]/#\~/$HOME}")
+    elif [[ ${words[i]} == --store=* ]]; then
+      store=(--store "${words[i]#*=}")
     elif [[ -z $command && ${words[i]} != -* ]]; then
       command=${words[i]}
     fi
   done
   COMPREPLY=()
-  if [[ $before == --store ]]; then
-    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+  if [[ $before == --store || $word == --store=* ]]; then
+    mapfile -t COMPREPLY < <(compgen -d -- "${word#--store=}")
   elif [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_weft_options "$command")" -- "$word")
   elif [[ $before == --digest ]]; then

@@ -1,11 +1,27 @@
 # fish completion for weft(1)
 
+# The --store of the command line, if it has one.
+function __weft_store
+    set -l words (commandline -opc)
+    for i in (seq (count $words))
+        set -l value
+        if test "$words[$i]" = --store; and test $i -lt (count $words)
+            set value $words[(math $i + 1)]
+        else if string match -q -- '--store=*' $words[$i]
+            set value (string replace -- --store= '' $words[$i])
+        end
+        if test -n "$value"
+            printf '%s\n' --store (string replace -r '^~(?=/|$)' $HOME -- $value)
+        end
+    end
+end
+
 function __weft_models
     set -l word (commandline -ct)
     if string match -q '*@*' -- $word
-        weft ls (string split -m 1 @ -- $word)[1] --names 2>/dev/null
+        weft ls (string split -m 1 @ -- $word)[1] --names (__weft_store) 2>/dev/null
     else
-        weft ls --names 2>/dev/null
+        weft ls --names (__weft_store) 2>/dev/null
     end
 end
 

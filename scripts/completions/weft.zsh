@@ -2,8 +2,8 @@
 # zsh completion for weft(1)
 
 _weft_models() {
-  local -a names store
-  (( ${+opt_args[--store]} )) && store=(--store ${opt_args[--store]})
+  local -a names
+  (( ${+opt_args[--store]} )) && store=(--store ${~${(Q)opt_args[--store]}})
   if [[ $PREFIX == *@* ]]; then
     names=(${(f)"$(weft ls ${PREFIX%%@*} --names $store 2>/dev/null)"})
   else
@@ -16,12 +16,14 @@ _weft_models() {
 
 _weft() {
   local curcontext=$curcontext state
-  local -a common json
-  common=('(-q --quiet)'{-q,--quiet}'[no progress bar and no remarks]' '--store[the store]:store:_directories'
+  local -A opt_args
+  local -a common json store
+  common=('(-q --quiet)'{-q,--quiet}'[no progress bar and no remarks]' '--store=[the store]:store:_directories'
     '(-h --help)'{-h,--help}'[help]')
   json=('--json[print one JSON value]')
-  _arguments -C '--store[the store]:store:_directories' '(-h --help)'{-h,--help}'[help]' \
-    '(-V --version)'{-V,--version}'[version]' '1:command:->command' '*::argument:->argument'
+  _arguments -C '--store=[the store]:store:_directories' '(-h --help)'{-h,--help}'[help]' \
+    '(-V --version)'{-V,--version}'[version]' '(-)1:command:->command' '(-)*::argument:->argument'
+  (( ${+opt_args[--store]} )) && store=(--store ${~${(Q)opt_args[--store]}})
   if [[ $state == command ]]; then
     local -a commands
     commands=('import:publish files as a new version of a model' 'export:write the files of a version into a directory'

@@ -1,0 +1,107 @@
+"""The completions, asked by the shells that they are for."""
+import os
+import pty
+import select
+import shutil
+import time
+
+import pytest
+
+from weftlib import TOP, Store, environment, run, write_model, random_tensors
+
+SCRIPTS = TOP / "scripts/completions"
+ANSWER_SECONDS_MAX = 30
+
+# A line -> one answer that it has and one that it has not. STORE stands for a store with other@1 and org/small@1.
+LINES = {
+    "command": ("weft sta", "status", "tag"),
+    "option": ("weft tag --d", "--delete", "--all"),
+    "model": ("weft --store STORE info oth", "other", "org/small"),
+    "model, store after the command": ("weft info --store STORE oth", "other", "org/small"),
+    "model, store in one word": ("weft info --store=STORE oth", "other", "org/small"),
+    "value of an option": ("weft import . --store STORE --parent org/s", "org/small", "other"),
+    "choice": ("weft init --digest tr", "tree-sha256", "none"),
+    "shell": ("weft completion fi", "fish", "zsh"),
+}
+lines = pytest.mark.parametrize("line, answer, other", LINES.values(), ids=LINES.keys())
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Of a store."""
+    area = tmp_path_factory.mktemp("completions")
+    store = Store(area / "store")
+    model = write_model(area / "model", random_tensors(1, 4096, seed="completion"))
+    store.publish(model, name="org/small")
+    store.publish(model, name="other")
+    return str(store.path)
+
+
+def needs(shell):
+    return pytest.mark.skipif(shutil.which(shell) is None, reason=f"no {shell} here")
+
+
+def ask_bash(line):
+    script = ('source "$1"; COMP_LINE=$2; COMP_POINT=${#COMP_LINE}; _weft; printf "%s\\n" "${COMPREPLY[@]}"')
+    return run(["bash", "-c", script, "bash", SCRIPTS / "weft.bash", line]).stdout.split()
+
+
+def ask_fish(line):
+    done = run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', SCRIPTS / "weft.fish", line])
+    return [answer.split("\t")[0] for answer in done.stdout.splitlines()]
+
+
+class Terminal:
+    """An interactive shell on a terminal of its own."""
+
+    def __init__(self, *command):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe(command[0], command, environment(TERM="dumb", COLUMNS="400"))
+
+    def type(self, text, until):
+        """Types, and reads until a text comes."""
+        os.write(self.fd, text.encode())
+        shown, deadline = "", time.monotonic() + ANSWER_SECONDS_MAX
+        while until not in shown:
+            ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"{text!r}: {shown!r}, and no {until!r}"
+            shown += os.read(self.fd, 4096).decode(errors="replace")
+        return shown
+
+    def close(self):
+        os.close(self.fd)  # the shell is hung up
+        os.waitpid(self.pid, 0)
+
+
+@pytest.fixture(scope="module")
+def zsh():
+    terminal = Terminal("zsh", "-f", "-i")
+    try:
+        terminal.type(f"PS1=; autoload -Uz compinit && compinit -u -D; source {SCRIPTS}/weft.zsh; "
+                      "bindkey '^X' kill-whole-line; print ready''now\n", until="readynow")
+        yield terminal
+    finally:
+        terminal.close()
+
+
+@lines
+def test_bash(path, line, answer, other):
+    answers = ask_bash(line.replace("STORE", path))
+    assert answer in answers and other not in answers
+
+
+@needs("fish")
+@lines
+def test_fish(path, line, answer, other):
+    answers = ask_fish(line.replace("STORE", path))
+    assert answer in answers and other not in answers
+
+
+@needs("zsh")
+@lines
+def test_zsh(path, zsh, line, answer, other):
+    """It has one answer, and the tab key puts it into the line."""
+    line = line.replace("STORE", path)
+    zsh.type(line + "\t", until=line[:line.rindex(" ")] + " " + answer)
+    zsh.type("\x18: em''pty\n", until="em''pty")
