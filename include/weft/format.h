@@ -63,4 +63,10 @@ Result<Layout> parse_file(std::string_view where, std::string_view file_name, By
 // A safetensors index (`*.safetensors.index.json`): tensor name -> shard file name. Text is hostile.
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view where, ByteSource& source);
 
+// Names of models that a file says its version was made from, as the file has them, each once: `base_model` (a text or
+// a list of texts) in the YAML front matter of a README.md, `base_model_name_or_path` of an adapter_config.json. Other
+// files name none, and neither does what is malformed, longer than limits.h allows, or no plain text. Names are UTF-8
+// without control characters, 1 to limits::kBaseNameMax bytes, at most limits::kParentsMax of them.
+std::vector<std::string> named_bases(std::string_view file_name, ByteSource& source);
+
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,10 +34,16 @@ VersionFacts facts_of(const VersionRow& row);
 Result<VersionContent> content_of(const Manifest& manifest);
 ContentDecoder content_decoder();
 
+// A parent is found when it shares more than this part of the version's tensor bytes: most of them.
+inline constexpr double kFindParentPart = 0.5;
+
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
   std::string name;
   std::vector<std::string> parents;  // MODEL[@V]
+  // When neither these nor the files name a stored parent: how large a part of the tensor bytes a version must share to
+  // be taken for one, from 0 to 1. None: nobody is looked for.
+  std::optional<double> find_parent = kFindParentPart;
   std::vector<std::string> tags;
   std::string message;
   std::vector<std::pair<std::string, std::string>> metrics;

@@ -20,6 +20,7 @@
 #include "weft/content.h"
 #include "weft/dtype.h"
 #include "weft/format.h"
+#include "weft/lineage.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 
@@ -52,11 +53,6 @@ struct ModelRow {
   std::uint64_t created_ns = 0;
 };
 
-struct ParentRef {
-  std::string model;
-  std::uint64_t number = 0;
-};
-
 struct VersionRow {
   VersionId id = 0;
   ModelId model = 0;
@@ -70,6 +66,12 @@ struct VersionRow {
   std::vector<ParentRef> parents;
   bool removed = false;  // a tombstone: name, time, parents stay; content is given back by gc
   std::uint64_t removed_ns = 0;
+  std::uint64_t tensors = 0;
+  std::uint64_t tensor_bytes = 0;
+  std::vector<std::string> elsewhere;  // parents by name that its files declare and this store did not have
+  // Ticks of the store's lineage clock, which counts publishes and removals: when it came, and went (0: it did not).
+  std::uint64_t born = 0;
+  std::uint64_t died = 0;
 };
 
 // What only this node knows of a version.
@@ -113,6 +115,7 @@ struct InodeRow {
   ViewKey view;           // view
   std::uint64_t view_links = 0;
   std::uint64_t view_time_ns = 0;  // publish time of the first version that had it
+  VersionId view_first = 0;        // that version; it may be removed by now
 };
 
 // An entry of a directory below models/ that is not a version's: a next component of model names.
@@ -149,7 +152,8 @@ class Snapshot {
   virtual Result<std::vector<VersionRow>> versions(ModelId model) = 0;          // by number, tombstones too
   virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
-  virtual Result<std::vector<VersionId>> children(VersionId id) = 0;  // declared, live
+  // The first `count_max` that have it as a parent, by age; tombstones too.
+  virtual Result<std::vector<VersionId>> children(VersionId id, std::size_t count_max) = 0;
 
   virtual Result<LocalRow> local(VersionId id) = 0;
   // Bytes of this published file that no earlier live holder brought: its share of `du`.
@@ -159,6 +163,9 @@ class Snapshot {
   virtual Result<BlobPlace> find_blob(const ContentId& id) = 0;
   // The first live (version, file) that has it, then the others.
   virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId& id) = 0;
+  // The same, but of more than 2 × `count_max` only so many from each end.
+  virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId& id,
+                                                                                std::size_t count_max) = 0;
   virtual Result<StoreCounts> counts() = 0;  // walks the index: not for hot paths
 };
 
@@ -205,8 +212,9 @@ struct PublishRequest {
   std::string model;
   std::vector<std::byte> manifest;
   VersionContent content;
-  std::vector<ParentRef> parents;  // must be there and live
-  std::vector<std::string> tags;   // set to the new version in the same commit
+  std::vector<ParentRef> parents;  // must be live, or are left out where they are not declared; ids are not looked at
+  std::vector<std::string> elsewhere;
+  std::vector<std::string> tags;  // set to the new version in the same commit
   std::string message;
   std::vector<std::pair<std::string, std::string>> metrics;
 };

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/lineage.h"
 #include "weft/manifest.h"
 #include "weft/result.h"
 
@@ -122,7 +123,8 @@ struct VersionFacts {
   std::uint64_t time_ns = 0;
   std::string message;
   std::vector<std::pair<std::string, std::string>> metrics;
-  std::vector<std::pair<std::string, std::uint64_t>> parents;
+  std::vector<ParentRef> parents;
+  std::vector<std::string> elsewhere;  // parents by name that are not stored
 };
 std::string render_info_json(const VersionFacts& facts, const Manifest& manifest);
 std::string render_layer_json(const VersionTree& tree, std::uint32_t layer);

@@ -2,7 +2,7 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --parent --tag --message --metric --json --quiet --store --help" ;;
+    import) echo "--name --parent --find-parent --no-find-parent --tag --message --metric --json --quiet --store --help" ;;
     export) echo "--json --quiet --store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --help" ;;
     info) echo "--json --quiet --store --help" ;;

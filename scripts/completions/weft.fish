@@ -60,6 +60,8 @@ complete -c weft -n '__fish_seen_subcommand_from init' -l json -d 'print one JSO
 complete -c weft -n '__fish_seen_subcommand_from import' -F
 complete -c weft -n '__fish_seen_subcommand_from import' -s n -l name -x -a '(__weft_models)' -d 'name of the model'
 complete -c weft -n '__fish_seen_subcommand_from import' -s p -l parent -x -a '(__weft_models)' -d 'made from this version'
+complete -c weft -n '__fish_seen_subcommand_from import' -l find-parent -x -d 'part to share'
+complete -c weft -n '__fish_seen_subcommand_from import' -l no-find-parent -d 'look for no parent'
 complete -c weft -n '__fish_seen_subcommand_from import' -s t -l tag -x -d 'tag'
 complete -c weft -n '__fish_seen_subcommand_from import' -s m -l message -x -d 'message'
 complete -c weft -n '__fish_seen_subcommand_from import' -l metric -x -d 'KEY=VALUE'

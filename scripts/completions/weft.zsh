@@ -38,7 +38,8 @@ _weft() {
   fi
   case $words[1] in
     import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
-      '*'{-p,--parent}'[made from this version]:version:_weft_models' '*'{-t,--tag}'[tag]:tag:' \
+      '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part to share]:part:' \
+      '--no-find-parent[look for no parent]' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' '*:path:_files' ;;
     export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;
     ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--names[names alone]' \

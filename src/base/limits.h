@@ -22,6 +22,9 @@ inline constexpr std::size_t kJsonDepthMax = 128;
 inline constexpr std::uint64_t kIndexJsonMax = 100'000'000;
 inline constexpr std::size_t kMetadataTextMax = 1U << 16U;  // one kept metadata value; longer ones are not kept
 inline constexpr std::size_t kMetadataEntriesMax = 1024;
+inline constexpr std::uint64_t kFrontMatterMax = 1U << 16U;    // of a model card, with its two lines of dashes
+inline constexpr std::uint64_t kAdapterConfigMax = 1U << 20U;  // larger ones are not looked at
+inline constexpr std::size_t kBaseNameMax = 256;               // bytes of a base model's name
 
 // Names.
 inline constexpr std::size_t kNameMax = 255;  // NAME_MAX of Linux
@@ -41,6 +44,12 @@ inline constexpr std::size_t kMessageMax = 16U << 10U;
 inline constexpr std::size_t kMetricsMax = 256;
 inline constexpr std::size_t kMetricTextMax = 256;
 inline constexpr std::size_t kParentsMax = 64;
+
+// Finding a parent among the versions that hold the same blobs: so many of the largest tensors, of each so many holders
+// from each end, and so many versions that are compared as a whole.
+inline constexpr std::size_t kKinTensorsMax = 4096;
+inline constexpr std::size_t kKinHoldersMax = 128;
+inline constexpr std::size_t kKinComparedMax = 16;
 
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;

@@ -69,7 +69,7 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
 }
 
 std::string spec_of(const VersionRow& row) {
-  return fmt::format("{}@{}", row.model_name, row.number);
+  return spec_of(row.model_name, row.number);
 }
 
 void write_version(JsonWriter& json, const VersionEntry& version) {
@@ -83,8 +83,9 @@ void write_version(JsonWriter& json, const VersionEntry& version) {
   json.end_array().member("message", row.message).key("metrics").begin_object();
   for (const auto& [key, value] : row.metrics) json.member(key, value);
   json.end_object().key("parents").begin_array();
-  for (const ParentRef& parent : row.parents)
-    json.begin_object().member("model", parent.model).member("version", parent.number).end_object();
+  for (const ParentRef& parent : row.parents) json.raw(edge_json(parent));
+  json.end_array().key("parents_elsewhere").begin_array();
+  for (const std::string& name : row.elsewhere) json.value(name);
   json.end_array().end_object();
 }
 

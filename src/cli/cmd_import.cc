@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/catalog.h"
@@ -18,14 +20,19 @@ constexpr CommandInfo kInfo = {
         "safetensors, GGUF and npy files are found and shared with all that the store\n"
         "has; every file comes back byte for byte. Content that is already the model's\n"
         "newest version makes no new one. All or nothing: a failed import leaves the\n"
-        "store as it was. The store is made when there is none.\n",
+        "store as it was. The store is made when there is none.\n\n"
+        "Parents are what --parent names, and stored models that a model card (README.md:\n"
+        "base_model) or an adapter_config.json (base_model_name_or_path) names; without\n"
+        "any, the version that shares most bytes.\n",
     .examples =
         "weft import ./all-MiniLM-L6-v2 --name org/minilm --tag stable\n"
         "weft import model.safetensors config.json --name bert --parent bert@1 \\\n"
         "     --message 'layer 3 tuned' --metric accuracy=0.93\n",
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
-        " shared_bytes}; made is false when the newest version has this content already\n",
+        " shared_bytes, parents: [{model, version, declared, same_tensors, same_bytes}],\n"
+        " parents_elsewhere}; made is false when the newest version has this content\n"
+        " already\n",
     .interrupted = "the store is as it was",
 };
 
@@ -37,6 +44,11 @@ class ImportCommand final : public Command {
     options.arguments("PATH", import_.paths, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version that this one was made from");
+    options.value(
+        "--find-parent", "PART", find_parent_,
+        "where no stored parent is declared: the part of the tensor bytes above which the version that shares "
+        "most is taken for one (0.5)");
+    options.flag("--no-find-parent", no_find_parent_, "do not look for a parent");
     options.values("-t,--tag", "TAG", import_.tags, "a tag that the new version gets, or takes over");
     options.value("-m,--message", "TEXT", import_.message, "what to say about the version");
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
@@ -47,6 +59,9 @@ class ImportCommand final : public Command {
     for (const std::string& metric : metrics_)
       if (metric.find('=') == std::string::npos || metric.starts_with('='))
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
+    if (!find_parent_.empty() && no_find_parent_)
+      return Error{Errc::invalid, "--find-parent and --no-find-parent: expected one of them"};
+    WEFT_CHECK(find_part());
     return {};
   }
 
@@ -55,6 +70,7 @@ class ImportCommand final : public Command {
       auto equals = metric.find('=');
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
+    WEFT_TRY(import_.find_parent, find_part());
     WEFT_CHECK(check_names());
     WEFT_TRY(auto store, context.open_or_create());
     auto report = [&] {
@@ -67,6 +83,17 @@ class ImportCommand final : public Command {
   }
 
  private:
+  Result<std::optional<double>> find_part() const {
+    if (no_find_parent_) return std::optional<double>();
+    if (find_parent_.empty()) return std::optional(kFindParentPart);
+    double part = -1;
+    const char* end = find_parent_.data() + find_parent_.size();
+    auto [at, failed] = std::from_chars(find_parent_.data(), end, part);
+    if (failed == std::errc() && at == end && part >= 0 && part < 1) return std::optional(part);
+    return Error{Errc::invalid,
+                 fmt::format("--find-parent: expected a part from 0 to below 1, got \"{}\"", printable(find_parent_))};
+  }
+
   // What would fail in any case makes no store.
   Status check_names() const {
     WEFT_CHECK(check_model_name(import_.name));
@@ -82,7 +109,11 @@ class ImportCommand final : public Command {
     json.member("made", report.outcome.made).member("manifest", to_hex(row.manifest));
     json.member("files", report.files).member("tensors", report.tensors);
     json.member("logical_bytes", report.logical_bytes).member("new_bytes", report.outcome.new_bytes);
-    json.member("shared_bytes", report.outcome.shared_bytes).end_object();
+    json.member("shared_bytes", report.outcome.shared_bytes).key("parents").begin_array();
+    for (const ParentRef& parent : row.parents) json.raw(edge_json(parent));
+    json.end_array().key("parents_elsewhere").begin_array();
+    for (const std::string& name : row.elsewhere) json.value(name);
+    json.end_array().end_object();
     context.print_json(json);
   }
 
@@ -92,10 +123,16 @@ class ImportCommand final : public Command {
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec, count_of(report.tensors, "tensor"),
                   count_of(report.files, "file"), human_bytes(report.logical_bytes),
                   human_bytes(report.outcome.new_bytes), human_bytes(report.outcome.shared_bytes));
+    const VersionRow& row = report.outcome.version;
+    for (const ParentRef& parent : row.parents)
+      context.print("  parent {}: {}\n", spec_of(parent.model, parent.number), edge_text(parent, row.tensors));
+    for (const std::string& name : row.elsewhere) context.print("  parent {}: declared, not stored here\n", name);
   }
 
   ImportOptions import_;
   std::vector<std::string> metrics_;
+  std::string find_parent_;
+  bool no_find_parent_ = false;
 };
 
 }  // namespace

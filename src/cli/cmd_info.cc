@@ -22,8 +22,8 @@ constexpr CommandInfo kInfo = {
 };
 
 struct Figures {
-  std::uint64_t owned = 0;            // bytes
-  std::vector<std::string> children;  // declared
+  std::uint64_t owned = 0;  // bytes
+  std::vector<std::string> children;
 };
 
 Result<Figures> figures_of(Store& store, const VersionRow& row, std::size_t files) {
@@ -33,10 +33,10 @@ Result<Figures> figures_of(Store& store, const VersionRow& row, std::size_t file
     WEFT_TRY(std::uint64_t owned, snapshot->owned_bytes(row.id, file));
     figures.owned += owned;
   }
-  WEFT_TRY(auto children, snapshot->children(row.id));
+  WEFT_TRY(auto children, snapshot->children(row.id, SIZE_MAX));
   for (VersionId id : children) {
     WEFT_TRY(VersionRow child, snapshot->version(id));
-    figures.children.push_back(spec_of(child));
+    if (!child.removed) figures.children.push_back(spec_of(child));
   }
   return figures;
 }
@@ -60,11 +60,11 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   };
   std::vector<std::string> tags = version.tags;
   if (version.latest) tags.insert(tags.begin(), "latest");
-  std::vector<std::string> parents;
-  for (const ParentRef& parent : row.parents) parents.push_back(fmt::format("{}@{}", parent.model, parent.number));
   line("published", utc_time(row.time_ns));
   line("tags", joined(tags, ", "));
-  line("parents", joined(parents, ", "));
+  for (const ParentRef& parent : row.parents)
+    line("parent", fmt::format("{}, {}", spec_of(parent.model, parent.number), edge_text(parent, row.tensors)));
+  for (const std::string& name : row.elsewhere) line("parent", name + ", declared, not stored here");
   line("children", joined(figures.children, ", "));
   line("size", fmt::format("{} in {}, {}", human_bytes(row.logical_bytes), count_of(manifest.files.size(), "file"),
                            count_of(tensor_count(manifest), "tensor")));

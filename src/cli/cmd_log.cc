@@ -16,7 +16,8 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, versions: [{model, version, latest, removed, time, time_ns, manifest,\n"
         " logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
-        " version}]}]}, newest first; times are UTC\n",
+        " version, declared, same_tensors, same_bytes}], parents_elsewhere}]}, newest\n"
+        " first; times are UTC\n",
     .interrupted = "",
 };
 
@@ -32,7 +33,7 @@ std::string heading(const VersionEntry& version) {
 std::string details(const VersionRow& row) {
   std::string text;
   std::vector<std::string> words;
-  for (const ParentRef& parent : row.parents) words.push_back(fmt::format("{}@{}", parent.model, parent.number));
+  for (const ParentRef& parent : row.parents) words.push_back(spec_of(parent.model, parent.number));
   if (!words.empty()) text += "    parents  " + joined(words, ", ") + "\n";
   words.clear();
   for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, value));

@@ -76,11 +76,9 @@ void write_facts(JsonWriter& json, const VersionFacts& facts) {
   json.key("metrics").begin_object();
   for (const auto& [name, value] : facts.metrics) json.key(name).raw(is_json_number(value) ? value : json_quote(value));
   json.end_object().key("parents").begin_array();
-  for (const auto& [model, number] : facts.parents) {
-    JsonWriter parent;
-    parent.begin_object().member("model", std::string_view(model)).member("version", number).end_object();
-    json.raw(parent.text());
-  }
+  for (const ParentRef& parent : facts.parents) json.raw(edge_json(parent));
+  json.end_array().key("parents_elsewhere").begin_array();
+  for (const std::string& name : facts.elsewhere) json.value(std::string_view(name));
   json.end_array();
 }
 

@@ -9,6 +9,7 @@
 #include "node/cut.h"
 #include "node/fd_source.h"
 #include "node/gather.h"
+#include "node/parents.h"
 #include "node/shards.h"
 #include "weft/node.h"
 
@@ -39,23 +40,8 @@ Status check_metrics(const std::vector<std::pair<std::string, std::string>>& met
   return {};
 }
 
-Result<std::vector<ParentRef>> resolve_parents(Store& store, const std::vector<std::string>& specs) {
-  std::vector<ParentRef> parents;
-  if (specs.empty()) return parents;
-  if (specs.size() > limits::kParentsMax)
-    return Error{Errc::invalid, fmt::format("expected at most {} parents, got {}", limits::kParentsMax, specs.size())};
-  WEFT_TRY(auto snapshot, store.snapshot());
-  std::set<VersionId> seen;
-  for (const std::string& spec : specs) {
-    auto row = resolve_version(*snapshot, spec);
-    if (!row.ok()) return Error{row.error().code, fmt::format("parent: {}", row.error().message)};
-    if (seen.insert(row->id).second) parents.push_back({row->model_name, row->number});
-  }
-  return parents;
-}
-
-// Everything that is said about the version; its content comes later.
-Result<PublishRequest> describe(Store& store, const ImportOptions& options) {
+// Everything that is said about the version; its content and parents come later.
+Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
   WEFT_CHECK(check_text("message", options.message, limits::kMessageMax, true));
   WEFT_CHECK(check_metrics(options.metrics));
@@ -68,7 +54,6 @@ Result<PublishRequest> describe(Store& store, const ImportOptions& options) {
     WEFT_CHECK(check_tag_name(tag));
     if (tags.insert(tag).second) request.tags.push_back(tag);
   }
-  WEFT_TRY(request.parents, resolve_parents(store, options.parents));
   return request;
 }
 
@@ -78,6 +63,7 @@ struct Draft {
   struct stat seen {};
   std::vector<Range> ranges;
   std::map<std::string, std::string> shard_index;
+  std::vector<std::string> bases;  // models that it names as those that this one was made from
 };
 
 File file_of(const Draft& draft, Layout layout, const Cut& cut) {
@@ -114,6 +100,7 @@ Result<File> parse_source(Draft& draft) {
   if (is_shard_index(draft.source.path)) {
     WEFT_TRY(draft.shard_index, parse_safetensors_index(where, bytes));
   }
+  draft.bases = named_bases(draft.source.path, bytes);
   auto cut = cut_file(bytes.size(), layout.tensors);
   if (!cut.ok()) return Error{cut.error().code, fmt::format("{}: {}", where, cut.error().message)};
   File file = file_of(draft, std::move(layout), *cut);
@@ -177,11 +164,17 @@ Status add_content(Import& import, DraftVersion& version, Progress& progress) {
 }  // namespace
 
 Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
-  WEFT_TRY(PublishRequest request, describe(store, options));
+  WEFT_TRY(PublishRequest request, describe(options));
+  ParentWishes wishes{{}, {}, options.find_parent};
+  WEFT_TRY(wishes.declared, resolve_parents(store, options.parents));
   WEFT_TRY(auto sources, gather_sources(options.paths, store.path()));
   WEFT_TRY(DraftVersion version, draft_version(std::move(sources), progress));
   WEFT_TRY(auto import, store.begin_import());
   WEFT_CHECK(add_content(*import, version, progress));
+  for (Draft& draft : version.drafts) std::ranges::move(draft.bases, std::back_inserter(wishes.bases));
+  WEFT_TRY(Parents parents, settle_parents(store, request.model, *version.manifest, wishes));
+  request.parents = std::move(parents.refs);
+  request.elsewhere = std::move(parents.elsewhere);
   WEFT_TRY(request.manifest, encode_manifest(*version.manifest));
   request.content = content_from(*version.tree, *version.manifest);
   if (progress.cancelled()) return cancelled();

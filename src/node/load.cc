@@ -24,8 +24,8 @@ VersionFacts facts_of(const VersionRow& row) {
                      .time_ns = row.time_ns,
                      .message = row.message,
                      .metrics = row.metrics,
-                     .parents = {}};
-  for (const ParentRef& parent : row.parents) facts.parents.emplace_back(parent.model, parent.number);
+                     .parents = row.parents,
+                     .elsewhere = row.elsewhere};
   return facts;
 }
 

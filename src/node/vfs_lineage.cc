@@ -107,7 +107,7 @@ Result<std::vector<VersionRow>> live_parents(Snapshot& snapshot, const VersionRo
 }
 
 Result<std::vector<VersionRow>> live_children(Snapshot& snapshot, const VersionRow& version) {
-  WEFT_TRY(const auto ids, snapshot.children(version.id));
+  WEFT_TRY(const auto ids, snapshot.children(version.id, SIZE_MAX));
   std::vector<VersionRow> out;
   for (const VersionId id : ids) {
     WEFT_TRY(VersionRow row, snapshot.version(id));

@@ -105,16 +105,28 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   return put(txn, Table::models, model->name, *model);
 }
 
-Status put_version(Txn& txn, const VersionRow& version) {
-  WEFT_CHECK(put(txn, Table::versions, key_of(version.id), version));
+Result<std::uint64_t> tick(Txn& txn) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  ++counters.lineage_clock;
+  WEFT_CHECK(put_counters(txn, counters));
+  return counters.lineage_clock;
+}
+
+Status link_parent(Txn& txn, ParentRef& parent, VersionId child) {
+  parent.id = 0;
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, parent.model));
+  if (!model) return {};  // a journal with damage may lack it
+  WEFT_TRY(std::optional<VersionRow> row, find_version(txn, model->id, parent.number));
+  if (!row) return {};
+  parent.id = row->id;
+  return put(txn, Table::children, key_of(row->id, child), NumberRow{0});
+}
+
+Status put_version(Txn& txn, VersionRow version) {
+  WEFT_TRY(version.born, tick(txn));
   WEFT_CHECK(put(txn, Table::numbers, key_of(version.model, version.number), NumberRow{version.id}));
-  for (const ParentRef& parent : version.parents) {
-    WEFT_TRY(std::optional<ModelRow> model, find_model(txn, parent.model));
-    if (!model) continue;  // a journal with damage may lack it
-    WEFT_TRY(std::optional<VersionRow> row, find_version(txn, model->id, parent.number));
-    if (row) WEFT_CHECK(put(txn, Table::children, key_of(row->id, version.id), NumberRow{0}));
-  }
-  return {};
+  for (ParentRef& parent : version.parents) WEFT_CHECK(link_parent(txn, parent, version.id));
+  return put(txn, Table::versions, key_of(version.id), version);
 }
 
 Status set_tag(Txn& txn, ModelId model, const TagRow& tag) {
@@ -236,6 +248,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
   WEFT_CHECK(remove_local(txn, version->id, content));
   version->removed = true;
+  WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
   WEFT_CHECK(delete_tags_of(txn, model->id, event.number));

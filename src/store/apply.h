@@ -15,12 +15,18 @@
 
 namespace weft {
 
+// The first publish that had a tensor view.
+struct FirstView {
+  VersionId version = 0;
+  std::uint64_t time_ns = 0;
+};
+
 struct PublishInput {
   const VersionContent* content = nullptr;  // none: a rebuild could not read it, or it is reaped
   bool reaped = false;                      // the version is removed and its content given back
   std::span<const NewBlob> new_blobs;
-  // Rebuild: when a view first appeared, by inode; extents that are in no pack are counted rather than refused.
-  const std::unordered_map<Ino, std::uint64_t>* view_times = nullptr;
+  // Rebuild: where a view first appeared, by inode; extents that are in no pack are counted rather than refused.
+  const std::unordered_map<Ino, FirstView>* first_views = nullptr;
   std::uint64_t* missing_extents = nullptr;
 };
 

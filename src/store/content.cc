@@ -95,26 +95,27 @@ Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& conten
                            content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};
 }
 
-Status make_view(Txn& txn, const std::string& key, const ViewUse& use, std::uint64_t time_ns) {
+Status make_view(Txn& txn, const std::string& key, const ViewUse& use, const FirstView& first) {
   InodeRow inode;
   inode.kind = InodeKind::view;
   inode.base = use.ino;
   inode.view = *use.key;
   WEFT_CHECK(put(txn, Table::inodes, key_of(use.ino), inode));
-  return put(txn, Table::views, key, ViewRow{use.ino, use.links, time_ns, 1});
+  return put(txn, Table::views, key, ViewRow{use.ino, use.links, first.time_ns, 1, first.version});
 }
 
-std::uint64_t view_time(const PublishEvent& event, const PublishInput& input, Ino ino) {
-  if (input.view_times == nullptr) return event.version.time_ns;
-  auto found = input.view_times->find(ino);
-  return found == input.view_times->end() ? event.version.time_ns : found->second;
+FirstView first_view(const PublishEvent& event, const PublishInput& input, Ino ino) {
+  const FirstView here{event.version.id, event.version.time_ns};
+  if (input.first_views == nullptr) return here;
+  auto found = input.first_views->find(ino);
+  return found == input.first_views->end() ? here : found->second;
 }
 
 Status add_views(Txn& txn, const PublishEvent& event, const PublishInput& input) {
   for (const auto& [key, use] : views_of(*input.content, event.local)) {
     WEFT_TRY(std::optional<ViewRow> view, find_row<ViewRow>(txn, Table::views, key));
     if (!view) {
-      WEFT_CHECK(make_view(txn, key, use, view_time(event, input, use.ino)));
+      WEFT_CHECK(make_view(txn, key, use, first_view(event, input, use.ino)));
       continue;
     }
     if (view->ino != use.ino)

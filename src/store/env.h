@@ -67,6 +67,8 @@ class Cursor {
   Result<std::optional<Entry>> seek_before(Bytes key);  // the last entry with an earlier key
   Result<std::optional<Entry>> next();                  // also from one value of a key to the next
   Result<std::optional<Entry>> next_of_key();           // the key's next value
+  Result<std::optional<Entry>> last_of_key();           // where the cursor stands on a key
+  Result<std::optional<Entry>> previous_of_key();
 
  private:
   friend class Txn;

@@ -36,14 +36,16 @@ std::vector<std::byte> encode(const PublishEvent& event) {
   auto directories = pack(builder, event.directories);
   auto view_inos = builder.CreateVector(event.local.view_inos);
   auto packs = builder.CreateVector(event.packs);
+  auto elsewhere = flat::pack(builder, version.elsewhere);
   auto manifest = flat::pack(version.manifest);
   return seal_record(
       RecordKind::publish,
-      flat::finish(builder, records::CreatePublish(builder, event.sequence, version.id, version.model, model_name,
-                                                   version.number, &manifest, version.time_ns, version.logical_bytes,
-                                                   message, metrics, parents, tags, event.model_ino, event.latest_ino,
-                                                   directories, event.local.tree_layout, event.local.ino_base,
-                                                   event.local.ino_count, view_inos, packs)));
+      flat::finish(builder,
+                   records::CreatePublish(builder, event.sequence, version.id, version.model, model_name,
+                                          version.number, &manifest, version.time_ns, version.logical_bytes, message,
+                                          metrics, parents, tags, event.model_ino, event.latest_ino, directories,
+                                          event.local.tree_layout, event.local.ino_base, event.local.ino_count,
+                                          view_inos, packs, version.tensors, version.tensor_bytes, elsewhere)));
 }
 
 std::vector<std::byte> encode(const TagsEvent& event) {
@@ -94,6 +96,9 @@ Result<Event> decode_publish(std::span<const std::byte> payload, std::string_vie
   version.message = flat::text(in->message());
   version.metrics = flat::unpack(in->metrics());
   version.parents = flat::unpack(in->parents());
+  version.tensors = in->tensors();
+  version.tensor_bytes = in->tensor_bytes();
+  version.elsewhere = flat::unpack(in->elsewhere());
   event.tags = unpack(in->tags());
   event.model_ino = in->model_ino();
   event.latest_ino = in->latest_ino();

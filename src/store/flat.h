@@ -73,8 +73,13 @@ inline auto pack(Builder& builder, const TextPairs& pairs) {
 inline auto pack(Builder& builder, const std::vector<ParentRef>& parents) {
   std::vector<Offset<records::Parent>> out;
   for (const ParentRef& parent : parents)
-    out.push_back(records::CreateParent(builder, builder.CreateString(parent.model), parent.number));
+    out.push_back(records::CreateParent(builder, builder.CreateString(parent.model), parent.number, parent.declared,
+                                        parent.same_tensors, parent.same_bytes, parent.id));
   return builder.CreateVector(out);
+}
+
+inline auto pack(Builder& builder, const std::vector<std::string>& texts) {
+  return builder.CreateVectorOfStrings(texts);
 }
 
 inline TextPairs unpack(const flatbuffers::Vector<Offset<records::Pair>>* pairs) {
@@ -87,7 +92,16 @@ inline TextPairs unpack(const flatbuffers::Vector<Offset<records::Pair>>* pairs)
 inline std::vector<ParentRef> unpack(const flatbuffers::Vector<Offset<records::Parent>>* parents) {
   std::vector<ParentRef> out;
   if (parents == nullptr) return out;
-  for (const records::Parent* parent : *parents) out.push_back({text(parent->model()), parent->number()});
+  for (const records::Parent* parent : *parents)
+    out.push_back({text(parent->model()), parent->number(), parent->declared(), parent->same_tensors(),
+                   parent->same_bytes(), parent->id()});
+  return out;
+}
+
+inline std::vector<std::string> unpack(const flatbuffers::Vector<Offset<flatbuffers::String>>* texts) {
+  std::vector<std::string> out;
+  if (texts == nullptr) return out;
+  for (const flatbuffers::String* one : *texts) out.push_back(text(one));
   return out;
 }
 

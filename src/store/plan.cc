@@ -117,13 +117,25 @@ Status plan_views(Txn& txn, PublishEvent& event, const VersionContent& content, 
   return {};
 }
 
+// A parent that was found, and removed since, is none.
+Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRef>& wanted) {
+  std::vector<ParentRef> parents;
+  for (const ParentRef& parent : wanted) {
+    auto row = live_version(txn, parent.model, parent.number);
+    bool gone = !row.ok() && row.error().code == Errc::not_found && !parent.declared;
+    if (!row.ok() && !gone) return std::move(row).error();
+    if (!gone) parents.push_back(parent);
+  }
+  return parents;
+}
+
 }  // namespace
 
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
                                   std::vector<PackId> packs) {
   WEFT_CHECK(check_name(request.model));
   WEFT_CHECK(check_hides_none(txn, request.model));
-  for (const ParentRef& parent : request.parents) WEFT_CHECK(live_version(txn, parent.model, parent.number));
+  WEFT_TRY(std::vector<ParentRef> parents, plan_parents(txn, request.parents));
   WEFT_TRY(Counters counters, get_counters(txn));
   Allocator inos(counters);
   PublishEvent event;
@@ -136,7 +148,10 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   event.version.logical_bytes = request.content.logical_bytes;
   event.version.message = request.message;
   event.version.metrics = request.metrics;
-  event.version.parents = request.parents;
+  event.version.parents = std::move(parents);
+  event.version.elsewhere = request.elsewhere;
+  event.version.tensors = request.content.views.size();
+  for (const auto& view : request.content.views) event.version.tensor_bytes += view.key.content.length;
   WEFT_CHECK(plan_model(txn, event, counters, inos));
   WEFT_CHECK(plan_directories(txn, event, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));

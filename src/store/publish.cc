@@ -21,12 +21,12 @@ std::vector<PackId> packs_of(std::span<const NewBlob> blobs) {
 }
 
 Status check_request(const PublishRequest& request) {
-  const std::pair<std::size_t, std::size_t> bounds[] = {{request.manifest.size(), limits::kManifestMax},
-                                                        {request.content.files.size(), limits::kFilesPerVersionMax},
-                                                        {request.message.size(), limits::kMessageMax},
-                                                        {request.metrics.size(), limits::kMetricsMax},
-                                                        {request.parents.size(), limits::kParentsMax}};
-  const std::string_view names[] = {"manifest bytes", "files", "message bytes", "metrics", "parents"};
+  const std::pair<std::size_t, std::size_t> bounds[] = {
+      {request.manifest.size(), limits::kManifestMax}, {request.content.files.size(), limits::kFilesPerVersionMax},
+      {request.message.size(), limits::kMessageMax},   {request.metrics.size(), limits::kMetricsMax},
+      {request.parents.size(), limits::kParentsMax},   {request.elsewhere.size(), limits::kParentsMax}};
+  const std::string_view names[] = {"manifest bytes", "files",   "message bytes",
+                                    "metrics",        "parents", "parents that are not stored"};
   for (std::size_t i = 0; i < std::size(bounds); ++i)
     if (bounds[i].first > bounds[i].second)
       return Error{Errc::invalid, fmt::format("{}: {}: expected at most {}, got {}", request.model, names[i],

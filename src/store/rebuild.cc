@@ -44,7 +44,7 @@ class Rebuilder {
   const RebuildInput& input_;
   FsckReport& report_;
   std::set<std::pair<std::string, std::uint64_t>> removed_;
-  std::unordered_map<Ino, std::uint64_t> view_times_;
+  std::unordered_map<Ino, FirstView> first_views_;
 };
 
 std::string label(const VersionRow& version) {
@@ -63,7 +63,8 @@ Status Rebuilder::tell(Status status, const std::string& what) {
 void Rebuilder::survey(const Event& event) {
   if (const auto* removal = std::get_if<RemovalEvent>(&event)) removed_.emplace(removal->model, removal->number);
   if (const auto* publish = std::get_if<PublishEvent>(&event))
-    for (Ino ino : publish->local.view_inos) view_times_.try_emplace(ino, publish->version.time_ns);
+    for (Ino ino : publish->local.view_inos)
+      first_views_.try_emplace(ino, FirstView{publish->version.id, publish->version.time_ns});
 }
 
 // Of the packs that have a blob the first is as good as any; for fsck, that which the index names.
@@ -110,7 +111,7 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
     PublishInput input;
     input.content = content;
     input.reaped = reaped;
-    input.view_times = &view_times_;
+    input.first_views = &first_views_;
     input.missing_extents = &missing;
     WEFT_CHECK(apply_publish(txn, event, input));
     return {};

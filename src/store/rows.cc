@@ -40,14 +40,15 @@ template <>
 std::vector<std::byte> encode_row(const Counters& row) {
   Builder builder;
   return flat::finish(builder, records::CreateCounters(builder, row.sequence, row.next_version, row.next_model,
-                                                       row.next_ino, row.journal_end));
+                                                       row.next_ino, row.journal_end, row.lineage_clock));
 }
 
 template <>
 Result<Counters> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Counters>(payload);
   if (in == nullptr) return flat::bad(where, "not counters");
-  return Counters{in->sequence(), in->next_version(), in->next_model(), in->next_ino(), in->journal_end()};
+  return Counters{in->sequence(), in->next_version(), in->next_model(),
+                  in->next_ino(), in->journal_end(),  in->lineage_clock()};
 }
 
 template <>
@@ -137,9 +138,11 @@ std::vector<std::byte> encode_row(const VersionRow& row) {
   auto metrics = flat::pack(builder, row.metrics);
   auto parents = flat::pack(builder, row.parents);
   auto manifest = flat::pack(row.manifest);
-  return flat::finish(
-      builder, records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest, row.time_ns,
-                                      row.logical_bytes, message, metrics, parents, row.removed, row.removed_ns));
+  auto elsewhere = flat::pack(builder, row.elsewhere);
+  return flat::finish(builder,
+                      records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest, row.time_ns,
+                                             row.logical_bytes, message, metrics, parents, row.removed, row.removed_ns,
+                                             row.tensors, row.tensor_bytes, elsewhere, row.born, row.died));
 }
 
 template <>
@@ -159,6 +162,11 @@ Result<VersionRow> decode_row(std::span<const std::byte> payload, std::string_vi
   row.parents = flat::unpack(in->parents());
   row.removed = in->removed();
   row.removed_ns = in->removed_ns();
+  row.tensors = in->tensors();
+  row.tensor_bytes = in->tensor_bytes();
+  row.elsewhere = flat::unpack(in->elsewhere());
+  row.born = in->born();
+  row.died = in->died();
   return row;
 }
 
@@ -227,14 +235,14 @@ RecordKind record_kind_of<ViewRow>() {
 template <>
 std::vector<std::byte> encode_row(const ViewRow& row) {
   Builder builder;
-  return flat::finish(builder, records::CreateView(builder, row.ino, row.links, row.time_ns, row.versions));
+  return flat::finish(builder, records::CreateView(builder, row.ino, row.links, row.time_ns, row.versions, row.first));
 }
 
 template <>
 Result<ViewRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::View>(payload);
   if (in == nullptr) return flat::bad(where, "not a view");
-  return ViewRow{in->ino(), in->links(), in->time_ns(), in->versions()};
+  return ViewRow{in->ino(), in->links(), in->time_ns(), in->versions(), in->first()};
 }
 
 template <>

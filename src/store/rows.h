@@ -21,6 +21,7 @@ struct Counters {
   ModelId next_model = 1;
   Ino next_ino = kFirstStoredIno;
   std::uint64_t journal_end = 0;  // bytes of the journal that the index has seen
+  std::uint64_t lineage_clock = 0;
 };
 
 // In `numbers`: the journal lost what this number was.
@@ -52,6 +53,7 @@ struct ViewRow {
   std::uint64_t links = 0;
   std::uint64_t time_ns = 0;
   std::uint64_t versions = 0;  // that have it: live ones, and removed ones that are not reaped yet
+  VersionId first = 0;         // that had it
 };
 
 template <class Row>

@@ -63,7 +63,7 @@ class TxnSnapshot final : public Snapshot {
     return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
                         fmt::format("tag {}", printable(name)));
   }
-  Result<std::vector<VersionId>> children(VersionId id) override;
+  Result<std::vector<VersionId>> children(VersionId id, std::size_t count_max) override;
 
   Result<LocalRow> local(VersionId id) override {
     return or_not_found(find_row<LocalRow>(txn_, Table::locals, key_of(id)), fmt::format("version of id {} here", id));
@@ -78,6 +78,10 @@ class TxnSnapshot final : public Snapshot {
   Result<std::vector<Holder>> holders(const ContentId& id) override {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
     return all_holders(txn_, blob.key);
+  }
+  Result<std::vector<Holder>> some_holders(const ContentId& id, std::size_t count_max) override {
+    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
+    return weft::some_holders(txn_, blob.key, count_max);
   }
   Result<StoreCounts> counts() override;
 
@@ -136,17 +140,17 @@ Result<std::vector<VersionRow>> TxnSnapshot::versions(ModelId model) {
   return rows;
 }
 
-Result<std::vector<VersionId>> TxnSnapshot::children(VersionId id) {
-  std::vector<VersionId> live;
-  WEFT_CHECK(each_entry(txn_, Table::children, key_of(id), [&](const Entry& entry) -> Status {
-    WEFT_TRY(NumberRow unused, row_from<NumberRow>(txn_, Table::children, entry.key, entry.value));
-    static_cast<void>(unused);
-    std::uint64_t child = number_at(entry.key, 8);
-    WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(child)));
-    if (!row.removed) live.push_back(child);
-    return {};
-  }));
-  return live;
+Result<std::vector<VersionId>> TxnSnapshot::children(VersionId id, std::size_t count_max) {
+  std::vector<VersionId> children;
+  std::string prefix = key_of(id);
+  WEFT_TRY(Cursor cursor, txn_.cursor(Table::children));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(prefix));
+  while (entry && entry->key.starts_with(prefix) && children.size() < count_max) {
+    WEFT_CHECK(row_from<NumberRow>(txn_, Table::children, entry->key, entry->value));
+    children.push_back(number_at(entry->key, 8));
+    WEFT_TRY(entry, cursor.next());
+  }
+  return children;
 }
 
 Result<std::uint64_t> TxnSnapshot::owned_bytes(VersionId id, std::uint32_t file) {

@@ -94,16 +94,43 @@ Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key) {
   return holder;
 }
 
+namespace {
+
+// Appends what `entry` is, then what step() gives, at most `count_max`.
+template <class Step>
+Status take_holders(Txn& txn, Bytes blob_key, std::optional<Entry> entry, std::size_t count_max,
+                    std::vector<Holder>& holders, const Step& step) {
+  for (std::size_t count = 0; entry && count < count_max; ++count) {
+    std::optional<Holder> holder = decode_holder(blob_key, entry->value);
+    if (!holder) return damaged(txn, "a holder's checksum is wrong");
+    holders.push_back(*holder);
+    WEFT_TRY(entry, step());
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key) {
   std::vector<Holder> holders;
   WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
   WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(blob_key));
-  while (entry) {
-    std::optional<Holder> holder = decode_holder(blob_key, entry->value);
-    if (!holder) return damaged(txn, "a holder's checksum is wrong");
-    holders.push_back(*holder);
-    WEFT_TRY(entry, cursor.next_of_key());
-  }
+  WEFT_CHECK(take_holders(txn, blob_key, entry, SIZE_MAX, holders, [&] { return cursor.next_of_key(); }));
+  return holders;
+}
+
+Result<std::vector<Holder>> some_holders(Txn& txn, Bytes blob_key, std::size_t count_max) {
+  std::vector<Holder> holders;
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(blob_key));
+  WEFT_CHECK(take_holders(txn, blob_key, entry, count_max, holders, [&] { return cursor.next_of_key(); }));
+  if (holders.size() < count_max) return holders;
+  std::vector<Holder> last;
+  WEFT_TRY(entry, cursor.last_of_key());
+  WEFT_CHECK(take_holders(txn, blob_key, entry, count_max, last, [&] { return cursor.previous_of_key(); }));
+  std::reverse(last.begin(), last.end());
+  auto beyond = std::upper_bound(last.begin(), last.end(), holders.back());
+  holders.insert(holders.end(), beyond, last.end());
   return holders;
 }
 
@@ -114,6 +141,7 @@ Status add_links(Txn& txn, InodeRow& inode) {
   if (view.ino != inode.base) return damaged(txn, fmt::format("view {} has another inode, {}", inode.base, view.ino));
   inode.view_links = view.links;
   inode.view_time_ns = view.time_ns;
+  inode.view_first = view.first;
   return {};
 }
 

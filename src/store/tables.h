@@ -70,6 +70,8 @@ ContentId id_of(const FoundBlob& blob);
 
 Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key);
 Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key);
+// In order; of more than 2 × `count_max` only so many from each end.
+Result<std::vector<Holder>> some_holders(Txn& txn, Bytes blob_key, std::size_t count_max);
 
 Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);  // views with their links
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);

@@ -145,4 +145,13 @@ Result<std::optional<Entry>> Cursor::next_of_key() {
   return move(MDB_NEXT_DUP, {});
 }
 
+// LMDB leaves the key out here; nobody who walks the values of a key looks at it.
+Result<std::optional<Entry>> Cursor::last_of_key() {
+  return move(MDB_LAST_DUP, {});
+}
+
+Result<std::optional<Entry>> Cursor::previous_of_key() {
+  return move(MDB_PREV_DUP, {});
+}
+
 }  // namespace weft

@@ -45,11 +45,14 @@ class BlobSnapshot final : public Snapshot {
   Result<std::vector<VersionRow>> versions(ModelId) override { return no_versions(); }
   Result<std::vector<TagRow>> tags(ModelId) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
-  Result<std::vector<VersionId>> children(VersionId) override { return no_versions(); }
+  Result<std::vector<VersionId>> children(VersionId, std::size_t) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
   Result<std::uint64_t> owned_bytes(VersionId, std::uint32_t) override { return no_versions(); }
   Result<InodeRow> inode(Ino) override { return no_versions(); }
   Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId&) override { return no_versions(); }
+  Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId&, std::size_t) override {
+    return no_versions();
+  }
   Result<StoreCounts> counts() override { return no_versions(); }
 
  private:

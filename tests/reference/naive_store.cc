@@ -57,13 +57,16 @@ std::pair<std::uint64_t, bool> NaiveStore::publish(NaiveVersion version) {
     if (other.model == version.model) number = std::max(number, other.number + 1);
   }
   version.number = number;
+  version.born = ++clock_;
   versions_.push_back(std::move(version));
   return {number, true};
 }
 
 void NaiveStore::remove(const std::string& model, std::uint64_t number) {
   for (NaiveVersion& version : versions_) {
-    if (version.model == model && version.number == number) version.removed = true;
+    if (version.model != model || version.number != number) continue;
+    version.removed = true;
+    version.died = ++clock_;
   }
   std::erase_if(tags_[model], [&](const auto& tag) { return tag.second == number; });
 }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/lineage.h"
+
 namespace weft::reference {
 
 // A tensor is a run of bytes with a type and a shape; a file is its tensors one after the other.
@@ -35,8 +37,12 @@ struct NaiveVersion {
   std::uint64_t number = 0;
   NaiveContent content;
   std::vector<std::pair<std::string, std::uint64_t>> parents;
+  std::vector<ParentRef> parent_refs;  // the same with all that is said about them
+  std::vector<std::string> elsewhere;
   std::string message;
   bool removed = false;
+  std::uint64_t born = 0;  // publishes and removals, counted together
+  std::uint64_t died = 0;
 };
 
 class NaiveStore {
@@ -60,6 +66,7 @@ class NaiveStore {
 
  private:
   std::vector<NaiveVersion> versions_;
+  std::uint64_t clock_ = 0;
   std::map<std::string, std::map<std::string, std::uint64_t>> tags_;
 };
 

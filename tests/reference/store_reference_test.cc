@@ -180,7 +180,10 @@ class Run {
     auto bytes = as_bytes(manifest);
     request.manifest.assign(bytes.begin(), bytes.end());
     request.content = content_from(version.content, ids_);
-    for (const auto& [model, number] : version.parents) request.parents.push_back({model, number});
+    for (const auto& [model, number] : version.parents)
+      request.parents.push_back({model, number, below(2) == 0, below(9), below(1000)});
+    version.parent_refs = request.parents;
+    if (below(4) == 0) request.elsewhere = version.elsewhere = {fmt::format("else/{}", below(5))};
     request.message = version.message;
     bool tagged = below(4) == 0;
     if (tagged) request.tags = {"fresh"};
@@ -285,7 +288,12 @@ class Run {
     VersionRow row = must(snapshot.version(model.id, naive.number));
     CHECK(row.removed == naive.removed);
     CHECK(row.message == naive.message);
-    CHECK(row.parents.size() == naive.parents.size());
+    REQUIRE(row.parents.size() == naive.parent_refs.size());
+    for (std::size_t i = 0; i < row.parents.size(); ++i)
+      compare_parent(snapshot, row, row.parents[i], naive.parent_refs[i]);
+    CHECK(row.elsewhere == naive.elsewhere);
+    CHECK(row.died == (naive.removed ? naive.died : 0));
+    CHECK(row.born == naive.born);
     std::string key = fmt::format("{}@{}", naive.model, naive.number);
     auto [known, fresh] = times_.emplace(key, row.time_ns);
     CHECK(known->second == row.time_ns);
@@ -302,10 +310,23 @@ class Run {
         InodeRow inode = must(snapshot.inode(local.view_inos.at(ordinal++)));
         CHECK(inode.kind == InodeKind::view);
         CHECK(inode.view_links == naive_.view_links(tensor));
+        auto [first, seen_now] = view_firsts_.emplace(inode.base, inode.view_first);
+        CHECK(first->second == (seen_now ? row.id : inode.view_first));
         CHECK(inode.view.content == ids_.at(tensor.bytes));
         CHECK(inode.view.shape == tensor.shape);
       }
     }
+  }
+
+  void compare_parent(Snapshot& snapshot, const VersionRow& row, const ParentRef& have, const ParentRef& want) {
+    CHECK(have.model == want.model);
+    CHECK(have.number == want.number);
+    CHECK(have.declared == want.declared);
+    CHECK(have.same_tensors == want.same_tensors);
+    CHECK(have.same_bytes == want.same_bytes);
+    CHECK(must(snapshot.version(have.id)).model_name == want.model);
+    auto children = must(snapshot.children(have.id, SIZE_MAX));
+    CHECK(std::count(children.begin(), children.end(), row.id) == 1);
   }
 
   void compare_bytes() {
@@ -333,6 +354,7 @@ class Run {
   std::map<std::string, Ino> inos_;
   std::set<Ino> all_inos_;
   std::map<std::string, std::uint64_t> times_;
+  std::map<Ino, VersionId> view_firsts_;
 };
 
 }  // namespace

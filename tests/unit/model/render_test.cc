@@ -50,7 +50,8 @@ TEST_CASE("info.json") {
                      1'700'000'000'123'456'789,
                      "say \"hi\"\n",
                      {{"loss", "-1.5e-3"}, {"note", "01"}, {"bad", "1."}},
-                     {{"base", 2}}};
+                     {{"base", 2}, {"org/other", 1, false, 3, 400}},
+                     {"far/away"}};
   std::string text = render_info_json(facts, sample());
   check_json(text);
   CHECK(text == R"({
@@ -66,7 +67,11 @@ TEST_CASE("info.json") {
     "bad": "1."
   },
   "parents": [
-    {"model":"base","version":2}
+    {"model":"base","version":2,"declared":true,"same_tensors":0,"same_bytes":0},
+    {"model":"org/other","version":1,"declared":false,"same_tensors":3,"same_bytes":400}
+  ],
+  "parents_elsewhere": [
+    "far/away"
   ],
   "bytes": 130,
   "tensor_bytes": 56,

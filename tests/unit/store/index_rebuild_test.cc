@@ -15,7 +15,7 @@ namespace {
 // A life with all that leaves traces: namespaces, parents, tags that move, removals of first, middle and last holders.
 void live(StoreImpl& store) {
   must_publish(store, "org/a", {{1, 2}, {3}}, {{}, {"first"}});
-  must_publish(store, "org/a", {{1, 4}, {3}}, {{{"org/a", 1}}, {}});
+  must_publish(store, "org/a", {{1, 4}, {3}}, {{{"org/a", 1, false, 2, 300}}, {}, {"meta/else", "other one"}});
   must_publish(store, "b", {{2, 5}, {6}}, {{{"org/a", 2}}, {"x", "y"}});
   must_publish(store, "b", {{5, 7}});
   must_publish(store, "deep/er/c", {{8}});

@@ -79,12 +79,18 @@ TEST_CASE("rows of random bytes are errors, never crashes") {
 }
 
 TEST_CASE("rows and events come back as they went") {
-  VersionRow row{7, 3, "org/m", 2, {}, 5, 6, "text", {{"a", "b"}}, {{"p", 1}}, true, 8};
+  VersionRow row{7,    3, "org/m", 2,  {},       5,  6, "text", {{"a", "b"}}, {{"p", 1, false, 2, 3, 4}},
+                 true, 8, 9,       10, {"else"}, 11, 12};
   row.manifest.bytes[3] = 9;
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
   CHECK(back.manifest == row.manifest);
   CHECK(back.parents.at(0).model == "p");
+  CHECK(back.parents.at(0).same_bytes == 3);
+  CHECK_FALSE(back.parents.at(0).declared);
+  CHECK(back.elsewhere == std::vector<std::string>{"else"});
+  CHECK(back.tensor_bytes == 10);
+  CHECK(back.died == 12);
 
   PublishEvent event;
   event.version = row;
@@ -97,6 +103,8 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(encode_event(again) == record);
   CHECK(again.local.view_inos == std::vector<Ino>{1, 2, 3});
   CHECK(again.packs.at(0) == 42);
+  CHECK(again.version.elsewhere.at(0) == "else");
+  CHECK(again.version.tensors == 9);
   event.local.ino_count = UINT64_MAX;
   CHECK(decode_event(encode_event(event), "event").error().code == Errc::corrupt);
 }

@@ -182,15 +182,50 @@ TEST_CASE("tags move, go, and must name a live version") {
   CHECK(store->snapshot().value()->tags(model).value().empty());
 }
 
-TEST_CASE("parents must be live; children are the live ones that say so") {
+TEST_CASE("parents that somebody declares must be live; children say so, tombstones too") {
   TestStore test;
   auto store = open_store(test.path);
   VersionId parent = must_publish(*store, "m", {{1}}).version.id;
-  VersionId child = must_publish(*store, "n", {{1, 2}}, {{{"m", 1}}, {}}).version.id;
-  CHECK(store->snapshot().value()->children(parent).value() == std::vector<VersionId>{child});
+  VersionId child = must_publish(*store, "n", {{1, 2}}, {{{"m", 1, false, 1, 100}}, {}}).version.id;
+  VersionId next = must_publish(*store, "n", {{1, 5}}, {{{"m", 1}}, {}}).version.id;
+  using Ids = std::vector<VersionId>;
+  CHECK(store->snapshot().value()->children(parent, SIZE_MAX).value() == Ids{child, next});
+  CHECK(store->snapshot().value()->children(parent, 1).value() == Ids{child});
   CHECK(publish(*store, "n", {{3}}, {{{"m", 2}}, {}}).error().code == Errc::not_found);
+  CHECK(must_publish(*store, "o", {{3}}, {{{"m", 2, false, 1, 100}}, {}}).version.parents.empty());
   REQUIRE(store->remove_version("n", 1).ok());
-  CHECK(store->snapshot().value()->children(parent).value().empty());
+  REQUIRE(store->remove_version("m", 1).ok());
+  auto snapshot = store->snapshot().value();
+  CHECK(snapshot->children(parent, SIZE_MAX).value() == Ids{child, next});
+  VersionRow row = snapshot->version(child).value();
+  REQUIRE(row.parents.size() == 1);
+  CHECK(row.parents[0].id == parent);
+  CHECK_FALSE(row.parents[0].declared);
+  CHECK(row.parents[0].same_tensors == 1);
+  CHECK(row.parents[0].same_bytes == 100);
+  CHECK(row.tensors == 2);
+  CHECK(row.born == 2);
+  CHECK(row.died == 5);  // four publishes came before
+  CHECK(snapshot->version(parent).value().died == 6);
+}
+
+TEST_CASE("of many holders only those at the ends") {
+  TestStore test;
+  auto store = open_store(test.path);
+  std::vector<VersionId> ids;
+  for (unsigned n = 0; n < 20; ++n) ids.push_back(must_publish(*store, "m", {{1, 100 + n}}).version.id);
+  auto snapshot = store->snapshot().value();
+  auto held_by = [&](std::size_t count_max) {
+    std::vector<VersionId> versions;
+    const auto holders = snapshot->some_holders(content_id(1), count_max).value();
+    for (const auto& [version, file] : holders) versions.push_back(version);
+    return versions;
+  };
+  CHECK(held_by(100) == ids);
+  CHECK(held_by(10) == ids);
+  CHECK(held_by(15) == ids);
+  CHECK(held_by(2) == std::vector<VersionId>{ids[0], ids[1], ids[18], ids[19]});
+  CHECK(snapshot->some_holders(content_id(105), 4).value().size() == 1);
 }
 
 TEST_CASE("a publish of what no pack holds is refused and leaves nothing") {

@@ -131,6 +131,7 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
   request.manifest = manifest_of(files);
   request.content = make_content(files);
   request.parents = args.parents;
+  request.elsewhere = args.elsewhere;
   request.tags = args.tags;
   request.message = "made by a test";
   request.metrics = {{"loss", "0.5"}};
@@ -146,9 +147,13 @@ namespace {
 void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, bool local) {
   out += fmt::format(" version {} {}@{} {} time {} bytes {} removed {} {} children {}\n", row.id, row.model_name,
                      row.number, to_hex(row.manifest), row.time_ns, row.logical_bytes, row.removed, row.removed_ns,
-                     must(snapshot.children(row.id)));
+                     must(snapshot.children(row.id, SIZE_MAX)));
   out += fmt::format("  {} {}\n", row.message, row.metrics.size());
-  for (const ParentRef& parent : row.parents) out += fmt::format("  parent {}@{}\n", parent.model, parent.number);
+  out += fmt::format("  born {} died {} tensors {} {} elsewhere {}\n", row.born, row.died, row.tensors,
+                     row.tensor_bytes, fmt::join(row.elsewhere, " "));
+  for (const ParentRef& parent : row.parents)
+    out += fmt::format("  parent {}@{} {} {} {} {}\n", parent.model, parent.number, parent.id, parent.declared,
+                       parent.same_tensors, parent.same_bytes);
   auto here = snapshot.local(row.id);
   if (!here.ok() || (row.removed && !local)) return;
   out += fmt::format("  local {} {} {}\n", here->ino_base, here->ino_count, here->view_inos);
@@ -184,6 +189,7 @@ void dump_inodes(std::string& out, Snapshot& snapshot, bool local) {
     if (!local && inode->kind == InodeKind::version && must(snapshot.version(inode->version)).removed) continue;
     out += fmt::format("inode {} {} {} {} {} {} {} {} {}\n", ino, static_cast<int>(inode->kind), inode->base,
                        inode->count, inode->model, inode->version, inode->name, inode->view_links, inode->view_time_ns);
+    if (inode->kind == InodeKind::view) out += fmt::format(" first {}\n", inode->view_first);
   }
 }
 

@@ -29,6 +29,7 @@ std::unique_ptr<StoreImpl> open_store(const std::string& path, const OpenOptions
 struct PublishArgs {
   std::vector<ParentRef> parents;
   std::vector<std::string> tags;
+  std::vector<std::string> elsewhere = {};
 };
 Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files,
                                const PublishArgs& args = {});

@@ -1,0 +1,67 @@
+#include "weft/lineage.h"
+
+#include <fmt/core.h>
+
+#include <compare>
+#include <set>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+// What a tensor is, whatever it is called.
+struct Content {
+  const ContentId* id;
+  const Tensor* tensor;
+
+  bool operator<(const Content& other) const {
+    if (auto order = *id <=> *other.id; order != 0) return order < 0;
+    if (tensor->dtype != other.tensor->dtype) return tensor->dtype < other.tensor->dtype;
+    if (tensor->shape != other.tensor->shape) return tensor->shape < other.tensor->shape;
+    return tensor->descr < other.tensor->descr;
+  }
+};
+
+template <class Visit>
+void each_content(const Manifest& manifest, const Visit& visit) {
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors)
+      if (tensor.extent != kNoExtent) visit(Content{&file.extents[tensor.extent].id, &tensor});
+}
+
+}  // namespace
+
+std::string spec_of(std::string_view model, std::uint64_t number) {
+  return fmt::format("{}@{}", model, number);
+}
+
+std::string edge_text(const ParentRef& parent, std::uint64_t tensors) {
+  if (!parent.verified()) return "declared";
+  std::string of = tensors == 0 ? std::string() : fmt::format(" of {}", tensors);
+  return fmt::format("{}verified ({}{} tensor{}, {})", parent.declared ? "declared, " : "", parent.same_tensors, of,
+                     tensors == 1 || (tensors == 0 && parent.same_tensors == 1) ? "" : "s",
+                     human_bytes(parent.same_bytes));
+}
+
+std::string edge_json(const ParentRef& parent) {
+  JsonWriter json;
+  json.begin_object().member("model", std::string_view(parent.model)).member("version", parent.number);
+  json.member("declared", parent.declared).member("same_tensors", parent.same_tensors);
+  return json.member("same_bytes", parent.same_bytes).end_object().take();
+}
+
+Shared shared_tensors(const Manifest& child, const Manifest& parent) {
+  std::set<Content> have;
+  each_content(parent, [&](const Content& content) { have.insert(content); });
+  Shared shared;
+  each_content(child, [&](const Content& content) {
+    if (!have.contains(content)) return;
+    ++shared.tensors;
+    shared.bytes += content.id->length;
+  });
+  return shared;
+}
+
+}  // namespace weft
