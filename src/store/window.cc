@@ -28,7 +28,8 @@ std::size_t Window::count_fitting(std::span<const Range> ranges) const {
 void Window::lay_out(std::span<const Range> ranges, std::size_t first, bool prove) {
   extents.clear();
   pieces_.clear();
-  next_piece_ = next_name_ = 0;
+  next_piece_ = next_name_ = named_ = 0;
+  naming_ = Xxh3Stream();
   std::size_t at = ranges.front().offset % kPackBlock;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     WindowExtent extent{first + i, at, {ranges[i].length, {}, {}}, {}};
@@ -80,8 +81,17 @@ void Window::hash_ready(std::size_t filled) {
 void Window::name_ready(std::size_t filled) {
   for (; next_name_ < extents.size(); ++next_name_) {
     WindowExtent& extent = extents[next_name_];
-    if (extent.at + extent.id.length > filled) return;
-    extent.id.xxh = xxh3_128(bytes_of(extent));
+    const std::size_t end = extent.at + extent.id.length;
+    const std::size_t from = std::max(named_, extent.at);
+    if (from == extent.at && end <= filled) {
+      extent.id.xxh = xxh3_128(bytes_of(extent));
+      continue;
+    }
+    naming_.update(space().subspan(from, std::min(end, filled) - from));
+    named_ = std::min(end, filled);
+    if (end > filled) return;
+    extent.id.xxh = naming_.digest128();
+    naming_ = Xxh3Stream();
   }
 }
 

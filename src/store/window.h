@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "store/hash.h"
 #include "store/job_group.h"
 #include "store/pack_file.h"
 #include "store/source.h"
@@ -17,8 +18,8 @@
 
 namespace weft {
 
-// One read; also the unit of cancelling.
-inline constexpr std::size_t kReadStep = 2 * kDigestChunk;
+// One read; also the unit of cancelling. XXH3 takes it from the CPU's cache, as long as it is no more.
+inline constexpr std::size_t kReadStep = kDigestChunk;
 inline constexpr std::size_t kWindowExtentsMax = 32768;
 // So much of one content is hashed best in one job.
 std::size_t hash_job_bytes();
@@ -72,6 +73,8 @@ class Window {
   std::vector<Piece> pieces_;
   std::size_t next_piece_ = 0;  // not given to the pool yet
   std::size_t next_name_ = 0;   // extent without XXH3 yet
+  std::size_t named_ = 0;       // bytes before this are in `naming_` or in finished ids
+  Xxh3Stream naming_;           // of the extent at next_name_ so far
 
  public:
   // Last, so that they are destroyed, which waits for their jobs, before what the jobs use.
