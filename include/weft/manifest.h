@@ -1,4 +1,5 @@
-// A manifest says what a version's content is and nothing else: files, their extents, their tensors. It is named by the
+// A manifest says what a version's content is and nothing else: files, their extents, their tensors, the architecture
+// that these make. It is named by the
 // SHA-256 of its encoded bytes, so the encoding is canonical: equal manifests encode to equal bytes.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/arch.h"
 #include "weft/content.h"
 #include "weft/dtype.h"
 #include "weft/result.h"
@@ -46,6 +48,7 @@ struct File {
 
 struct Manifest {
   std::vector<File> files;  // sorted by path, bytewise; no path is another's or its directory
+  Architecture architecture = {};
   bool operator==(const Manifest&) const = default;
 };
 
@@ -58,6 +61,7 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
 
 std::uint64_t logical_bytes(const Manifest& manifest);  // sum of file sizes
 std::size_t tensor_count(const Manifest& manifest);
+std::uint64_t parameter_count(const Manifest& manifest);  // elements of all tensors; UINT64_MAX when they do not fit
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor);  // its extent's length; 0 when it has none
 
 // The grammar of names, and why a name is refused (one line). Model: components of [A-Za-z0-9._+-], each starting with

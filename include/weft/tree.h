@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,6 +79,9 @@ class VersionTree {
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
   std::span<const Layer> layers() const { return layers_; }
+  // Which layer of the manifest's architecture has tensors directly in this one; none for most that only hold others.
+  std::optional<std::uint32_t> vertex_of(std::uint32_t layer) const;
+  const std::vector<Digest>& vertex_ids() const;  // of the architecture; made when first asked for
   // Position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into
   // LocalRow::view_inos.
   std::uint32_t tensor_ordinal(std::uint32_t file, std::uint32_t tensor) const { return first_tensor_[file] + tensor; }
@@ -87,12 +91,16 @@ class VersionTree {
 
  private:
   friend class TreeBuilder;
+  static constexpr std::uint32_t kNoVertex = 0xffffffffU;
   std::shared_ptr<const Manifest> manifest_;
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> child_list_;                          // all directories' children, one after the other
   std::vector<std::pair<std::uint32_t, std::uint32_t>> child_of_;  // per node: begin, end in child_list_
   std::vector<Layer> layers_;
   std::vector<std::uint32_t> first_tensor_;
+  std::vector<std::uint32_t> vertex_of_tensor_;  // by ordinal; kNoVertex
+  mutable std::once_flag ids_made_;
+  mutable std::vector<Digest> ids_;
 };
 
 // The bytes of a view's .npy header (version 1.0 or 2.0, padded to 64 bytes) that go before the tensor's raw bytes.

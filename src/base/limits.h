@@ -51,6 +51,22 @@ inline constexpr std::size_t kKinTensorsMax = 4096;
 inline constexpr std::size_t kKinHoldersMax = 128;
 inline constexpr std::size_t kKinComparedMax = 16;
 
+// Architectures. What is larger has none; nothing is refused for it.
+inline constexpr std::uint64_t kConfigMax = 1U << 20U;     // a config.json that is read
+inline constexpr std::size_t kConfigEntriesMax = 4096;     // facts of one
+inline constexpr std::size_t kConfigTextMax = 256;         // a key or value of one
+inline constexpr std::size_t kArchLayersMax = 131'072;     // of a version
+inline constexpr std::uint64_t kArchEdgesMax = 1U << 20U;  // inputs of all layers together
+inline constexpr std::size_t kArchTextMax = 64;            // a kind
+inline constexpr std::size_t kArchFamilyMax = 256;
+inline constexpr unsigned kArchTensorUsesMax = 8;  // layers that are tied to one tensor
+inline constexpr std::size_t kArchParamsMax = 64;  // of one layer
+inline constexpr std::uint64_t kGraphJsonMax = 256U << 20U;
+
+// Queries.
+inline constexpr std::size_t kFindQueryMax = 64U << 10U;
+inline constexpr std::size_t kFindDepthMax = 64;
+
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <ctime>
 
 namespace weft {
@@ -70,6 +71,13 @@ std::optional<std::uint64_t> parse_u64(std::string_view text) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  double value = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || std::isnan(value)) return std::nullopt;
+  return value == 0 ? 0.0 : value;
 }
 
 std::string human_bytes(std::uint64_t bytes) {

@@ -14,6 +14,7 @@ bool all_digits(std::string_view text);  // false when empty
 int hex_value(char digit);               // -1 when it is none
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty pieces; at least one piece
 std::optional<std::uint64_t> parse_u64(std::string_view text);               // decimal digits only, no sign, no wrap
+std::optional<double> parse_real(std::string_view text);                     // the whole text; no NaN; -0 is 0
 std::string human_bytes(std::uint64_t bytes);                                // "86.7 MiB"
 std::string utc_time(std::uint64_t time_ns);                                 // "2024-05-01T12:00:00Z"
 // For messages: control characters and bytes that are no UTF-8 as \xNN, at most `bytes_max` of the text.

@@ -13,11 +13,16 @@ namespace {
 constexpr CommandInfo kInfo = {
     .name = "info",
     .summary = "show all that is known about a version",
-    .description = "--json prints what the mounted tree has as info.json.\n",
+    .description =
+        "--json prints what the mounted tree has as info.json. --graph prints the graph of\n"
+        "its layers instead, as JSON or for graphviz.\n",
     .examples =
         "weft info bert\n"
-        "weft info org/minilm@stable --json | jq .files\n",
-    .json = "the version's info.json; see weft(7)\n",
+        "weft info org/minilm@stable --json | jq .files\n"
+        "weft info bert --graph dot | dot -Tsvg > bert.svg\n",
+    .json =
+        "the version's info.json; see weft(7). --graph json prints {family, id, vertices: [{kind,\n"
+        "name, params, tensors: [{role, name, dtype, shape}], inputs, summed, id}]}\n",
     .interrupted = "",
 };
 
@@ -70,6 +75,8 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
                            count_of(tensor_count(manifest), "tensor")));
   line("owned", fmt::format("{}; {} shared with earlier versions", human_bytes(figures.owned),
                             human_bytes(row.logical_bytes - std::min(figures.owned, row.logical_bytes))));
+  if (const Architecture& architecture = manifest.architecture; !architecture.layers.empty())
+    line("layers", fmt::format("{}, {}", architecture.layers.size(), architecture.family));
   line("dtypes", dtypes_of(manifest));
   for (const auto& [key, value] : row.metrics) line("metric", fmt::format("{}={}", key, value));
   line("manifest", to_hex(row.manifest));
@@ -85,6 +92,12 @@ class InfoCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version: a number, a tag, or the latest when left out");
+    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json or dot");
+  }
+
+  Status check_usage() const override {
+    if (graph_.empty() || graph_ == "json" || graph_ == "dot") return {};
+    return Error{Errc::invalid, fmt::format("--graph: expected json or dot, got \"{}\"", printable(graph_))};
   }
 
   Result<int> run(Context& context) override {
@@ -92,6 +105,11 @@ class InfoCommand final : public Command {
     WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
     WEFT_TRY(LoadedVersion loaded, load_version(*store, version.row));
     const Manifest& manifest = loaded.tree->manifest();
+    if (!graph_.empty()) {
+      ArchGraph graph = graph_of(manifest);
+      context.print("{}", graph_ == "json" ? graph_json(graph) : graph_dot(graph));
+      return kExitDone;
+    }
     if (context.json) {
       std::string json = render_info_json(facts_of(version.row), manifest);
       context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
@@ -104,6 +122,7 @@ class InfoCommand final : public Command {
 
  private:
   std::string spec_;
+  std::string graph_;
 };
 
 }  // namespace

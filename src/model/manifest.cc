@@ -30,6 +30,14 @@ std::size_t tensor_count(const Manifest& manifest) {
   return count;
 }
 
+std::uint64_t parameter_count(const Manifest& manifest) {
+  std::uint64_t sum = 0;
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors)
+      if (__builtin_add_overflow(sum, element_count(tensor.shape).value_or(UINT64_MAX), &sum)) return UINT64_MAX;
+  return sum;
+}
+
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor) {
   return tensor.extent == kNoExtent ? 0 : file.extents[tensor.extent].id.length;
 }

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "weft/arch.h"
 
 namespace weft {
 namespace {
@@ -124,6 +125,26 @@ Status check_place(std::span<const File> earlier, const File& file) {
   return {};
 }
 
+// Positions of tensors first: a graph is made of them.
+Status check_architecture(const Manifest& manifest) {
+  const Architecture& architecture = manifest.architecture;
+  std::size_t tensors = tensor_count(manifest);
+  if (architecture.layers.empty() != architecture.family.empty()) return broken("an architecture without layers");
+  if (architecture.layers.size() > limits::kArchLayersMax)
+    return broken("expected at most {} layers, got {}", limits::kArchLayersMax, architecture.layers.size());
+  std::vector<std::uint8_t> uses(tensors);
+  for (const ArchLayer& layer : architecture.layers)
+    for (const auto& [role, position] : layer.tensors) {
+      if (position >= tensors)
+        return broken("layer \"{}\": expected tensors below {}, got {}", printable(layer.name), tensors, position);
+      if (++uses[position] > limits::kArchTensorUsesMax)
+        return broken("expected at most {} layers to use a tensor, got more", limits::kArchTensorUsesMax);
+    }
+  if (Status status = check_graph(graph_of(manifest)); !status.ok())
+    return broken("architecture: {}", status.error().message);
+  return {};
+}
+
 }  // namespace
 
 Status check_manifest(const Manifest& manifest) {
@@ -140,7 +161,7 @@ Status check_manifest(const Manifest& manifest) {
       return broken("expected files of at most {} bytes together, got more", limits::kVersionBytesMax);
     total += file.size;
   }
-  return {};
+  return check_architecture(manifest);
 }
 
 }  // namespace weft

@@ -33,6 +33,14 @@ std::uint64_t encoded_bytes(const File& file) {
   return bytes;
 }
 
+std::uint64_t encoded_bytes(const ArchLayer& layer) {
+  std::uint64_t bytes =
+      kTableBytes + 6 * kStringBytes + layer.kind.size() + layer.name.size() + 4 * layer.inputs.size();
+  for (const auto& [key, value] : layer.params) bytes += kTableBytes + 2 * kStringBytes + key.size() + value.size();
+  for (const auto& [role, position] : layer.tensors) bytes += 2 * kStringBytes + role.size() + sizeof position;
+  return bytes;
+}
+
 fb::Extent to_fb(const Extent& extent) {
   const ContentId& id = extent.id;
   return {extent.offset, id.length, id.xxh.high, id.xxh.low, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes)};
@@ -46,7 +54,8 @@ class Encoder {
     files.reserve(manifest.files.size());
     for (const File& file : manifest.files) files.push_back(put(file));
     auto list = vector(files);
-    fb::FinishManifestBuffer(builder_, fb::CreateManifest(builder_, list));
+    auto architecture = put(manifest.architecture);
+    fb::FinishManifestBuffer(builder_, fb::CreateManifest(builder_, list, architecture));
     auto bytes = std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
     return {bytes.begin(), bytes.end()};
   }
@@ -56,11 +65,7 @@ class Encoder {
     std::vector<Offset<fb::Tensor>> tensors;
     tensors.reserve(file.tensors.size());
     for (const Tensor& tensor : file.tensors) tensors.push_back(put(tensor));
-    std::vector<Offset<fb::Pair>> metadata;
-    for (const auto& [key, value] : file.metadata) {
-      auto key_text = builder_.CreateString(key);
-      metadata.push_back(fb::CreatePair(builder_, key_text, builder_.CreateString(value)));
-    }
+    std::vector<Offset<fb::Pair>> metadata = pairs(file.metadata);
     auto path = builder_.CreateString(file.path);
     auto format = optional_text(file.format);
     auto extents = put(file.extents);
@@ -73,6 +78,39 @@ class Encoder {
     auto shape = vector(tensor.shape);
     auto descr = optional_text(tensor.descr);
     return fb::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), tensor.extent, shape, descr);
+  }
+
+  Offset<fb::Architecture> put(const Architecture& architecture) {
+    if (architecture.layers.empty()) return 0;
+    std::vector<Offset<fb::Layer>> layers;
+    layers.reserve(architecture.layers.size());
+    for (const ArchLayer& layer : architecture.layers) layers.push_back(put(layer));
+    auto family = builder_.CreateString(architecture.family);
+    return fb::CreateArchitecture(builder_, family, vector(layers));
+  }
+
+  Offset<fb::Layer> put(const ArchLayer& layer) {
+    std::vector<Offset<String>> roles;
+    std::vector<std::uint32_t> tensors;
+    for (const auto& [role, position] : layer.tensors) {
+      roles.push_back(builder_.CreateString(role));
+      tensors.push_back(position);
+    }
+    auto kind = builder_.CreateString(layer.kind);
+    auto name = optional_text(layer.name);
+    auto params = vector(pairs(layer.params));
+    auto role_list = vector(roles);
+    auto tensor_list = vector(tensors);
+    return fb::CreateLayer(builder_, kind, name, params, role_list, tensor_list, vector(layer.inputs), layer.summed);
+  }
+
+  std::vector<Offset<fb::Pair>> pairs(const std::vector<std::pair<std::string, std::string>>& texts) {
+    std::vector<Offset<fb::Pair>> list;
+    for (const auto& [key, value] : texts) {
+      auto key_text = builder_.CreateString(key);
+      list.push_back(fb::CreatePair(builder_, key_text, builder_.CreateString(value)));
+    }
+    return list;
   }
 
   Offset<Vector<const fb::Extent*>> put(const std::vector<Extent>& extents) {
@@ -102,6 +140,7 @@ class Decoder {
   Manifest manifest(const fb::Manifest& from) {
     Manifest manifest;
     copy_list(from.files(), manifest.files, [this](const fb::File* file) { return this->file(*file); });
+    if (from.architecture() != nullptr) manifest.architecture = architecture(*from.architecture());
     return manifest;
   }
 
@@ -142,9 +181,37 @@ class Decoder {
     file.format = text(from.format());
     copy_list(from.extents(), file.extents, [](const fb::Extent* extent) { return copy(*extent); });
     copy_list(from.tensors(), file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
-    copy_list(from.metadata(), file.metadata,
-              [this](const fb::Pair* pair) { return std::pair(text(pair->key()), text(pair->value())); });
+    copy_pairs(from.metadata(), file.metadata);
     return file;
+  }
+
+  void copy_pairs(const Vector<Offset<fb::Pair>>* from, std::vector<std::pair<std::string, std::string>>& to) {
+    copy_list(from, to, [this](const fb::Pair* pair) { return std::pair(text(pair->key()), text(pair->value())); });
+  }
+
+  Architecture architecture(const fb::Architecture& from) {
+    Architecture architecture;
+    architecture.family = text(from.family());
+    copy_list(from.layers(), architecture.layers, [this](const fb::Layer* layer) { return this->layer(*layer); });
+    if (architecture.layers.empty()) fail("has an architecture without layers");
+    return architecture;
+  }
+
+  ArchLayer layer(const fb::Layer& from) {
+    ArchLayer layer;
+    layer.kind = text(from.kind());
+    layer.name = text(from.name());
+    copy_pairs(from.params(), layer.params);
+    std::vector<std::uint32_t> positions;
+    copy_list(from.tensors(), positions, [](std::uint32_t position) { return position; });
+    copy_list(from.roles(), layer.tensors,
+              [this](const String* role) { return std::pair(text(role), std::uint32_t{0}); });
+    if (layer.tensors.size() != positions.size()) fail("has a layer with other tensors than roles");
+    for (std::size_t i = 0; i < std::min(positions.size(), layer.tensors.size()); ++i)
+      layer.tensors[i].second = positions[i];
+    copy_list(from.inputs(), layer.inputs, [](std::uint32_t input) { return input; });
+    layer.summed = from.summed();
+    return layer;
   }
 
   Tensor tensor(const fb::Tensor& from) {
@@ -190,6 +257,8 @@ Result<Manifest> decode_aligned(std::span<const std::byte> bytes) {
 Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest, std::uint64_t bytes_max) {
   std::uint64_t bytes = kTableBytes;
   for (const File& file : manifest.files) bytes += encoded_bytes(file);
+  bytes += kTableBytes + kStringBytes + manifest.architecture.family.size();
+  for (const ArchLayer& layer : manifest.architecture.layers) bytes += encoded_bytes(layer);
   if (bytes > bytes_max)
     return Error{Errc::invalid,
                  fmt::format("expected names, tensors and metadata of a version to take at most {} bytes, "

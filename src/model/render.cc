@@ -1,5 +1,6 @@
 // info.json and layer.json: one line for each file and tensor, so that people and grep can read them too.
 #include <algorithm>
+#include <map>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -118,6 +119,38 @@ std::vector<std::uint32_t> inner_layers(const VersionTree& tree, std::uint32_t l
   return inner;
 }
 
+// "architecture" of info.json: what is known without its layers one by one.
+void write_architecture(JsonWriter& json, const Manifest& manifest) {
+  const Architecture& architecture = manifest.architecture;
+  json.key("architecture");
+  if (architecture.layers.empty()) {
+    json.null();
+    return;
+  }
+  std::map<std::string_view, std::uint64_t> kinds;
+  for (const ArchLayer& layer : architecture.layers) ++kinds[layer.kind];
+  JsonWriter line;
+  line.begin_object().member("family", std::string_view(architecture.family));
+  line.member("id", std::string_view(to_hex(graph_id(vertex_ids(graph_of(manifest))))));
+  line.member("layers", std::uint64_t{architecture.layers.size()}).key("kinds").begin_object();
+  for (const auto& [kind, count] : kinds) line.member(kind, count);
+  json.raw(line.end_object().end_object().take());
+}
+
+// The vertex that a layer is, in layer.json.
+void write_vertex(JsonWriter& json, const VersionTree& tree, std::uint32_t vertex) {
+  const std::vector<ArchLayer>& layers = tree.manifest().architecture.layers;
+  const ArchLayer& layer = layers[vertex];
+  JsonWriter line;
+  line.begin_object().member("id", std::string_view(to_hex(tree.vertex_ids()[vertex])));
+  line.member("position", std::uint64_t{vertex}).key("inputs").begin_array();
+  for (std::uint32_t input : layer.inputs) line.value(std::uint64_t{input});
+  line.end_array().member("summed", layer.summed).end_object();
+  json.member("kind", std::string_view(layer.kind));
+  write_texts(json, "params", layer.params);
+  json.key("vertex").raw(line.take());
+}
+
 }  // namespace
 
 std::string render_info_json(const VersionFacts& facts, const Manifest& manifest) {
@@ -127,6 +160,7 @@ std::string render_info_json(const VersionFacts& facts, const Manifest& manifest
   write_facts(json, facts);
   json.member("bytes", logical_bytes(manifest)).member("tensor_bytes", totals.bytes);
   json.member("parameters", totals.parameters);
+  write_architecture(json, manifest);
   json.key("files").begin_array();
   for (const File& file : manifest.files) json.raw(file_line(file));
   json.end_array().key("tensors").begin_array();
@@ -144,6 +178,7 @@ std::string render_layer_json(const VersionTree& tree, std::uint32_t layer) {
   json.begin_object().member("layer", std::string_view(self.name));
   json.member("tensor_count", std::uint64_t{self.subtree.size()}).member("parameters", totals.parameters);
   json.member("bytes", totals.bytes);
+  if (auto vertex = tree.vertex_of(layer)) write_vertex(json, tree, *vertex);
   json.key("tensors").begin_array();
   for (const TensorRef& ref : self.direct) {
     const File& file = manifest.files[ref.file];

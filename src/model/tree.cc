@@ -16,8 +16,16 @@ std::size_t heap_bytes(const std::vector<T>& items) {
   return items.capacity() * sizeof(T);
 }
 
+std::size_t heap_bytes(const Architecture& architecture) {
+  std::size_t bytes = heap_bytes(architecture.layers);
+  for (const ArchLayer& layer : architecture.layers)
+    bytes += heap_bytes(layer.kind) + heap_bytes(layer.name) + heap_bytes(layer.params) + heap_bytes(layer.tensors) +
+             heap_bytes(layer.inputs);
+  return bytes;
+}
+
 std::size_t heap_bytes(const Manifest& manifest) {
-  std::size_t bytes = heap_bytes(manifest.files);
+  std::size_t bytes = heap_bytes(manifest.files) + heap_bytes(manifest.architecture);
   for (const File& file : manifest.files) {
     bytes += heap_bytes(file.path) + heap_bytes(file.format) + heap_bytes(file.extents) + heap_bytes(file.tensors) +
              heap_bytes(file.metadata);
@@ -47,6 +55,18 @@ std::optional<std::uint32_t> VersionTree::lookup(std::uint32_t dir, std::string_
   return *it;
 }
 
+std::optional<std::uint32_t> VersionTree::vertex_of(std::uint32_t layer) const {
+  for (const TensorRef& ref : layers_[layer].direct)
+    if (std::uint32_t vertex = vertex_of_tensor_[tensor_ordinal(ref.file, ref.tensor)]; vertex != kNoVertex)
+      return vertex;
+  return std::nullopt;
+}
+
+const std::vector<Digest>& VersionTree::vertex_ids() const {
+  std::call_once(ids_made_, [this] { ids_ = weft::vertex_ids(graph_of(*manifest_)); });
+  return ids_;
+}
+
 std::vector<std::uint32_t> VersionTree::view_links() const {
   std::vector<std::uint32_t> links(tensor_count(*manifest_));
   for (const Node& node : nodes_)
@@ -56,7 +76,9 @@ std::vector<std::uint32_t> VersionTree::view_links() const {
 
 std::size_t VersionTree::memory_bytes() const {
   std::size_t bytes = sizeof(VersionTree) + sizeof(Manifest) + heap_bytes(*manifest_) + heap_bytes(nodes_) +
-                      heap_bytes(child_list_) + heap_bytes(child_of_) + heap_bytes(layers_) + heap_bytes(first_tensor_);
+                      heap_bytes(child_list_) + heap_bytes(child_of_) + heap_bytes(layers_) +
+                      heap_bytes(first_tensor_) + heap_bytes(vertex_of_tensor_) +
+                      manifest_->architecture.layers.size() * sizeof(Digest);
   for (const Node& node : nodes_) bytes += heap_bytes(node.name);
   for (const Layer& layer : layers_)
     bytes += heap_bytes(layer.name) + heap_bytes(layer.direct) + heap_bytes(layer.subtree);

@@ -156,6 +156,13 @@ void TreeBuilder::number_tensors() {
     tree_->first_tensor_.push_back(next);
     next += static_cast<std::uint32_t>(file.tensors.size());
   }
+  // A tensor is of the first layer that uses it; those that are tied to it come later.
+  auto& vertex_of = tree_->vertex_of_tensor_;
+  vertex_of.assign(next, VersionTree::kNoVertex);
+  const std::vector<ArchLayer>& layers = manifest().architecture.layers;
+  for (std::uint32_t vertex = 0; vertex < layers.size(); ++vertex)
+    for (const auto& [role, position] : layers[vertex].tensors)
+      if (position < next && vertex_of[position] == VersionTree::kNoVertex) vertex_of[position] = vertex;
 }
 
 // Sorts the nodes below the root by parent (counting), then each directory's by name.

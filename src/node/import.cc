@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "node/content.h"
 #include "node/cut.h"
+#include "node/draft.h"
 #include "node/fd_source.h"
 #include "node/gather.h"
 #include "node/parents.h"
@@ -119,6 +120,23 @@ Error cancelled() {
   return Error{Errc::cancelled, "interrupted"};
 }
 
+// The whole of a small source.
+Result<std::string> read_source(const Draft& draft) {
+  const std::string& where = draft.source.where;
+  struct stat opened {};
+  WEFT_TRY(Fd fd, open_source(where, opened));
+  WEFT_CHECK(check_unchanged(where, draft.seen, opened));
+  std::string text(static_cast<std::size_t>(opened.st_size), '\0');
+  WEFT_CHECK(read_exact(fd.get(), 0, std::as_writable_bytes(std::span(text)), where));
+  return text;
+}
+
+Result<Architecture> read_architecture(const DraftVersion& version) {
+  return architecture_of(*version.manifest, [&](const File& file) {
+    return read_source(version.drafts[static_cast<std::size_t>(&file - version.manifest->files.data())]);
+  });
+}
+
 Result<DraftVersion> draft_version(std::vector<SourceFile> sources, Progress& progress) {
   DraftVersion version;
   progress.phase("reading headers");
@@ -131,6 +149,7 @@ Result<DraftVersion> draft_version(std::vector<SourceFile> sources, Progress& pr
   }
   for (const Draft& draft : version.drafts)
     WEFT_CHECK(check_shards(draft.source.where, draft.source.path, draft.shard_index, *version.manifest));
+  WEFT_TRY(version.manifest->architecture, read_architecture(version));
   WEFT_TRY(version.tree, VersionTree::build(std::make_shared<const Manifest>(*version.manifest)));
   return version;
 }
@@ -162,6 +181,13 @@ Status add_content(Import& import, DraftVersion& version, Progress& progress) {
 }
 
 }  // namespace
+
+Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std::string& store_path,
+                                Progress& progress) {
+  WEFT_TRY(auto sources, gather_sources(paths, store_path));
+  WEFT_TRY(DraftVersion version, draft_version(std::move(sources), progress));
+  return std::move(*version.manifest);
+}
 
 Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
   WEFT_TRY(PublishRequest request, describe(options));

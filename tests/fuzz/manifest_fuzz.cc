@@ -31,6 +31,9 @@ void fuzz_manifest(std::span<const std::byte> bytes) {
   require(encoded.ok(), "what decodes encodes");
   auto again = decode_manifest(*encoded);
   require(again.ok() && *again == *manifest, "what is encoded comes back");
+  ArchGraph graph = graph_of(*manifest);
+  auto parsed = parse_graph_json("graph", graph_json(graph));
+  require(parsed.ok() && *parsed == graph, "a graph comes back from its JSON");
   auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(*manifest)));
   if (!tree.ok()) return require_one_line(tree.error(), Errc::invalid);
   require_sound(**tree);

@@ -76,6 +76,7 @@ TEST_CASE("info.json") {
   "bytes": 130,
   "tensor_bytes": 56,
   "parameters": 16,
+  "architecture": null,
   "files": [
     {"path":"config.json","bytes":10,"format":"","extents":1,"tensors":0},
     {"path":"m.safetensors","bytes":120,"format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
@@ -112,6 +113,24 @@ TEST_CASE("layer.json") {
   ]
 }
 )");
+}
+
+TEST_CASE("layer.json tells what a layer is") {
+  Manifest manifest{{file_of("m.safetensors", {{"a.weight"}, {"b.weight"}, {"b.bias", DType::f32, {2}}})}};
+  manifest.architecture = {"sequence",
+                           {{"linear", "a", {}, {{"weight", 0}}, {}, false},
+                            {"linear", "b", {{"act", "relu"}}, {{"bias", 2}, {"weight", 1}}, {0}, false}}};
+  auto tree = tree_of(manifest);
+  std::string text = render_layer_json(*tree, tree->node(testing::at(*tree, "layers/b")).layer);
+  check_json(text);
+  auto ids = vertex_ids(graph_of(manifest));
+  CHECK(text.find("  \"kind\": \"linear\",\n  \"params\": {\n    \"act\": \"relu\"\n  },\n  \"vertex\": {\"id\":\"" +
+                  to_hex(ids[1]) + "\",\"position\":1,\"inputs\":[0],\"summed\":false}") != std::string::npos);
+  CHECK(render_layer_json(*tree, 0).find("\"kind\"") == std::string::npos);
+  std::string info = render_info_json({}, manifest);
+  check_json(info);
+  CHECK(info.find("  \"architecture\": {\"family\":\"sequence\",\"id\":\"" + to_hex(graph_id(ids)) +
+                  "\",\"layers\":2,\"kinds\":{\"linear\":2}},") != std::string::npos);
 }
 
 TEST_CASE("layer.json lists inner layers in manifest order, not those of files set aside") {

@@ -1,0 +1,42 @@
+#include <fmt/core.h>
+
+#include "weft/arch.h"
+
+namespace weft {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+// "linear [768, 3072] F32"
+std::string facts_of(const GraphVertex& vertex) {
+  std::string text = vertex.kind;
+  const GraphTensor* main = nullptr;
+  for (const GraphTensor& tensor : vertex.tensors)
+    if (main == nullptr || tensor.shape.size() > main->shape.size()) main = &tensor;
+  if (main != nullptr) text += fmt::format(" {} {}", shape_text(main->shape), dtype_info(main->dtype)->name);
+  return text;
+}
+
+}  // namespace
+
+std::string graph_dot(const ArchGraph& graph) {
+  std::string dot =
+      "digraph architecture {\n  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
+  dot += fmt::format("  label=\"{}\";\n", escaped(graph.family));
+  for (std::size_t i = 0; i < graph.vertices.size(); ++i) {
+    const GraphVertex& vertex = graph.vertices[i];
+    std::string name = vertex.name.empty() ? "" : escaped(vertex.name) + "\\n";
+    dot += fmt::format("  v{} [label=\"{}{}\"];\n", i, name, escaped(facts_of(vertex)));
+    for (std::uint32_t input : vertex.inputs) dot += fmt::format("  v{} -> v{};\n", input, i);
+  }
+  return dot + "}\n";
+}
+
+}  // namespace weft

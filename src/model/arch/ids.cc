@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <map>
+
+#include "base/sha256.h"
+#include "weft/arch.h"
+
+namespace weft {
+namespace {
+
+// What is hashed, as text: lengths lead, so that no two different vertices read the same.
+class Words {
+ public:
+  void number(std::uint64_t value) {
+    for (unsigned shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(value >> shift);
+  }
+  void text(std::string_view value) {
+    number(value.size());
+    text_ += value;
+  }
+  void raw(std::string_view value) { text_ += value; }
+  void digest(const Digest& value) {
+    text_.append(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
+  }
+  Digest hash() const { return sha256(std::as_bytes(std::span(text_))); }
+
+ private:
+  std::string text_;
+};
+
+Digest id_of(const GraphVertex& vertex, std::vector<Digest> inputs) {
+  Words words;
+  words.raw("weft-layer-1");
+  words.text(vertex.kind);
+  words.number(vertex.params.size());
+  for (const auto& [key, value] : vertex.params) {
+    words.text(key);
+    words.text(value);
+  }
+  words.number(vertex.tensors.size());
+  for (const GraphTensor& tensor : vertex.tensors) {
+    words.text(tensor.role);
+    words.text(dtype_info(tensor.dtype)->name);
+    words.number(tensor.shape.size());
+    for (std::uint64_t dimension : tensor.shape) words.number(dimension);
+  }
+  if (vertex.summed) std::ranges::sort(inputs);
+  words.raw(vertex.summed ? std::string_view("\1", 1) : std::string_view("\0", 1));
+  words.number(inputs.size());
+  for (const Digest& input : inputs) words.digest(input);
+  return words.hash();
+}
+
+}  // namespace
+
+std::vector<Digest> vertex_ids(const ArchGraph& graph) {
+  std::vector<Digest> ids;
+  ids.reserve(graph.vertices.size());
+  for (const GraphVertex& vertex : graph.vertices) {
+    std::vector<Digest> inputs;
+    inputs.reserve(vertex.inputs.size());
+    for (std::uint32_t input : vertex.inputs) inputs.push_back(ids[input]);
+    ids.push_back(id_of(vertex, std::move(inputs)));
+  }
+  return ids;
+}
+
+Digest graph_id(std::span<const Digest> ids) {
+  std::vector<Digest> sorted(ids.begin(), ids.end());
+  std::ranges::sort(sorted);
+  Words words;
+  words.raw("weft-graph-1");
+  for (const Digest& id : sorted) words.digest(id);
+  return words.hash();
+}
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> common_prefix(std::span<const Digest> a,
+                                                                   std::span<const Digest> b) {
+  std::map<Digest, std::vector<std::uint32_t>> left;  // of b, last first
+  for (std::size_t i = b.size(); i > 0; --i) left[b[i - 1]].push_back(static_cast<std::uint32_t>(i - 1));
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (std::uint32_t i = 0; i < a.size(); ++i) {
+    auto it = left.find(a[i]);
+    if (it == left.end() || it->second.empty()) continue;
+    pairs.emplace_back(i, it->second.back());
+    it->second.pop_back();
+  }
+  return pairs;
+}
+
+std::uint64_t parameters_of(const GraphVertex& vertex) {
+  std::uint64_t sum = 0;
+  for (const GraphTensor& tensor : vertex.tensors)
+    if (__builtin_add_overflow(sum, element_count(tensor.shape).value_or(UINT64_MAX), &sum)) return UINT64_MAX;
+  return sum;
+}
+
+}  // namespace weft
