@@ -132,6 +132,26 @@ struct StoreCounts {
   std::uint64_t pack_disk_bytes = 0;  // blocks of the pack files
 };
 
+// What the index knows of an architecture: a set of items, each with those that must be there for it to be there. The
+// larger two sets' intersection, the more two architectures have in common from their inputs on. src/node makes it of
+// vertices; equal architectures give equal lists.
+struct ArchItem {
+  Digest id;
+  std::vector<std::uint32_t> inputs;  // positions of items before it, ascending
+};
+
+struct MatchQuery {
+  std::vector<ArchItem> items;
+  std::string metric;     // decides between versions that share as much; "" for none
+  bool smallest = false;  // of the metric's values the smallest is best, not the largest
+  std::size_t top = 10;
+  std::optional<VersionId> except;
+};
+struct MatchHit {
+  VersionId version = 0;
+  std::uint64_t shared = 0;  // items
+};
+
 // One consistent state of the index. Holding it keeps writers from reusing pages, and after a bounded wait from
 // committing: take it, read, drop it; never sleep, print or wait for I/O of others while one is held.
 class Snapshot {
@@ -166,6 +186,12 @@ class Snapshot {
   // The same, but of more than 2 × `count_max` only so many from each end.
   virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId& id,
                                                                                 std::size_t count_max) = 0;
+  // The live versions that share most items with the query, all of those that share any if there are no more than
+  // `top`: by items shared, then by the metric (versions without it, or to whom it is no number, come last), then the
+  // earliest published first. Exact. The work grows with the logarithm of the number of versions where the query and
+  // the stored part at one place; where they part in several branches at once, with the number of distinct
+  // architectures that share some of these branches and not the others.
+  virtual Result<std::vector<MatchHit>> match(const MatchQuery& query) = 0;
   virtual Result<StoreCounts> counts() = 0;  // walks the index: not for hot paths
 };
 
@@ -205,6 +231,7 @@ struct VersionContent {
   std::uint64_t tree_nodes = 0;    // inode numbers to set aside
   std::uint32_t tree_layout = 0;
   std::uint64_t logical_bytes = 0;
+  std::vector<ArchItem> architecture;  // distinct ids
 };
 using ContentDecoder = std::function<Result<VersionContent>(std::span<const std::byte> manifest)>;
 

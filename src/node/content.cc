@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "node/arch_items.h"
+
 namespace weft {
 namespace {
 
@@ -28,6 +30,8 @@ VersionContent content_from(const VersionTree& tree, const Manifest& manifest) {
     for (const Tensor& tensor : file.tensors)
       content.views.push_back(view_of(file, tensor, links[content.views.size()]));
   }
+  ArchGraph graph = graph_of(manifest);
+  content.architecture = items_of(graph, vertex_ids(graph));
   return content;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "store/arch_index.h"
 #include "store/content.h"
 
 namespace weft {
@@ -219,6 +220,7 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   }
   WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
   WEFT_CHECK(add_content(txn, event, input));
+  WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
   return new_bytes;
 }
 
@@ -247,6 +249,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   if (!version || version->removed)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
   WEFT_CHECK(remove_local(txn, version->id, content));
+  WEFT_CHECK(remove_architecture(txn, *version));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;

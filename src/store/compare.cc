@@ -54,10 +54,10 @@ class TableComparison {
   }
 
  private:
-  // Values of one key are entries of their own in `holders`.
+  // Values of one key are entries of their own in a table that keeps sets.
   int compare(const Entry& a, const Entry& b) const {
     int order = a.key.compare(b.key);
-    return order != 0 || table_ != Table::holders ? order : a.value.compare(b.value);
+    return order != 0 || !keeps_sets(table_) ? order : a.value.compare(b.value);
   }
 
   Status judge(int order, const std::optional<Entry>& a, const std::optional<Entry>& b) {
@@ -124,7 +124,8 @@ Status compare_indexes(Txn& have, Txn& want, bool content, FsckReport& report) {
                       Table::tags, Table::locals, Table::children, Table::manifests})
     WEFT_CHECK(TableComparison(have, want, table, report).run());
   if (!content) return {};
-  for (Table table : {Table::owned, Table::holders, Table::views, Table::inodes})
+  for (Table table : {Table::owned, Table::holders, Table::views, Table::inodes, Table::architectures, Table::arch_of,
+                      Table::arch_versions, Table::arch_items})
     WEFT_CHECK(TableComparison(have, want, table, report).run());
   return compare_blobs(have, want, report);
 }

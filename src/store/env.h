@@ -40,8 +40,13 @@ enum class Table : std::uint8_t {
   inodes,
   children,
   manifests,
+  architectures,
+  arch_of,
+  arch_versions,
+  arch_items,
 };
-inline constexpr std::size_t kTableCount = 17;
+inline constexpr std::size_t kTableCount = 21;
+bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
 std::string_view table_name(Table table);
 
 using Bytes = std::string_view;
@@ -65,6 +70,8 @@ class Cursor {
   Result<std::optional<Entry>> seek(Bytes key);         // the first entry with this key or a later one
   Result<std::optional<Entry>> seek_exact(Bytes key);   // the first entry with this key
   Result<std::optional<Entry>> seek_before(Bytes key);  // the last entry with an earlier key
+  // The first of the key's values that is not below `value`; tables that keep sets.
+  Result<std::optional<Entry>> seek_value(Bytes key, Bytes value);
   Result<std::optional<Entry>> next();                  // also from one value of a key to the next
   Result<std::optional<Entry>> next_of_key();           // the key's next value
   Result<std::optional<Entry>> last_of_key();           // where the cursor stands on a key
@@ -93,7 +100,7 @@ class Txn {
   Result<Cursor> cursor(Table table);
   Result<std::uint64_t> count(Table table);  // entries
 
-  // In a write transaction only. Tables of one value a key replace it; `holders` keeps a sorted set of values.
+  // In a write transaction only. Tables of one value a key replace it; others keep a sorted set of values.
   Status put(Table table, Bytes key, Bytes value);
   Status erase(Table table, Bytes key);                     // with all its values; fine when it is not there
   Status erase_value(Table table, Bytes key, Bytes value);  // fine when it is not there

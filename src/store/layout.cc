@@ -52,13 +52,17 @@ Status create_index(const std::string& dir) {
   return env->write(lock, [](Txn& txn) { return put_counters(txn, Counters{}); });
 }
 
-// The last step: without this file there is no store.
-Status write_identity(const std::string& path, const CreateOptions& options) {
-  StoreInfo info{kStoreFormat, random_uuid(), options.digest, now_ns()};
+Result<std::string> write_temporary(const std::string& path, const StoreInfo& info) {
   std::string temporary = path + "/tmp/weft-store";
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
   WEFT_CHECK(sync_file(fd.get(), temporary));
+  return temporary;
+}
+
+// The last step: without this file there is no store.
+Status write_identity(const std::string& path, const CreateOptions& options) {
+  WEFT_TRY(std::string temporary, write_temporary(path, {kStoreFormat, random_uuid(), options.digest, now_ns()}));
   WEFT_CHECK(rename_new(temporary, identity_path(path)));
   return sync_directory(path);
 }
@@ -87,6 +91,22 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   }
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
   return status;
+}
+
+Status upgrade_identity(const std::string& path, StoreInfo info) {
+  if (info.format == kStoreFormat) return {};
+  info.format = kStoreFormat;
+  WEFT_TRY(std::string temporary, write_temporary(path, info));
+  WEFT_CHECK(rename_file(temporary, identity_path(path)));
+  return sync_directory(path);
+}
+
+Status check_format(const std::string& path, const StoreInfo& info) {
+  if (info.format == kStoreFormat) return {};
+  return Error{Errc::unsupported,
+               fmt::format("{}: expected a store of format {}, got {} of an older weft; run `weft fsck "
+                           "--rebuild`",
+                           path, kStoreFormat, info.format)};
 }
 
 Result<StoreInfo> read_identity(const std::string& path) {

@@ -8,14 +8,15 @@ namespace weft {
 namespace {
 
 constexpr std::array<const char*, kTableCount> kNames = {
-    "meta",  "models", "model_ids", "names", "dirs",  "versions", "numbers",  "tags",     "locals",
-    "owned", "blobs",  "holders",   "dead",  "views", "inodes",   "children", "manifests"};
+    "meta",   "models",   "model_ids", "names",         "dirs",    "versions",      "numbers",
+    "tags",   "locals",   "owned",     "blobs",         "holders", "dead",          "views",
+    "inodes", "children", "manifests", "architectures", "arch_of", "arch_versions", "arch_items"};
 
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS;
 constexpr int kReadAttempts = 1000;
 
 unsigned table_flags(std::size_t table) {
-  return table == static_cast<std::size_t>(Table::holders) ? MDB_DUPSORT | MDB_DUPFIXED : 0U;
+  return keeps_sets(static_cast<Table>(table)) ? MDB_DUPSORT | MDB_DUPFIXED : 0U;
 }
 
 // How far the map must reach for LMDB to take it; it rounds up what is too small for the file.
@@ -28,6 +29,10 @@ std::uint64_t rounded(std::uint64_t bytes) {
 
 std::string_view table_name(Table table) {
   return kNames[static_cast<std::size_t>(table)];
+}
+
+bool keeps_sets(Table table) {
+  return table == Table::holders || table == Table::arch_versions || table == Table::arch_items;
 }
 
 Error lmdb_error(int code, std::string_view path, std::string_view what) {

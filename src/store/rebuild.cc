@@ -269,6 +269,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
+  WEFT_CHECK(upgrade_identity(path, info));
   report.rebuilt = true;
   return report;
 }

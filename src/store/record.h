@@ -17,7 +17,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; larger ones are refused
-inline constexpr std::uint32_t kStoreFormat = 1;    // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 2;    // of the store as a whole, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -37,6 +37,7 @@ enum class RecordKind : std::uint16_t {
   blob,
   view,
   inode,
+  architecture,
 };
 
 // `seed` is 0, or the hash of what the record is bound to.

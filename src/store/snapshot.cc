@@ -5,6 +5,7 @@
 
 #include "base/sys.h"
 #include "base/text.h"
+#include "store/arch_match.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -83,6 +84,7 @@ class TxnSnapshot final : public Snapshot {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
     return weft::some_holders(txn_, blob.key, count_max);
   }
+  Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
   Result<StoreCounts> counts() override;
 
  private:

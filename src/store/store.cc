@@ -22,6 +22,7 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
   WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_CHECK(check_format(path, info));
   EnvOptions env_options;
   env_options.write = options.write;
   env_options.map_bytes = options.map_bytes;

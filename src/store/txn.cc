@@ -132,6 +132,15 @@ Result<std::optional<Entry>> Cursor::seek_exact(Bytes key) {
   return possible_key(key) ? move(MDB_SET_KEY, key) : std::optional<Entry>();
 }
 
+Result<std::optional<Entry>> Cursor::seek_value(Bytes key, Bytes value) {
+  MDB_val k = to_val(key);
+  MDB_val v = to_val(value);
+  int code = mdb_cursor_get(cursor_, &k, &v, MDB_GET_BOTH_RANGE);
+  if (code == MDB_NOTFOUND) return std::optional<Entry>();
+  if (code != 0) return txn_->failed(code, table_name(table_));
+  return std::optional(Entry{key, to_bytes(v)});
+}
+
 Result<std::optional<Entry>> Cursor::seek_before(Bytes key) {
   WEFT_TRY(std::optional<Entry> at, seek(key));
   return at ? move(MDB_PREV, {}) : move(MDB_LAST, {});

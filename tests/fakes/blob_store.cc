@@ -53,6 +53,7 @@ class BlobSnapshot final : public Snapshot {
   Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId&, std::size_t) override {
     return no_versions();
   }
+  Result<std::vector<MatchHit>> match(const MatchQuery&) override { return no_versions(); }
   Result<StoreCounts> counts() override { return no_versions(); }
 
  private:

@@ -46,6 +46,27 @@ ContentId content_id(unsigned n) {
   return found->second;
 }
 
+namespace {
+
+// A chain for each file: where two versions have files that begin alike, their architectures share what is alike.
+std::vector<ArchItem> make_architecture(const Files& files) {
+  std::vector<ArchItem> items;
+  std::map<std::string, std::uint32_t> known;
+  for (const auto& file : files) {
+    std::string chain;
+    std::vector<std::uint32_t> input;
+    for (unsigned n : file) {
+      chain += fmt::format("{} ", n);
+      auto [at, made] = known.try_emplace(chain, static_cast<std::uint32_t>(items.size()));
+      if (made) items.push_back({sha256(as_bytes(chain)), input});
+      input = {at->second};
+    }
+  }
+  return items;
+}
+
+}  // namespace
+
 VersionContent make_content(const Files& files) {
   VersionContent content;
   for (const auto& file : files) {
@@ -56,6 +77,7 @@ VersionContent make_content(const Files& files) {
       content.views.push_back({{content_id(n), DType::u8, {1000 + n}, ""}, 2});
     }
   }
+  content.architecture = make_architecture(files);
   content.tree_nodes = 10 + content.views.size();
   content.tree_layout = 1;
   return content;

@@ -1,0 +1,218 @@
+#include "store/arch_index.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "store/arch_rows.h"
+
+namespace weft {
+namespace {
+
+using Orders = std::vector<ArchOrder>;
+
+// The best place of a class in each order that any of its versions is in.
+Result<Orders> best_places(Txn& txn, Bytes class_key) {
+  Orders best;
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_versions));
+  std::string next(class_key);
+  for (;;) {
+    WEFT_TRY(std::optional<Entry> entry, cursor.seek(next));
+    if (!entry || !entry->key.starts_with(class_key)) return best;
+    std::string key(entry->key);
+    WEFT_TRY(ArchPlace place, decode_place(txn, key, entry->value));
+    best.push_back({key.substr(kArchKeyBytes), place});
+    next = key + '\0';
+  }
+}
+
+// How many classes have an item, up to two; of one class, which.
+struct Owners {
+  unsigned count = 0;
+  std::string only;
+};
+
+class ClassRows {
+ public:
+  ClassRows(Txn& txn, std::string key, ArchClass of, Orders best)
+      : txn_(txn), key_(std::move(key)), class_(std::move(of)), best_(std::move(best)) {}
+
+  // Rows of all open items, and of those of others that this opens.
+  Status add() {
+    for (std::size_t item = 0; item < class_.size(); ++item) {
+      WEFT_TRY(bool open, is_open(item));
+      if (!open) continue;
+      WEFT_TRY(Owners before, owners(class_.id(item)));
+      WEFT_CHECK(put(item, best_));
+      if (before.count == 1) WEFT_CHECK(of_others(before.only, class_.id(item), &ClassRows::open_after));
+    }
+    return {};
+  }
+
+  // From the outputs on, so that an item is still open when its rows go.
+  Status remove() {
+    for (std::size_t item = class_.size(); item-- > 0;) {
+      WEFT_TRY(bool open, is_open(item));
+      if (!open) continue;
+      WEFT_CHECK(erase(item, best_));
+      WEFT_TRY(Owners left, owners(class_.id(item)));
+      if (left.count == 1) WEFT_CHECK(of_others(left.only, class_.id(item), &ClassRows::close_after));
+    }
+    return {};
+  }
+
+  // Its best versions are others now.
+  Status replace(const Orders& gone, const Orders& come) {
+    for (std::size_t item = 0; item < class_.size(); ++item) {
+      WEFT_TRY(bool open, is_open(item));
+      if (!open) continue;
+      WEFT_CHECK(erase(item, gone));
+      WEFT_CHECK(put(item, come));
+    }
+    return {};
+  }
+
+  static Result<ClassRows> read(Txn& txn, std::string key) {
+    WEFT_TRY(ArchClass row, need_class(txn, key));
+    WEFT_TRY(Orders best, best_places(txn, key));
+    return ClassRows(txn, std::move(key), std::move(row), std::move(best));
+  }
+
+ private:
+  using Visit = Status (ClassRows::*)(std::size_t item);
+
+  Result<Owners> owners(Bytes item) {
+    Owners found;
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
+    WEFT_TRY(std::optional<Entry> first, cursor.seek_exact(item));
+    if (!first) return found;
+    WEFT_TRY(ArchPlace place, decode_place(txn_, item, first->value));
+    WEFT_TRY(std::optional<Entry> second, cursor.next_of_key());
+    found.count = second ? 2 : 1;
+    if (second) return found;
+    WEFT_TRY(found.only, need_class_of(txn_, place.version));
+    return found;
+  }
+
+  Result<bool> is_open(std::size_t item) {
+    for (std::uint32_t input : class_.inputs[item]) {
+      WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
+      WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(class_.id(input)));
+      if (!entry) return false;
+      WEFT_TRY(entry, cursor.next_of_key());
+      if (!entry) return false;
+    }
+    return true;
+  }
+
+  Status put(std::size_t item, const Orders& orders) {
+    for (const ArchOrder& order : orders) {
+      std::string key = std::string(class_.id(item)) + order.suffix;
+      WEFT_CHECK(txn_.put(Table::arch_items, key, encode_place(key, order.place)));
+    }
+    return {};
+  }
+
+  Status erase(std::size_t item, const Orders& orders) {
+    for (const ArchOrder& order : orders) {
+      std::string key = std::string(class_.id(item)) + order.suffix;
+      WEFT_CHECK(txn_.erase_value(Table::arch_items, key, encode_place(key, order.place)));
+    }
+    return {};
+  }
+
+  // For the items of another class that have this one as an input.
+  Status of_others(const std::string& other, Bytes input, Visit visit) {
+    WEFT_TRY(ClassRows rows, read(txn_, other));
+    for (std::size_t item = 0; item < rows.class_.size(); ++item) {
+      const auto& inputs = rows.class_.inputs[item];
+      bool uses = std::ranges::any_of(inputs, [&](std::uint32_t i) { return rows.class_.id(i) == input; });
+      if (uses) WEFT_CHECK((rows.*visit)(item));
+    }
+    return {};
+  }
+
+  Status open_after(std::size_t item) {
+    WEFT_TRY(bool open, is_open(item));
+    return open ? put(item, best_) : Status{};
+  }
+  Status close_after(std::size_t item) { return erase(item, best_); }
+
+  Txn& txn_;
+  std::string key_;
+  ArchClass class_;
+  Orders best_;
+};
+
+Status put_version(Txn& txn, Bytes class_key, const Orders& orders) {
+  for (const ArchOrder& order : orders) {
+    std::string key = std::string(class_key) + order.suffix;
+    WEFT_CHECK(txn.put(Table::arch_versions, key, encode_place(key, order.place)));
+  }
+  return {};
+}
+
+Status erase_version(Txn& txn, Bytes class_key, const Orders& orders) {
+  for (const ArchOrder& order : orders) {
+    std::string key = std::string(class_key) + order.suffix;
+    WEFT_CHECK(txn.erase_value(Table::arch_versions, key, encode_place(key, order.place)));
+  }
+  return {};
+}
+
+// Those of `a` that `b` has not.
+Orders without(const Orders& a, const Orders& b) {
+  auto same = [](const ArchOrder& x, const ArchOrder& y) { return x.suffix == y.suffix && x.place == y.place; };
+  Orders left;
+  for (const ArchOrder& order : a)
+    if (std::ranges::none_of(b, [&](const ArchOrder& other) { return same(order, other); })) left.push_back(order);
+  return left;
+}
+
+Status replace_best(Txn& txn, const std::string& class_key, const Orders& before, const Orders& after) {
+  Orders gone = without(before, after);
+  Orders come = without(after, before);
+  if (gone.empty() && come.empty()) return {};
+  WEFT_TRY(ClassRows rows, ClassRows::read(txn, class_key));
+  return rows.replace(gone, come);
+}
+
+}  // namespace
+
+Status add_architecture(Txn& txn, const VersionRow& version, std::span<const ArchItem> items) {
+  if (items.empty()) return {};
+  ArchClass of = class_of(items);
+  std::string key = class_key(of);
+  Orders orders = orders_of(version);
+  WEFT_TRY(std::optional<Bytes> known, txn.get(Table::architectures, key));
+  bool is_new = !known.has_value();
+  WEFT_CHECK(put_class_of(txn, version.id, key));
+  if (is_new) {
+    WEFT_CHECK(put_class(txn, key, of));
+    WEFT_CHECK(put_version(txn, key, orders));
+    return ClassRows(txn, key, std::move(of), orders).add();
+  }
+  WEFT_TRY(Orders before, best_places(txn, key));
+  WEFT_CHECK(put_version(txn, key, orders));
+  WEFT_TRY(Orders after, best_places(txn, key));
+  return replace_best(txn, key, before, after);
+}
+
+Status remove_architecture(Txn& txn, const VersionRow& version) {
+  WEFT_TRY(std::optional<std::string> key, find_class_of(txn, version.id));
+  if (!key) return {};
+  WEFT_TRY(Orders before, best_places(txn, *key));
+  WEFT_CHECK(erase_version(txn, *key, orders_of(version)));
+  WEFT_TRY(Orders after, best_places(txn, *key));
+  if (!after.empty()) {
+    WEFT_CHECK(replace_best(txn, *key, before, after));
+    return txn.erase(Table::arch_of, key_of(version.id));
+  }
+  WEFT_TRY(ArchClass row, need_class(txn, *key));
+  WEFT_CHECK(ClassRows(txn, *key, std::move(row), std::move(before)).remove());
+  WEFT_CHECK(txn.erase(Table::architectures, *key));
+  return txn.erase(Table::arch_of, key_of(version.id));
+}
+
+}  // namespace weft

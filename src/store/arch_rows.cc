@@ -1,0 +1,183 @@
+#include "store/arch_rows.h"
+
+#include <bit>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "store/flat.h"
+#include "store/hash.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCheckBytes = 4;
+constexpr std::size_t kPlaceBytes = 16 + kCheckBytes;
+
+std::string checksum(Bytes key, Bytes value) {
+  std::uint64_t hash = xxh3_64(std::as_bytes(std::span(value)), xxh3_64(std::as_bytes(std::span(key))));
+  return key_of(hash).substr(0, kCheckBytes);
+}
+
+Bytes text_of(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.bytes.data()), kArchKeyBytes};
+}
+
+std::string hashed(std::string_view text, std::size_t bytes) {
+  return digest_key(sha256(std::as_bytes(std::span(text)))).substr(0, bytes);
+}
+
+void append_number(std::vector<std::uint8_t>& out, std::uint32_t value) {
+  for (; value >= 0x80; value >>= 7U) out.push_back(static_cast<std::uint8_t>(value | 0x80U));
+  out.push_back(static_cast<std::uint8_t>(value));
+}
+
+// Reads what append_number() wrote; past the end, or for too large a number, it fails from then on.
+class Numbers {
+ public:
+  explicit Numbers(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  bool done() const { return at_ == bytes_.size(); }
+  bool failed() const { return failed_; }
+  std::uint32_t next() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 35 && at_ < bytes_.size(); shift += 7) {
+      std::uint8_t byte = bytes_[at_++];
+      value |= std::uint64_t{byte & 0x7fU} << shift;
+      if (byte < 0x80) {
+        failed_ |= value > UINT32_MAX;
+        return static_cast<std::uint32_t>(value);
+      }
+    }
+    failed_ = true;
+    return 0;
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+  bool failed_ = false;
+};
+
+bool read_inputs(Numbers& numbers, ArchClass& into) {
+  for (std::uint32_t item = 0; item < into.size(); ++item) {
+    std::uint32_t count = numbers.next();
+    if (count > item) return false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::uint32_t before = numbers.next();
+      if (before == 0 || before > item) return false;
+      into.inputs[item].push_back(item - before);
+    }
+  }
+  return numbers.done() && !numbers.failed();
+}
+
+}  // namespace
+
+ArchClass class_of(std::span<const ArchItem> items) {
+  ArchClass made;
+  for (const ArchItem& item : items) {
+    made.ids += text_of(item.id);
+    made.inputs.push_back(item.inputs);
+  }
+  return made;
+}
+
+std::string class_key(const ArchClass& of) {
+  return hashed("weft-class-1" + of.ids, kArchKeyBytes);
+}
+
+Status put_class(Txn& txn, Bytes key, const ArchClass& of) {
+  std::vector<std::uint8_t> inputs;
+  for (std::uint32_t item = 0; item < of.size(); ++item) {
+    append_number(inputs, static_cast<std::uint32_t>(of.inputs[item].size()));
+    for (std::uint32_t input : of.inputs[item]) append_number(inputs, item - input);
+  }
+  flat::Builder builder;
+  auto ids = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(of.ids.data()), of.ids.size());
+  auto payload = flat::finish(builder, records::CreateArchitectureItems(builder, ids, builder.CreateVector(inputs)));
+  return put_row(txn, Table::architectures, key, RecordKind::architecture, payload);
+}
+
+Result<ArchClass> need_class(Txn& txn, Bytes key) {
+  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::architectures, key));
+  if (!value) return damaged(txn, "architectures lacks a row that others name");
+  WEFT_TRY(auto payload, open_row(txn, Table::architectures, key, *value, RecordKind::architecture));
+  const auto* in = flat::root<records::ArchitectureItems>(payload);
+  if (in == nullptr || in->ids() == nullptr || in->ids()->size() % kArchKeyBytes != 0 || in->inputs() == nullptr)
+    return damaged(txn, "a row of architectures is none");
+  ArchClass row;
+  row.ids.assign(reinterpret_cast<const char*>(in->ids()->data()), in->ids()->size());
+  row.inputs.resize(row.ids.size() / kArchKeyBytes);
+  Numbers numbers(std::span(in->inputs()->data(), in->inputs()->size()));
+  if (!read_inputs(numbers, row)) return damaged(txn, "a row of architectures has impossible inputs");
+  return row;
+}
+
+std::string least_place(const ArchPlace& place) {
+  return key_of(place.rank, place.version);
+}
+
+std::string encode_place(Bytes key, const ArchPlace& place) {
+  std::string value = least_place(place);
+  return value + checksum(key, value);
+}
+
+Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value) {
+  if (value.size() != kPlaceBytes || checksum(key, value.substr(0, 16)) != value.substr(16))
+    return damaged(txn, "a checksum of an architecture's place is wrong");
+  return ArchPlace{number_at(value, 0), number_at(value, 8)};
+}
+
+std::string order_of(std::string_view metric, bool smallest) {
+  constexpr std::size_t kNameBytes = 11;
+  if (metric.empty()) return {};
+  return (smallest ? "-" : "+") + hashed(metric, kNameBytes);
+}
+
+std::uint64_t rank_of(double value, bool smallest) {
+  constexpr std::uint64_t kSign = 1ULL << 63U;
+  auto bits = std::bit_cast<std::uint64_t>(value);
+  std::uint64_t ascending = (bits & kSign) != 0 ? ~bits : bits | kSign;
+  return smallest ? ascending : ~ascending;
+}
+
+std::vector<ArchOrder> orders_of(const VersionRow& version) {
+  std::vector<ArchOrder> orders = {{"", {0, version.id}}};
+  for (const auto& [name, text] : version.metrics) {
+    std::optional<double> value = parse_real(text);
+    if (!value) continue;
+    for (bool smallest : {false, true})
+      orders.push_back({order_of(name, smallest), {rank_of(*value, smallest), version.id}});
+  }
+  return orders;
+}
+
+Status put_class_of(Txn& txn, VersionId version, Bytes class_key) {
+  std::string key = key_of(version);
+  return txn.put(Table::arch_of, key, std::string(class_key) + checksum(key, class_key));
+}
+
+Result<std::optional<std::string>> find_class_of(Txn& txn, VersionId version) {
+  std::string key = key_of(version);
+  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::arch_of, key));
+  if (!value) return std::optional<std::string>();
+  Bytes found = value->substr(0, kArchKeyBytes);
+  if (value->size() != kArchKeyBytes + kCheckBytes || checksum(key, found) != value->substr(kArchKeyBytes))
+    return damaged(txn, "a checksum of a version's architecture is wrong");
+  return std::optional(std::string(found));
+}
+
+Result<std::string> need_class_of(Txn& txn, VersionId version) {
+  WEFT_TRY(std::optional<std::string> found, find_class_of(txn, version));
+  if (!found) return damaged(txn, "arch_of lacks a row that others name");
+  return std::move(*found);
+}
+
+Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from) {
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(key, least_place(from)));
+  if (!entry) return std::optional<ArchPlace>();
+  WEFT_TRY(ArchPlace place, decode_place(txn, key, entry->value));
+  return std::optional(place);
+}
+
+}  // namespace weft

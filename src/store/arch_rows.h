@@ -1,0 +1,65 @@
+// Rows of the four tables of architectures (weft-store.5):
+//   architectures  class -> items. Versions of equal architectures are one class
+//   arch_of        version -> class
+//   arch_versions  class, order -> versions, best first
+//   arch_items     item, order -> the best version of each class that has the item, best first
+// An order is a metric with a sign, or none: then the earliest version is best.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/tables.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// The first 160 bits of a SHA-256: 2^80 tries for two that are equal.
+inline constexpr std::size_t kArchKeyBytes = 20;
+
+struct ArchClass {
+  std::string ids;  // kArchKeyBytes for each item
+  std::vector<std::vector<std::uint32_t>> inputs;
+
+  std::size_t size() const { return inputs.size(); }
+  Bytes id(std::size_t item) const { return Bytes(ids).substr(item * kArchKeyBytes, kArchKeyBytes); }
+};
+ArchClass class_of(std::span<const ArchItem> items);
+std::string class_key(const ArchClass& of);
+Status put_class(Txn& txn, Bytes key, const ArchClass& of);
+Result<ArchClass> need_class(Txn& txn, Bytes key);
+
+// Where a version stands in an order: by rank, then by id.
+struct ArchPlace {
+  std::uint64_t rank = 0;
+  VersionId version = 0;
+  auto operator<=>(const ArchPlace&) const = default;
+};
+std::string encode_place(Bytes key, const ArchPlace& place);
+Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value);
+std::string least_place(const ArchPlace& place);  // sorts before the encoded place, and after those that are less
+
+// What follows a class or an item in the keys of an order; "" for none.
+std::string order_of(std::string_view metric, bool smallest);
+std::uint64_t rank_of(double value, bool smallest);
+
+// All orders of a version, with its place in each.
+struct ArchOrder {
+  std::string suffix;
+  ArchPlace place;
+};
+std::vector<ArchOrder> orders_of(const VersionRow& version);
+
+Status put_class_of(Txn& txn, VersionId version, Bytes class_key);
+Result<std::optional<std::string>> find_class_of(Txn& txn, VersionId version);
+Result<std::string> need_class_of(Txn& txn, VersionId version);
+
+// The first place of a set that is not before `from`.
+Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from);
+
+}  // namespace weft

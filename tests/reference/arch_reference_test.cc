@@ -1,0 +1,213 @@
+// The index of architectures against a scan over all graphs that never looks at an id.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "node/arch_items.h"
+#include "reference/arch_graphs.h"
+#include "store/arch_index.h"
+#include "store/arch_match.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr unsigned kRounds = 1200;
+
+template <class T>
+T must(Result<T> result) {
+  REQUIRE_MESSAGE(result.ok(), result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status) {
+  REQUIRE_MESSAGE(status.ok(), status.error().message);
+}
+
+// The four tables alone, in a transaction that is never committed.
+struct Index {
+  Index() {
+    must(Env::create(dir.path()));
+    EnvOptions options;
+    options.write = true;
+    options.sync = false;
+    env = must(Env::open(dir.path(), options));
+    lock.emplace(must(env->lock_writer()));
+  }
+  Txn begin() { return must(env->write(*lock)); }
+
+  TempDir dir;
+  std::unique_ptr<Env> env;
+  std::optional<WriterLock> lock;
+};
+
+std::string rows(Txn& txn) {
+  std::string text;
+  for (Table table : {Table::architectures, Table::arch_of, Table::arch_versions, Table::arch_items})
+    must(each_entry(txn, table, "", [&](const Entry& entry) -> Status {
+      text += fmt::format("{} {} {} {} {}\n", table_name(table), entry.key.size(), entry.key, entry.value.size(),
+                          entry.value);
+      return {};
+    }));
+  return text;
+}
+
+struct Stored {
+  VersionRow row;
+  ArchGraph graph;
+};
+
+std::vector<ArchItem> items(const ArchGraph& graph) {
+  return items_of(graph, vertex_ids(graph));
+}
+
+void publish(Txn& txn, const Stored& stored) {
+  must(put(txn, Table::versions, key_of(stored.row.id), stored.row));
+  must(add_architecture(txn, stored.row, items(stored.graph)));
+}
+
+void remove(Txn& txn, const Stored& stored) {
+  must(remove_architecture(txn, stored.row));
+  must(txn.erase(Table::versions, key_of(stored.row.id)));
+}
+
+Stored random_version(Random& random, VersionId id, const std::vector<ArchGraph>& seeds) {
+  Stored stored;
+  stored.row.id = id;
+  stored.row.model_name = "m";
+  stored.row.number = id;
+  stored.graph = seeds[random() % seeds.size()];
+  if (random() % 3 != 0) stored.graph = changed_graph(stored.graph, random);
+  static const char* const kValues[] = {"0.5", "-1", "0.25", "nan", "good", "1e9", "0", "-0"};
+  if (random() % 4 != 0) stored.row.metrics.emplace_back("acc", kValues[random() % 8]);
+  if (random() % 2 != 0) stored.row.metrics.emplace_back("loss", kValues[random() % 8]);
+  return stored;
+}
+
+std::optional<double> number_of(const VersionRow& row, const std::string& metric) {
+  for (const auto& [key, text] : row.metrics)
+    if (key == metric && text != "good" && text != "nan") return std::strtod(text.c_str(), nullptr);
+  return {};
+}
+
+std::vector<std::pair<VersionId, std::uint64_t>> scanned(const std::map<VersionId, Stored>& all, const ArchGraph& graph,
+                                                         const MatchQuery& query) {
+  struct Row {
+    std::uint64_t shared;
+    std::optional<double> value;
+    VersionId id;
+  };
+  std::vector<Row> found;
+  for (const auto& [id, stored] : all) {
+    std::uint64_t shared = walked_prefix(graph, stored.graph);
+    if (shared > 0 && id != query.except) found.push_back({shared, number_of(stored.row, query.metric), id});
+  }
+  std::ranges::sort(found, [&](const Row& a, const Row& b) {
+    if (a.shared != b.shared) return a.shared > b.shared;
+    if (a.value.has_value() != b.value.has_value()) return a.value.has_value();
+    if (a.value && *a.value != *b.value) return query.smallest ? *a.value < *b.value : *a.value > *b.value;
+    return a.id < b.id;
+  });
+  std::vector<std::pair<VersionId, std::uint64_t>> hits;
+  for (const Row& row : found)
+    if (hits.size() < query.top) hits.emplace_back(row.id, row.shared);
+  return hits;
+}
+
+MatchQuery random_query(Random& random, const ArchGraph& graph, const std::map<VersionId, Stored>& all) {
+  static const char* const kMetrics[] = {"", "acc", "loss", "unknown"};
+  MatchQuery query{items(graph), kMetrics[random() % 4], random() % 2 == 0, 1 + random() % 6, {}};
+  if (!all.empty() && random() % 3 == 0) query.except = all.begin()->first;
+  return query;
+}
+
+class Round {
+ public:
+  Round(Txn& txn, Random& random) : txn_(txn), random_(random) {
+    for (unsigned i = 0; i < 1 + random_() % 4; ++i) seeds_.push_back(random_graph(random_));
+  }
+
+  void run() {
+    for (unsigned step = 0; step < 24; ++step) {
+      if (random_() % 4 != 0 || all_.empty())
+        add();
+      else
+        take();
+      if (random_() % 2 == 0) ask();
+    }
+  }
+
+  // Whatever has come and gone, the rows are those of what is there.
+  void check_rows(Txn& fresh) const {
+    for (const auto& [id, stored] : all_) publish(fresh, stored);
+    CHECK(rows(txn_) == rows(fresh));
+  }
+
+  void take_all() {
+    while (!all_.empty()) take();
+    CHECK(rows(txn_).empty());
+  }
+
+ private:
+  void add() {
+    Stored stored = random_version(random_, next_++, seeds_);
+    publish(txn_, stored);
+    all_.emplace(stored.row.id, std::move(stored));
+  }
+
+  void take() {
+    auto at = std::next(all_.begin(), static_cast<std::ptrdiff_t>(random_() % all_.size()));
+    remove(txn_, at->second);
+    all_.erase(at);
+  }
+
+  void ask() {
+    ArchGraph graph = seeds_[random_() % seeds_.size()];
+    if (random_() % 2 == 0) graph = changed_graph(graph, random_);
+    MatchQuery query = random_query(random_, graph, all_);
+    std::vector<std::pair<VersionId, std::uint64_t>> got;
+    for (const MatchHit& hit : must(match_architectures(txn_, query))) got.emplace_back(hit.version, hit.shared);
+    CHECK(got == scanned(all_, graph, query));
+  }
+
+  Txn& txn_;
+  Random& random_;
+  std::vector<ArchGraph> seeds_;
+  std::map<VersionId, Stored> all_;
+  VersionId next_ = 1;
+};
+
+}  // namespace
+
+TEST_CASE("ids agree with a walk over both graphs") {
+  std::uint64_t seed = test_seed();
+  for (unsigned round = 0; round < kRounds; ++round) {
+    INFO("WEFT_TEST_SEED=", seed, " round ", round);
+    Random random(seed + round);
+    ArchGraph a = random_graph(random);
+    ArchGraph b = random() % 4 == 0 ? random_graph(random) : changed_graph(a, random);
+    CHECK(common_prefix(vertex_ids(a), vertex_ids(b)).size() == walked_prefix(a, b));
+  }
+}
+
+TEST_CASE("the index answers as a scan does, and its rows are those of what is stored") {
+  std::uint64_t seed = test_seed();
+  Index index;
+  Index other;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    INFO("WEFT_TEST_SEED=", seed, " round ", round);
+    Random random(seed + round);
+    Txn txn = index.begin();
+    Txn fresh = other.begin();
+    Round life(txn, random);
+    life.run();
+    if (round % 10 == 0) life.check_rows(fresh);
+    if (round % 10 == 5) life.take_all();
+  }
+}
+
+}  // namespace weft::testing
