@@ -5,8 +5,10 @@ _weft_options() {
     import) echo "--name --parent --find-parent --no-find-parent --tag --message --metric --json --quiet --store --help" ;;
     export) echo "--json --quiet --store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --help" ;;
-    info) echo "--json --quiet --store --help" ;;
+    info) echo "--graph --json --quiet --store --help" ;;
     log) echo "--json --quiet --store --help" ;;
+    find) echo "--null --json --quiet --store --help" ;;
+    match) echo "--top --by --json --quiet --store --help" ;;
     tag) echo "--delete --json --quiet --store --help" ;;
     rm) echo "--all --json --quiet --store --help" ;;
     gc) echo "--dry-run --json --quiet --store --help" ;;
@@ -56,15 +58,19 @@ _weft() {
     mapfile -t COMPREPLY < <(compgen -W "$(_weft_options "$command")" -- "$word")
   elif [[ $before == --digest ]]; then
     mapfile -t COMPREPLY < <(compgen -W "tree-sha256 none" -- "$word")
+  elif [[ $before == --graph ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "json dot" -- "$word")
   elif [[ $before == --parent || $before == -p || $before == --name || $before == -n ]]; then
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log tag rm gc du fsck mount umount status init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log find match tag rm gc du fsck mount umount status init \
             completion help" -- "$word") ;;
       ls | info | log | tag | rm | du) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+      match) _weft_models "$word" "${store[@]}"
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") ;;
       import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
       mount | umount) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;

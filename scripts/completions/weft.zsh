@@ -28,7 +28,8 @@ _weft() {
     local -a commands
     commands=('import:publish files as a new version of a model' 'export:write the files of a version into a directory'
       'ls:list models, versions or files' 'info:show all that is known about a version'
-      'log:tell the history of a model' 'tag:set, move, delete or list tags' 'rm:remove versions'
+      'log:tell the history of a model' 'find:list the versions that a pattern is true of'
+      'match:show versions whose architecture begins in the same way' 'tag:set, move, delete or list tags' 'rm:remove versions'
       'gc:give back the space that no version needs' 'du:show space and what sharing saves'
       'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
       'umount:unmount a mounted store' 'status:show the store and where it is mounted' 'init:make an empty store'
@@ -44,8 +45,11 @@ _weft() {
     export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;
     ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--names[names alone]' \
       '1:model:_weft_models' ;;
-    info) _arguments $common $json '1:version:_weft_models' ;;
+    info) _arguments $common $json '--graph[the graph of layers]:format:(json dot)' '1:version:_weft_models' ;;
     log) _arguments $common $json '1:model:_weft_models' ;;
+    find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' '1:query:' ;;
+    match) _arguments $common $json '--top[show so many]:number:' '--by[what decides between equals]:order:(prefix)' \
+      '1:version:_weft_models' ;;
     tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' ;;
