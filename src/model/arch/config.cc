@@ -31,8 +31,8 @@ class ConfigReader final : public JsonHandler {
   }
   Status text(std::string_view value) override {
     if (!places_.empty() && places_.back().kind == Place::array && objects_only(places_.size() - 1)) {
-      std::string& all = facts_[path()];
-      return keep(path(), all.empty() ? std::string(value) : fmt::format("{},{}", all, value));
+      auto before = facts_.find(path());
+      return keep(path(), before == facts_.end() ? std::string(value) : fmt::format("{},{}", before->second, value));
     }
     return scalar(std::string(value));
   }

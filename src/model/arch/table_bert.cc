@@ -28,7 +28,7 @@ constexpr ArchRow kBlock[] = {
 };
 
 constexpr ArchRow kHeads[] = {
-    {"pooler", "pooler.dense", "linear", "<"},
+    {"pooler", "pooler.dense", "linear", "<", "out=pooler_act:tanh"},
     {"transform", "cls.predictions.transform.dense|lm_head.dense", "linear", "<"},
     {"transform_norm", "cls.predictions.transform.LayerNorm|lm_head.layer_norm", "layer_norm", "transform",
      "act=hidden_act:gelu eps=layer_norm_eps:1e-12"},

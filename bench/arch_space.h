@@ -1,0 +1,24 @@
+// Random samples of the two spaces that EvoStore's artifact draws its models from: chains of dense layers, and the same
+// with skip connections. Input 32, output 1; each layer one of 31: none, or 16 to 96 units with one of 5 activations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/arch.h"
+#include "weft/store.h"
+
+namespace weft::bench {
+
+struct Space {
+  unsigned layers = 10;
+  bool skips = false;
+};
+
+// The sample `number` of the space. Each of up to three earlier outputs is added to a layer's output with probability
+// 1/2, through a dense layer of its own where there are such, then comes an activation.
+ArchGraph sample(const Space& space, std::uint64_t number);
+std::vector<ArchItem> items_of_sample(const Space& space, std::uint64_t number);
+
+}  // namespace weft::bench

@@ -1,0 +1,215 @@
+// Match against EvoStore's baseline:
+//   lineage_match fill STORE LAYERS seq|skip COUNT         makes the index of a store hold samples 0 to COUNT
+//   lineage_match query STORE LAYERS seq|skip CLIENTS N    each client asks N times
+//   lineage_match add STORE LAYERS seq|skip FROM N         publishes N more, one by one
+//   lineage_match redis-fill SOCKET LAYERS seq|skip COUNT
+//   lineage_match redis-query SOCKET LAYERS seq|skip CLIENTS N lock|free
+// The queries are samples that are not stored, the same for both. Prints JSON; times in microseconds.
+//
+// fill writes the index alone, by the code that a publish runs, many versions a transaction: no manifests, no packs.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+
+#include "arch_space.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "redis_baseline.h"
+#include "store/arch_index.h"
+#include "store/store_impl.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::bench;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kFirstQuery = 1ULL << 40U;  // of samples that nobody stores
+constexpr std::uint64_t kBatch = 5'000;             // versions a transaction
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.error().message);
+}
+
+double micros(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+double quantile(std::vector<double> all, double part) {
+  std::ranges::sort(all);
+  return all[std::min(all.size() - 1, static_cast<std::size_t>(part * static_cast<double>(all.size())))];
+}
+
+std::unique_ptr<StoreImpl> open(const std::string& path, bool write) {
+  OpenOptions options;
+  options.write = write;
+  return must(StoreImpl::open(path, options));
+}
+
+VersionRow version_row(std::uint64_t number) {
+  VersionRow row;
+  row.id = number + 1;
+  row.model = 1;
+  row.model_name = "sample";
+  row.number = number + 1;
+  row.metrics = {{"accuracy", fmt::format("0.{:06}", number * 7'919 % 1'000'000)}};
+  return row;
+}
+
+void fill(const std::string& path, const Space& space, std::uint64_t count) {
+  must(Store::create(path, {}));
+  auto store = open(path, true);
+  WriterLock lock = must(store->lock_writer());
+  auto begin = Clock::now();
+  for (std::uint64_t first = 0; first < count; first += kBatch)
+    must(store->env().write(lock, [&](Txn& txn) -> Status {
+      for (std::uint64_t i = first; i < std::min(count, first + kBatch); ++i) {
+        VersionRow row = version_row(i);
+        WEFT_CHECK(put(txn, Table::versions, key_of(row.id), row));
+        WEFT_CHECK(add_architecture(txn, row, items_of_sample(space, i)));
+      }
+      return {};
+    }));
+  double bytes = static_cast<double>(must(stat_file(path + "/index/data.mdb")).st_blocks) * 512;
+  fmt::print("{{\"versions\": {}, \"seconds\": {:.1f}, \"index_bytes_per_version\": {:.0f}}}\n", count,
+             micros(begin) / 1e6, bytes / static_cast<double>(count));
+}
+
+// What a client asks with: a sample's number to the items shared by the best match, and how long that took.
+struct Answer {
+  std::uint64_t shared = 0;
+  double us = 0;
+};
+using Ask = std::function<Answer(std::uint64_t number)>;
+
+void ask_all(unsigned clients, std::uint64_t each, const std::function<Ask()>& make_client) {
+  std::vector<std::vector<Answer>> answers(clients);
+  std::vector<std::thread> threads;
+  auto begin = Clock::now();
+  for (unsigned client = 0; client < clients; ++client)
+    threads.emplace_back([&, client] {
+      Ask ask = make_client();
+      for (std::uint64_t i = 0; i < each; ++i) answers[client].push_back(ask(kFirstQuery + client * each + i));
+    });
+  for (std::thread& thread : threads) thread.join();
+  double seconds = micros(begin) / 1e6;
+  std::vector<double> times;
+  std::vector<std::uint64_t> shared;
+  for (const auto& one : answers)
+    for (const Answer& answer : one) {
+      times.push_back(answer.us);
+      shared.push_back(answer.shared);
+    }
+  fmt::print("{{\"queries\": {}, \"p50_us\": {:.1f}, \"p99_us\": {:.1f}, \"per_second\": {:.1f}, \"shared\": [{}]}}\n",
+             times.size(), quantile(times, 0.5), quantile(times, 0.99), static_cast<double>(times.size()) / seconds,
+             fmt::join(shared, ", "));
+}
+
+// From a snapshot to the best version; the ids of the query are made before, as the baseline's names are.
+void query(const std::string& path, const Space& space, unsigned clients, std::uint64_t each) {
+  ask_all(clients, each, [&]() -> Ask {
+    std::shared_ptr<StoreImpl> store = open(path, false);
+    return [store, space](std::uint64_t number) {
+      MatchQuery query;
+      query.items = items_of_sample(space, number);
+      query.metric = "accuracy";
+      query.top = 1;
+      auto begin = Clock::now();
+      auto hits = must(must(store->snapshot())->match(query));
+      return Answer{hits.empty() ? 0 : hits[0].shared, micros(begin)};
+    };
+  });
+}
+
+// Whole publishes, of versions without files, and the architecture's part of them.
+void add(const std::string& path, const Space& space, std::uint64_t from, std::uint64_t count) {
+  auto store = open(path, true);
+  std::vector<double> inside;
+  std::vector<double> commits;
+  for (std::uint64_t i = from; i < from + count; ++i) {
+    WriterLock lock = must(store->lock_writer());
+    std::vector<ArchItem> items = items_of_sample(space, i);
+    VersionRow row = version_row(i);
+    Txn txn = must(store->env().write(lock));
+    must(put(txn, Table::versions, key_of(row.id), row));
+    auto begin = Clock::now();
+    must(add_architecture(txn, row, items));
+    inside.push_back(micros(begin));
+    begin = Clock::now();
+    must(txn.commit());
+    commits.push_back(micros(begin));
+  }
+  fmt::print(
+      "{{\"added\": {}, \"p50_us\": {:.1f}, \"p99_us\": {:.1f}, \"commit_p50_us\": {:.1f}, \"commit_p99_us\": "
+      "{:.1f}}}\n",
+      count, quantile(inside, 0.5), quantile(inside, 0.99), quantile(commits, 0.5), quantile(commits, 0.99));
+}
+
+std::vector<std::string> names_of(const Space& space, std::uint64_t number) {
+  std::vector<std::string> names;
+  for (const ArchItem& item : items_of_sample(space, number)) names.push_back(to_hex(item.id));
+  return names;
+}
+
+void redis_fill(const std::string& socket, const Space& space, std::uint64_t count) {
+  RedisBaseline redis(socket);
+  for (std::uint64_t i = 0; i < count; ++i) redis.store(fmt::format("{}", i + 1), names_of(space, i));
+  redis.flush();
+}
+
+void redis_query(const std::string& socket, const Space& space, unsigned clients, std::uint64_t each, bool locked) {
+  ask_all(clients, each, [&]() -> Ask {
+    auto redis = std::make_shared<RedisBaseline>(socket);
+    return [redis, space, locked](std::uint64_t number) {
+      std::vector<std::string> names = names_of(space, number);
+      auto begin = Clock::now();
+      std::uint64_t shared = redis->best_match(names, locked);
+      return Answer{shared, micros(begin)};
+    };
+  });
+}
+
+int run(const std::vector<std::string>& args) {
+  auto number = [&](std::size_t i) { return i < args.size() ? parse_u64(args[i]).value_or(0) : 0; };
+  if (args.size() < 5) return 2;
+  Space space{static_cast<unsigned>(number(2)), args[3] == "skip"};
+  auto clients = static_cast<unsigned>(number(4));
+  if (args[0] == "fill") {
+    fill(args[1], space, number(4));
+  } else if (args[0] == "query" && args.size() == 6) {
+    query(args[1], space, clients, number(5));
+  } else if (args[0] == "add" && args.size() == 6) {
+    add(args[1], space, number(4), number(5));
+  } else if (args[0] == "redis-fill") {
+    redis_fill(args[1], space, number(4));
+  } else if (args[0] == "redis-query" && args.size() == 7) {
+    redis_query(args[1], space, clients, number(5), args[6] == "lock");
+  } else {
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    int code = run({argv + 1, argv + argc});
+    if (code != 0) std::fprintf(stderr, "usage: lineage_match fill|query|add|redis-fill|redis-query ...\n");
+    return code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lineage_match: %s\n", error.what());
+    return 1;
+  }
+}
