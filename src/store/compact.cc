@@ -106,7 +106,7 @@ Status Compaction::copy_blobs(const PackToc& toc, int fd, PackWriter& to) {
   }
   const std::string where = pack_path(packs_.store_path(), toc.pack);
   for (PackEntry& entry : indexed_here(std::move(judged))) {
-    std::uint64_t at = to.reserve(entry.id.length);
+    std::uint64_t at = to.reserve(entry.id.length, entry.offset);
     BlobSink sink = [&to, at](std::uint64_t offset, std::span<const std::byte> bytes) {
       return to.write(at + offset, bytes);
     };

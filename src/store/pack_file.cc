@@ -100,9 +100,9 @@ std::span<const std::byte> PackWriter::aligned(std::span<const std::byte> bytes)
   return {bounce_.get(), size};
 }
 
-std::uint64_t PackWriter::reserve(std::uint64_t length) {
+std::uint64_t PackWriter::reserve(std::uint64_t length, std::uint64_t like) {
   std::uint64_t at = end_;
-  if (length >= kAlignedBlobMin) at = round_up(at);
+  if (length >= kAlignedBlobMin && at % kPackBlock != like % kPackBlock) at = round_up(at) + like % kPackBlock;
   end_ = at + length;
   return at;
 }

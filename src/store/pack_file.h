@@ -22,10 +22,11 @@ std::string toc_path(const std::string& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
-// Blobs of this size and more begin at a multiple of kPackBlock in a mixed pack, so that their blocks are theirs alone
-// and holes give them back whole. It costs half a block on average: far below 1 % from this size on.
+// Blobs of this size and more lie in a mixed pack as they lie in their file, modulo kPackBlock, so that a file that is
+// put together from packs can share their blocks. They begin in a block of their own unless they go on where the blob
+// before ends: holes give nearly all of their blocks back. It costs a block on average, two at most: below 1 %.
 inline constexpr std::uint64_t kPackBlock = 4096;
-inline constexpr std::uint64_t kAlignedBlobMin = 512U << 10U;
+inline constexpr std::uint64_t kAlignedBlobMin = 1U << 20U;
 
 // Memory that begins at a multiple of kPackBlock.
 struct BlockDelete {
@@ -52,8 +53,9 @@ class PackWriter {
 
   // Without a copy if bytes and offset are congruent modulo kPackBlock.
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
-  std::uint64_t reserve(std::uint64_t length);  // mixed packs: the place of the next blob
-  void list(PackEntry entry);                   // a blob that is, or will be, written at entry.offset
+  // Mixed packs: the place of the next blob, which lies at `like` in its file, or in the pack where it was.
+  std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
+  void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
   // Gives back blocks before, between and behind the listed blobs.
   Status prune();

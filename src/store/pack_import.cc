@@ -130,7 +130,7 @@ Result<Importer::Spot> Importer::next_spot(std::size_t range) {
     return Spot{file_.own, file_.ranges[range].offset};
   }
   WEFT_TRY(PackWriter * pack, fresh_.mixed());
-  return Spot{pack, pack->reserve(file_.ranges[range].length)};
+  return Spot{pack, pack->reserve(file_.ranges[range].length, file_.ranges[range].offset)};
 }
 
 Status Importer::finish_file(Source& source) {
