@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "weft/assembly.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -69,6 +71,12 @@ struct StatFs {
   std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
 };
 
+// Where an inode is found by name.
+struct Place {
+  Ino dir = 0;
+  std::string name;
+};
+
 class Vfs {
  public:
   virtual ~Vfs() = default;
@@ -85,6 +93,17 @@ class Vfs {
   virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;
   // Replaces VfsOptions::mount_status.
   virtual void set_mount_status(std::string json_members) = 0;
+
+  // Assembled files (weft/assembly.h). From here on, files that open() gives without a backing file may get one;
+  // `tell` is then called for them, from a thread of the tree's own, until stop_assembling() returns.
+  virtual void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell);
+  virtual void stop_assembling() {}
+  // Nothing is assembled, for this reason: it is said in .weft/status.
+  virtual void assemble_nothing(std::string reason);
+  // Has a published file that open() gives without a backing file got one by now?
+  virtual bool assembled(Ino ino);
+  // The one place of a published file.
+  virtual Result<Place> place(Ino ino);
 };
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include "node/gather.h"
 #include "node/parents.h"
 #include "node/shards.h"
+#include "weft/assembly.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -210,6 +211,8 @@ Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Pr
   report.tensors = tensor_count(*version.manifest);
   report.logical_bytes = request.content.logical_bytes;
   WEFT_TRY(report.outcome, import->publish(request));
+  import.reset();
+  if (report.outcome.made) assemble_by_sharing(store, report.outcome.version);
   return report;
 }
 

@@ -63,6 +63,13 @@ class StoreVfs final : public Vfs {
   Result<StatFs> statfs() override;
   Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
   void set_mount_status(std::string json_members) override;
+  void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) override {
+    versions_.assembly().start(options, std::move(tell));
+  }
+  void assemble_nothing(std::string reason) override { versions_.assembly().start_nothing(std::move(reason)); }
+  void stop_assembling() override { versions_.assembly().stop(); }
+  bool assembled(Ino ino) override;
+  Result<Place> place(Ino ino) override;
 
  private:
   Result<InodeRow> inode(Ino ino);
@@ -98,6 +105,7 @@ Result<std::string> StoreVfs::status_text() {
     const std::lock_guard lock(mutex_);
     json.raw("{" + mount_status_ + "}");
   }
+  versions_.assembly().write_status(json);
   json.end_object();
   return json.take() + "\n";
 }
@@ -239,12 +247,37 @@ Result<std::vector<std::pair<std::string, std::string>>> StoreVfs::xattrs(Ino in
   return view_xattrs(row);
 }
 
+bool StoreVfs::assembled(Ino ino) {
+  if (ino < kFirstStoredIno || is_kin_link(ino)) return false;
+  const auto row = inode(ino);
+  if (!row.ok() || row->kind != InodeKind::version) return false;
+  const auto node = versions_.node(*row, ino);
+  return node.ok() && versions_.assembled(*node);
+}
+
+Result<Place> StoreVfs::place(Ino ino) {
+  WEFT_TRY(const InodeRow row, inode(ino));
+  if (row.kind != InodeKind::version) return no_inode(ino);
+  WEFT_TRY(const TreeNode node, versions_.node(row, ino));
+  WEFT_TRY(const Ino dir, versions_.parent(node));
+  return Place{dir, node.node().name};
+}
+
 void StoreVfs::set_mount_status(std::string json_members) {
   const std::lock_guard lock(mutex_);
   mount_status_ = std::move(json_members);
 }
 
 }  // namespace
+
+void Vfs::assemble(const AssemblyOptions&, std::function<void(Ino)>) {}
+void Vfs::assemble_nothing(std::string) {}
+bool Vfs::assembled(Ino) {
+  return false;
+}
+Result<Place> Vfs::place(Ino ino) {
+  return no_inode(ino);
+}
 
 std::unique_ptr<Vfs> Vfs::make(Store& store, const VfsOptions& options) {
   return std::make_unique<StoreVfs>(store, options);

@@ -187,14 +187,19 @@ Result<Ino> Versions::parent(const TreeNode& node) {
   return model.ino;
 }
 
+AssembledSource Versions::source(const TreeNode& node) const {
+  return assembled_source(store_.info(), node.version->row.id, node.node().file, file_of(node), where(node));
+}
+
+bool Versions::assembled(const TreeNode& node) const {
+  return node.node().kind == NodeKind::file && assembly_.has(source(node));
+}
+
 Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
-    case NodeKind::file: {
-      std::vector<ContentId> blobs;
-      for (const Extent& extent : file_of(node).extents) blobs.push_back(extent.id);
-      return open_blobs(store_, where(node), "", blobs);
-    }
+    case NodeKind::file:
+      return assembly_.open(source(node), node.ino());
     case NodeKind::layer_container: {
       Container container = make_container(*node.version->tree, n.layer);
       return open_blobs(store_, where(node), std::move(container.header), container.blobs);

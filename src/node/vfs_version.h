@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/vfs_assembly.h"
 #include "node/vfs_cache.h"
 #include "weft/node.h"
 #include "weft/store.h"
@@ -49,6 +50,8 @@ class Versions {
   Result<std::vector<DirEntry>> list(const TreeNode& dir);  // without views where they are hidden
   Result<Ino> parent(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
+  VfsAssembly& assembly() { return assembly_; }
+  bool assembled(const TreeNode& node) const;
 
  private:
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
@@ -59,7 +62,10 @@ class Versions {
   std::uint64_t generated_size(const TreeNode& node);
   Result<std::vector<DirEntry>> list_tree(const TreeNode& dir);
 
+  AssembledSource source(const TreeNode& node) const;
+
   Store& store_;
+  VfsAssembly assembly_{store_};
   const bool show_views_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};

@@ -4,10 +4,27 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
+#include <cerrno>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+
 namespace weft {
 
 bool clone_file(int from, int to) {
   return ::ioctl(to, FICLONE, from) == 0;
+}
+
+Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, int to, std::uint64_t to_offset,
+                   std::string_view where) {
+  const file_clone_range range{from, from_offset, length, to_offset};
+  if (::ioctl(to, FICLONERANGE, &range) == 0) return {};
+  return sys_error(errno, fmt::format("{}: sharing {} bytes at {}", where, length, to_offset));
+}
+
+void drop_pages(int fd) {
+  static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 }
 
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length) {

@@ -1,15 +1,23 @@
-// System calls that only packs use. All are hints or shortcuts: where the file system cannot, the caller goes on
-// without.
+// System calls about where the bytes of large files are. Most are hints or shortcuts: where the file system cannot, the
+// caller goes on without.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <string_view>
+
+#include "weft/result.h"
 
 namespace weft {
 
 // Makes `to` share all blocks of `from`. False: not here (another file system, no reflinks).
 bool clone_file(int from, int to);
+// Makes `length` bytes at `to_offset` share the blocks of those at `from_offset`; all multiples of the block size.
+Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, int to, std::uint64_t to_offset,
+                   std::string_view where);
+// Lets the page cache forget the pages of a file that are not dirty.
+void drop_pages(int fd);
 // Starts writing dirty pages to disk without waiting for them, so that a later fsync is short.
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
 // The file will be read from front to back, once.

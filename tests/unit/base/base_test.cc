@@ -80,6 +80,12 @@ TEST_CASE("numbers parse without sign or wrap") {
   CHECK_FALSE(parse_u64("18446744073709551616"));
   CHECK_FALSE(parse_u64("-1"));
   CHECK_FALSE(parse_u64(""));
+  CHECK(parse_bytes("4096") == 4096U);
+  CHECK(parse_bytes("3K") == 3072U);
+  CHECK(parse_bytes("20G") == std::uint64_t{20} << 30U);
+  CHECK(parse_bytes("16383P").has_value());
+  for (const char* bad : {"", "K", "-1", "1.5G", "20GB", "16384P", "18446744073709551616"})
+    CHECK_FALSE(parse_bytes(bad));
 }
 
 TEST_CASE("tensor sizes cannot wrap") {

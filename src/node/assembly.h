@@ -1,0 +1,103 @@
+// One mount's part in assembling: a thread that does it in the background, at low priority, one file at a time.
+// Between processes one makes a file, the others wait for it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "node/assembled_dir.h"
+#include "weft/assembly.h"
+#include "weft/manifest.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+// A published file as assembling sees it.
+struct AssembledSource {
+  Digest key;
+  std::uint64_t size = 0;
+  std::vector<ContentId> blobs;  // the file is these, one after the other
+  std::string where;             // starts messages
+};
+// `file` is number `index` of the version. Equal content has one key, but in a store without digests, where ids may
+// come back with other content, only within one version.
+AssembledSource assembled_source(const StoreInfo& store, VersionId version, std::uint32_t index, const File& file,
+                                 std::string where);
+
+struct AssemblyCounts {
+  std::uint64_t made = 0, cloned_bytes = 0, copied_bytes = 0;
+};
+// Makes the file now, on this thread. Errc::exists, busy, no_space as AssembledDir::begin; not_found: its bytes are
+// gone; cancelled. `copied_bytes_max`: Errc::unsupported when more of it could not be shared.
+Status assemble_now(Store& store, const AssembledDir& dir, const AssembledSource& source, std::uint64_t block_bytes,
+                    std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts);
+
+// Any thread.
+class Assembly {
+ public:
+  // `tell` is called from the thread of this object for each inode that asked for a file that is there now.
+  Assembly(Store& store, AssembledDir dir, std::function<void(Ino)> tell);
+  ~Assembly() { stop(); }
+  Assembly(const Assembly&) = delete;
+  Assembly& operator=(const Assembly&) = delete;
+
+  // The assembled file, in use until the object is destroyed; nullptr when there is none.
+  std::shared_ptr<OpenFile> open(const AssembledSource& source);
+  bool has(const AssembledSource& source) const { return dir_.has(source.key); }
+  // `composed`, with its file made once enough of it was read: at once where that costs little.
+  static std::shared_ptr<OpenFile> watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
+                                         AssembledSource source, Ino ino);
+  void want(std::shared_ptr<const AssembledSource> source, Ino ino);
+  // A file that is being made is given up; `tell` is not called any more. Not from `tell`.
+  void stop();
+
+  // An object's members for .weft/status.
+  void write_status(JsonWriter& json) const;
+
+ private:
+  struct Job {
+    std::shared_ptr<const AssembledSource> source;
+    std::set<Ino> inos;
+  };
+  using Time = std::chrono::steady_clock::time_point;
+
+  void run();
+  std::optional<Job> next();
+  void attempt(Job job);
+  void settle(Job job, const Status& made);
+  bool recently_failed(const Digest& key);
+
+  Store& store_;
+  const AssembledDir dir_;
+  const std::function<void(Ino)> tell_;
+  const std::uint64_t block_bytes_;  // of a file system that can share blocks; else 0
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> opened_{0};  // from assembled files
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;           // guarded by mutex_
+  std::optional<Digest> active_;   // guarded by mutex_
+  std::set<Ino> active_inos_;      // guarded by mutex_; who asks for the active one meanwhile
+  std::map<Digest, Time> failed_;  // guarded by mutex_
+  AssemblyCounts counts_;          // guarded by mutex_
+  std::uint64_t given_up_ = 0;     // guarded by mutex_
+  std::string last_problem_;       // guarded by mutex_
+  std::mutex ending_;              // one thread joins
+  std::thread thread_;
+};
+
+}  // namespace weft

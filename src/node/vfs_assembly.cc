@@ -1,0 +1,67 @@
+#include "node/vfs_assembly.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "node/open_file.h"
+
+namespace weft {
+
+Result<std::shared_ptr<Assembly>> VfsAssembly::make(const AssemblyOptions& options, std::function<void(Ino)> tell) {
+  if (options.bytes_max == 0U) return Error{Errc::unsupported, "assembly_cache_max=0"};
+  WEFT_TRY(AssembledDir dir, AssembledDir::open(store_.path(), options.bytes_max));
+  WEFT_CHECK(dir.sweep(nullptr, false));
+  return std::make_shared<Assembly>(store_, std::move(dir), std::move(tell));
+}
+
+void VfsAssembly::start(const AssemblyOptions& options, std::function<void(Ino)> tell) {
+  auto made = make(options, std::move(tell));
+  if (!made.ok()) return start_nothing(made.error().message);
+  const std::lock_guard lock(mutex_);
+  assembly_ = std::move(made).value();
+}
+
+void VfsAssembly::start_nothing(std::string reason) {
+  log_info("no files are assembled: {}", reason);
+  const std::lock_guard lock(mutex_);
+  reason_ = std::move(reason);
+}
+
+// Files that are open may outlast it, and what they ask for.
+void VfsAssembly::stop() {
+  const auto assembly = current();
+  if (assembly) assembly->stop();
+}
+
+std::shared_ptr<Assembly> VfsAssembly::current() const {
+  const std::lock_guard lock(mutex_);
+  return assembly_;
+}
+
+Result<std::shared_ptr<OpenFile>> VfsAssembly::open(AssembledSource source, Ino ino) {
+  const auto assembly = source.size >= kAssembledFileMin ? current() : nullptr;
+  if (assembly)
+    if (auto file = assembly->open(source)) return file;
+  WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs));
+  if (!assembly || composed->backing_fd() >= 0) return composed;
+  return Assembly::watch(assembly, std::move(composed), std::move(source), ino);
+}
+
+bool VfsAssembly::has(const AssembledSource& source) const {
+  const auto assembly = current();
+  return assembly && assembly->has(source);
+}
+
+void VfsAssembly::write_status(JsonWriter& json) const {
+  const auto assembly = current();
+  json.key("assembly").begin_object().member("state", assembly ? "on" : "off");
+  if (assembly) {
+    assembly->write_status(json);
+  } else {
+    const std::lock_guard lock(mutex_);
+    json.member("reason", reason_);
+  }
+  json.end_object();
+}
+
+}  // namespace weft

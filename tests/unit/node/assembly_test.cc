@@ -1,0 +1,431 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/sys.h"
+#include "fixture.h"
+#include "node/assembled_dir.h"
+#include "node/assembly.h"
+#include "node/fill.h"
+#include "node/open_file.h"
+#include "weft/vfs.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20U;
+
+Digest key_of(unsigned char number) {
+  Digest key;
+  key.bytes.fill(number);
+  return key;
+}
+
+struct Directory {
+  TempDir top;
+  Directory() { REQUIRE(make_directory(top / "cache").ok()); }
+  AssembledDir open(std::optional<std::uint64_t> bytes_max) const {
+    auto dir = AssembledDir::open(top.path(), bytes_max);
+    REQUIRE(dir.ok());
+    return std::move(dir).value();
+  }
+  std::set<std::string> names() const {
+    const auto listed = list_directory(top / "cache/assembled");
+    REQUIRE(listed.ok());
+    return {listed->begin(), listed->end()};
+  }
+};
+
+void make(const AssembledDir& dir, unsigned char number, std::uint64_t size) {
+  auto part = dir.begin(key_of(number), size, 0);
+  if (!part.ok()) FAIL(part.error().message);
+  REQUIRE(dir.finish(std::move(part).value()).ok());
+}
+
+// When a file was last used, in seconds.
+void use_at(const AssembledDir& dir, unsigned char number, time_t seconds) {
+  const timespec times[2] = {{seconds, 0}, {seconds, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, (dir.path() + "/" + to_hex(key_of(number))).c_str(), times, 0) == 0);
+}
+
+// 8 MiB in 8 tensors; `seed` decides the first two, the others are the same in all.
+void write_variant(const std::string& directory, std::uint64_t seed) {
+  std::vector<NamedTensor> tensors;
+  for (unsigned i = 0; i < 8; ++i)
+    tensors.push_back(
+        {"layer." + std::to_string(i), "F32", {512, 512}, random_bytes(kMiB, i < 2 ? seed * 100 + i : i)});
+  write_file(directory + "/model.safetensors", safetensors_file(tensors));
+}
+
+// A store with a model in one pack, and one derived from it.
+struct Derived : Fixture {
+  explicit Derived(DigestMode digest = DigestMode::tree_sha256) : Fixture(digest) {
+    write_variant(dir / "base", 1);
+    write_variant(dir / "derived", 2);
+    publish({dir / "base"}, "base");
+    row = publish({dir / "derived"}, "derived").outcome.version;
+    content = read_text(dir / "derived/model.safetensors");
+    std::filesystem::remove_all(dir / "store/cache/assembled");  // where the file system shares blocks
+    const auto version = load_version(*store, row);
+    REQUIRE(version.ok());
+    source = assembled_source(store->info(), row.id, 0, version->tree->manifest().files[0], "derived@1");
+  }
+  AssembledDir assembled(std::optional<std::uint64_t> bytes_max = {}) const {
+    auto opened = AssembledDir::open(store->path(), bytes_max);
+    REQUIRE(opened.ok());
+    return std::move(opened).value();
+  }
+  VersionRow row;
+  std::string content;
+  AssembledSource source;
+};
+
+std::string read_all(int fd, std::size_t size) {
+  std::string text(size, '\0');
+  REQUIRE(read_exact(fd, 0, std::as_writable_bytes(std::span(text)), "test").ok());
+  return text;
+}
+
+bool never() {
+  return false;
+}
+
+// Waits for inodes to be told of.
+struct Told {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<Ino> inos;
+  std::function<void(Ino)> teller() {
+    return [this](Ino ino) {
+      const std::lock_guard lock(mutex);
+      inos.insert(ino);
+      changed.notify_all();
+    };
+  }
+  bool wait_for(Ino ino) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(30), [&] { return inos.contains(ino); });
+  }
+};
+
+Ino file_ino(Vfs& vfs, const std::string& model) {
+  Ino ino = kModelsIno;
+  for (const std::string& name : {model, std::string("1"), std::string("model.safetensors")}) {
+    const auto attr = vfs.lookup(ino, name);
+    REQUIRE(attr.ok());
+    ino = attr->ino;
+  }
+  return ino;
+}
+
+}  // namespace
+
+TEST_CASE("an assembled file is found by key and size once it is finished") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  {
+    auto part = dir.begin(key_of(1), 40, 0);
+    REQUIRE(part.ok());
+    CHECK_FALSE(dir.has(key_of(1)));
+    CHECK(dir.begin(key_of(1), 40, 0).error().code == Errc::busy);
+    CHECK(dir.usage().parts == 1);
+    REQUIRE(dir.finish(std::move(part).value()).ok());
+  }
+  CHECK(dir.find(key_of(1), 40).ok());
+  CHECK(dir.find(key_of(1), 41).error().code == Errc::not_found);
+  CHECK(dir.find(key_of(2), 40).error().code == Errc::not_found);
+  CHECK(dir.begin(key_of(1), 40, 0).error().code == Errc::exists);
+  CHECK(dir.usage().files == 1);
+  CHECK(dir.usage().bytes == 40);
+}
+
+TEST_CASE("a part that is not finished goes") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  CHECK(dir.begin(key_of(1), 40, 0).ok());
+  CHECK(directory.names() == std::set<std::string>{"lock"});
+}
+
+TEST_CASE("what was used longest ago makes room, but not what is open or pinned") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  for (unsigned char i = 1; i <= 4; ++i) make(dir, i, 25);
+  for (unsigned char i = 1; i <= 4; ++i) use_at(dir, i, i);
+  {
+    const auto open = dir.find(key_of(1), 25);  // the latest now, and in use
+    REQUIRE(open.ok());
+    use_at(dir, 1, 1);
+    REQUIRE(dir.pin(key_of(2)).ok());
+    make(dir, 5, 25);
+    CHECK(dir.has(key_of(1)));
+    CHECK(dir.has(key_of(2)));
+    CHECK_FALSE(dir.has(key_of(3)));
+    CHECK(dir.has(key_of(4)));
+    // Two cannot go: nothing goes for what would not fit without them.
+    CHECK(dir.begin(key_of(6), 80, 0).error().code == Errc::no_space);
+    CHECK(dir.usage().files == 4);
+  }
+  REQUIRE(dir.unpin(key_of(2)).ok());
+  make(dir, 6, 75);
+  CHECK(dir.usage().bytes == 100);
+  CHECK(dir.has(key_of(6)));
+  CHECK(dir.evicted() == 4);
+  CHECK(dir.begin(key_of(7), 101, 0).error().code == Errc::no_space);
+  CHECK(dir.has(key_of(6)));
+}
+
+TEST_CASE("a part counts with its full size from the start, for all who share the directory") {
+  Directory directory;
+  const AssembledDir one = directory.open(100);
+  const AssembledDir other = directory.open(100);
+  const auto part = one.begin(key_of(1), 60, 0);
+  REQUIRE(part.ok());
+  CHECK(other.begin(key_of(2), 60, 0).error().code == Errc::no_space);
+  CHECK(other.begin(key_of(3), 40, 0).ok());
+}
+
+TEST_CASE("the disk is not filled") {
+  Directory directory;
+  const AssembledDir dir = directory.open(UINT64_MAX);
+  CHECK(dir.begin(key_of(1), 4096, UINT64_MAX / 2).error().code == Errc::no_space);
+}
+
+TEST_CASE("the bound of the store holds for those who name none") {
+  Directory directory;
+  const AssembledDir dir = directory.open({});
+  CHECK(dir.bytes_max() > 0);
+  make(dir, 1, 40);
+  make(dir, 2, 40);
+  REQUIRE(dir.set_bytes_max(50).ok());
+  CHECK(dir.usage().bytes == 40);
+  CHECK(directory.open({}).bytes_max() == 50);
+  CHECK(directory.open(70).bytes_max() == 70);
+  write_file(directory.top / "cache/assembled/bytes_max", "lots");
+  CHECK(directory.open({}).bytes_max() > 50);
+}
+
+TEST_CASE("parts of makers that died go when the next one needs room") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    auto part = dir.begin(key_of(1), 90, 0);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(maker, nullptr, 0);
+  CHECK(dir.usage().parts == 1);
+  SUBCASE("of another file") {
+    make(dir, 2, 90);
+  }
+  SUBCASE("of the same file") {
+    make(dir, 1, 90);
+    CHECK(dir.has(key_of(1)));
+  }
+  SUBCASE("swept") {
+    CHECK(dir.sweep(nullptr, false)->parts == 1);
+  }
+  CHECK(dir.usage().parts == 0);
+}
+
+TEST_CASE("a sweep removes what nobody needs, with its pin") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  for (unsigned char i = 1; i <= 3; ++i) make(dir, i, 10);
+  REQUIRE(dir.pin(key_of(2)).ok());
+  REQUIRE(dir.pin(key_of(3)).ok());
+  write_file(directory.top / "cache/assembled/notes.txt", "not ours");
+  const std::set<Digest> needed{key_of(3)};
+  CHECK(dir.sweep(&needed, true)->files == 2);
+  CHECK(dir.usage().files == 3);
+  const auto swept = dir.sweep(&needed, false);
+  REQUIRE(swept.ok());
+  CHECK(swept->files == 2);
+  CHECK(swept->bytes == 20);
+  CHECK(directory.names() == std::set<std::string>{"lock", "notes.txt", to_hex(key_of(3)), to_hex(key_of(3)) + ".pin"});
+}
+
+TEST_CASE("a link in the place of a file is not followed") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  write_file(directory.top / "elsewhere", "secret");
+  std::filesystem::create_symlink(directory.top / "elsewhere", dir.path() + "/" + to_hex(key_of(1)));
+  CHECK_FALSE(dir.find(key_of(1), 6).ok());
+}
+
+TEST_CASE("a file is planned as whole blocks to share and ends to copy") {
+  const LockedPlace pack{nullptr, 0};
+  const std::vector<FillRun> runs{{0, 100, {nullptr, 8192}},         // less than a block
+                                  {100, 10000, {nullptr, 100}},      // alike: 100..4096, 4096..8192, 8192..10100
+                                  {10100, 9000, {nullptr, 40000}}};  // not alike
+  const FillPlan plan = plan_fill(runs, 4096);
+  REQUIRE(plan.clones.size() == 1);
+  CHECK(plan.clones[0].offset == 4096);
+  CHECK(plan.clones[0].length == 4096);
+  CHECK(plan.clones[0].place.offset == 4096);
+  CHECK(plan.size == 19100);
+  CHECK(plan.copied_bytes == 19100 - 4096);
+  std::uint64_t copied = 0;
+  for (const FillRun& run : plan.copies) copied += run.length;
+  CHECK(copied == plan.copied_bytes);
+  CHECK(plan_fill(runs, 0).clones.empty());
+  CHECK(plan_fill(runs, 0).copied_bytes == 19100);
+}
+
+TEST_CASE("an assembled file is byte for byte the published one") {
+  Derived store;
+  const AssembledDir dir = store.assembled();
+  AssemblyCounts counts;
+  REQUIRE(assemble_now(*store.store, dir, store.source, 0, UINT64_MAX, never, counts).ok());
+  CHECK(counts.made == 1);
+  CHECK(counts.copied_bytes == store.content.size());
+  const auto fd = dir.find(store.source.key, store.source.size);
+  REQUIRE(fd.ok());
+  CHECK(read_all(fd->get(), store.content.size()) == store.content);
+  CHECK(assemble_now(*store.store, dir, store.source, 0, UINT64_MAX, never, counts).error().code == Errc::exists);
+}
+
+TEST_CASE("what cannot be assembled leaves nothing") {
+  Derived store;
+  AssemblyCounts counts;
+  const auto attempt = [&](const AssembledDir& dir, const std::function<bool()>& cancelled) {
+    return assemble_now(*store.store, dir, store.source, 0, UINT64_MAX, cancelled, counts).error().code;
+  };
+  SUBCASE("cancelled") {
+    CHECK(attempt(store.assembled(), [] { return true; }) == Errc::cancelled);
+  }
+  SUBCASE("no room") {
+    CHECK(attempt(store.assembled(kMiB), never) == Errc::no_space);
+  }
+  SUBCASE("content gone") {
+    store.source.blobs[0].xxh.low ^= 1U;
+    CHECK(attempt(store.assembled(), never) == Errc::not_found);
+  }
+  CHECK(store.assembled().usage().files == 0);
+  CHECK(store.assembled().usage().parts == 0);
+  CHECK(counts.made == 0);
+}
+
+TEST_CASE("in a store without digests a key is of one version's file") {
+  for (const DigestMode mode : {DigestMode::tree_sha256, DigestMode::none}) {
+    Derived store(mode);
+    const auto version = load_version(*store.store, store.row);
+    REQUIRE(version.ok());
+    const File& file = version->tree->manifest().files[0];
+    const auto key = [&](VersionId id) { return assembled_source(store.store->info(), id, 0, file, "").key; };
+    CHECK((key(1) == key(2)) == (mode == DigestMode::tree_sha256));
+  }
+}
+
+TEST_CASE("a composed file that is read gets an assembled one") {
+  Derived store;
+  Told told;
+  const auto vfs = Vfs::make(*store.store, VfsOptions{});
+  vfs->assemble(AssemblyOptions{}, told.teller());
+  const Ino ino = file_ino(*vfs, "derived");
+  {
+    const auto composed = vfs->open(ino);
+    REQUIRE(composed.ok());
+    CHECK((*composed)->backing_fd() == -1);
+    CHECK_FALSE(vfs->assembled(ino));
+    std::vector<std::byte> bytes(store.content.size());
+    REQUIRE((*composed)->read(0, bytes).ok());
+    CHECK(as_text(bytes) == store.content);
+    REQUIRE(told.wait_for(ino));
+    CHECK(vfs->assembled(ino));
+    CHECK((*composed)->backing_fd() == -1);  // stays as it was opened
+  }
+  const auto place = vfs->place(ino);
+  REQUIRE(place.ok());
+  CHECK(place->name == "model.safetensors");
+  CHECK(vfs->lookup(place->dir, place->name)->ino == ino);
+  auto file = vfs->open(ino);
+  REQUIRE(file.ok());
+  REQUIRE((*file)->backing_fd() >= 0);
+  CHECK(read_all((*file)->backing_fd(), store.content.size()) == store.content);
+  // In use: it stays, also when all of it is to go; then it goes.
+  REQUIRE(set_assembly_max(*store.store, 0).ok());
+  CHECK(assembled_usage(*store.store).files == 1);
+  file->reset();
+  REQUIRE(set_assembly_max(*store.store, 0).ok());
+  CHECK(assembled_usage(*store.store).files == 0);
+  const auto again = vfs->open(ino);
+  REQUIRE(again.ok());
+  CHECK((*again)->backing_fd() == -1);
+  vfs->stop_assembling();
+}
+
+TEST_CASE("a file of one pack is never assembled") {
+  Derived store;
+  const auto vfs = Vfs::make(*store.store, VfsOptions{});
+  vfs->assemble(AssemblyOptions{}, [](Ino) {});
+  const auto file = vfs->open(file_ino(*vfs, "base"));
+  REQUIRE(file.ok());
+  CHECK((*file)->backing_fd() >= 0);
+  vfs->stop_assembling();
+  CHECK(assembled_usage(*store.store).files == 0);
+}
+
+TEST_CASE("where nothing can be assembled files are read as before, and the status says why") {
+  Derived store;
+  const auto vfs = Vfs::make(*store.store, VfsOptions{});
+  SUBCASE("switched off") {
+    vfs->assemble(AssemblyOptions{0}, [](Ino) {});
+  }
+  SUBCASE("not useful") {
+    vfs->assemble_nothing("assembly_cache_max=0");
+  }
+  const auto status = vfs->open(kStatusIno);
+  REQUIRE(status.ok());
+  std::string text((*status)->size(), '\0');
+  REQUIRE((*status)->read(0, std::as_writable_bytes(std::span(text))).ok());
+  CHECK(text.find("assembly_cache_max=0") != std::string::npos);
+  const auto file = vfs->open(file_ino(*vfs, "derived"));
+  REQUIRE(file.ok());
+  std::vector<std::byte> bytes(store.content.size());
+  REQUIRE((*file)->read(0, bytes).ok());
+  CHECK(as_text(bytes) == store.content);
+}
+
+TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned or removed") {
+  Derived store;
+  const auto pinned = pin_version(*store.store, "derived", no_progress());
+  REQUIRE(pinned.ok());
+  CHECK(pinned->files == 1);
+  CHECK(pinned->bytes == store.content.size());
+  CHECK(assembled_usage(*store.store).pinned_files == 1);
+  REQUIRE(set_assembly_max(*store.store, 1).ok());
+  CHECK(assembled_usage(*store.store).files == 1);
+  SUBCASE("unpinned") {
+    REQUIRE(unpin_version(*store.store, "derived@1").ok());
+    REQUIRE(set_assembly_max(*store.store, 1).ok());
+  }
+  SUBCASE("removed") {
+    CHECK(sweep_assembled(*store.store, false)->files == 0);
+    REQUIRE(store.store->remove_version("derived", 1).ok());
+    CHECK(sweep_assembled(*store.store, true)->files == 1);
+    CHECK(sweep_assembled(*store.store, false)->bytes == store.content.size());
+  }
+  CHECK(assembled_usage(*store.store).files == 0);
+  CHECK(pin_version(*store.store, "base", no_progress())->files == 0);
+  CHECK(pin_version(*store.store, "nobody", no_progress()).error().code == Errc::not_found);
+}
+
+TEST_CASE("what does not fit is not pinned") {
+  Derived store;
+  REQUIRE(set_assembly_max(*store.store, kMiB).ok());
+  CHECK(pin_version(*store.store, "derived", no_progress()).error().code == Errc::no_space);
+  for (const auto& entry : std::filesystem::directory_iterator(store.store->path() + "/cache/assembled"))
+    CHECK_FALSE(entry.path().string().ends_with(".pin"));
+}
+
+}  // namespace weft::testing
