@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "node_id.h"
+
 namespace weft {
 
 // Kernels before 6.2 cannot expire a name: they forget it.
@@ -15,7 +17,7 @@ void SessionCache::forget_name(Ino dir, const std::string& name) {
 }
 
 void SessionCache::forget_attr(Ino ino) {
-  fuse_lowlevel_notify_inval_inode(session_, ino, -1, 0);
+  for (const NodeId node : {ino, second_node(ino)}) fuse_lowlevel_notify_inval_inode(session_, node, -1, 0);
 }
 
 void SessionCache::forget_content(Ino ino) {

@@ -8,18 +8,20 @@ namespace {
 // Directory entries of one reply, packed as the kernel wants them.
 class EntryBuffer {
  public:
-  EntryBuffer(fuse_req_t request, std::size_t size) : request_(request), bytes_(size) {}
+  EntryBuffer(Server& server, fuse_req_t request, std::size_t size)
+      : server_(server), request_(request), bytes_(size) {}
 
   // False when it does not fit any more. `next` is where a later call goes on.
-  bool add(const DirEntry& entry, off_t next, const MountOptions& options) {
+  bool add(const DirEntry& entry, off_t next) {
     struct stat facts {};
     facts.st_ino = entry.attr.ino;
-    facts.st_mode = mode_of(entry.attr.type, options);
+    facts.st_mode = mode_of(entry.attr.type, server_.options);
     return took(fuse_add_direntry(request_, here(), room(), entry.name.c_str(), &facts, next));
   }
 
-  bool add_plus(const DirEntry& entry, off_t next, const MountOptions& options) {
-    fuse_entry_param facts = to_entry(entry.attr, options);
+  bool add_plus(const DirEntry& entry, off_t next) {
+    fuse_entry_param facts = to_entry(entry.attr, server_.options);
+    facts.ino = choose_node(server_, entry.attr);
     if (!entry.attr_known) facts.ino = 0;  // the kernel then takes the name, inode and type alone
     return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next));
   }
@@ -35,12 +37,13 @@ class EntryBuffer {
     return true;
   }
 
+  Server& server_;
   fuse_req_t request_;
   std::vector<char> bytes_;
   std::size_t used_ = 0;
 };
 
-using AddEntry = bool (EntryBuffer::*)(const DirEntry&, off_t, const MountOptions&);
+using AddEntry = bool (EntryBuffer::*)(const DirEntry&, off_t);
 
 Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
                      const fuse_file_info* file, AddEntry add) {
@@ -48,9 +51,9 @@ Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t 
   if (!listing) {  // a handle from before a restart of the server
     WEFT_TRY(listing, render_listing(server.vfs, dir));
   }
-  EntryBuffer buffer(request, std::min(size, kReadBytesMax));
+  EntryBuffer buffer(server, request, std::min(size, kReadBytesMax));
   for (std::size_t i = offset < 0 ? 0 : static_cast<std::size_t>(offset); i < listing->size(); ++i)
-    if (!(buffer.*add)((*listing)[i], static_cast<off_t>(i + 1), server.options)) break;
+    if (!(buffer.*add)((*listing)[i], static_cast<off_t>(i + 1))) break;
   buffer.reply();
   return {};
 }

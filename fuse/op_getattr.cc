@@ -4,17 +4,17 @@ namespace weft {
 namespace {
 
 // A file that is open outlives its version: it answers as it was opened once the store has forgotten it.
-Result<Attr> attr_of(Server& server, Ino ino) {
-  auto attr = server.vfs.getattr(ino);
+Result<Attr> attr_of(Server& server, NodeId node) {
+  auto attr = server.vfs.getattr(ino_of(node));
   if (attr.ok() || attr.error().code != Errc::not_found) return attr;
-  const auto kept = server.open_files.attr(ino);
+  const auto kept = server.open_files.attr(node);
   return kept ? Result<Attr>(*kept) : attr;
 }
 
 }  // namespace
 
-Status op_getattr(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info*) {
-  WEFT_TRY(const Attr attr, attr_of(server, ino));
+Status op_getattr(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info*) {
+  WEFT_TRY(const Attr attr, attr_of(server, node));
   const struct stat out = to_stat(attr, server.options);
   fuse_reply_attr(request, &out, attr_timeout_s(attr));
   return {};

@@ -7,6 +7,7 @@ Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const ch
   fuse_entry_param entry{};
   if (found.ok()) {
     entry = to_entry(*found, server.options);
+    entry.ino = choose_node(server, *found);
   } else {
     if (found.error().code != Errc::not_found) return found.error();
     const auto dir = server.vfs.getattr(parent);

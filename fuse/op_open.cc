@@ -22,20 +22,23 @@ int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
 
 }  // namespace
 
-Status op_open(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
+Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY || (file->flags & O_TRUNC) != 0)
     return Error{Errc::read_only, "open for writing"};
   const std::uint64_t handle = current_request();
-  WEFT_TRY(const OpenAnswer answer, server.open_files.open(ino, handle));
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, handle));
   file->fh = handle;
+  // A node that was open cached before its file was assembled keeps new openers from it: the next ones go by the other.
+  if (answer.joined && answer.way == ReadWay::cached && server.vfs.assembled(ino_of(node)))
+    reconsider_node(server, ino_of(node));
   const int sent = answer.way == ReadWay::passthrough ? reply_passthrough(request, handle, answer.backing_id)
                                                       : reply_open(request, file, answer.way);
-  if (sent == -ENOENT) server.open_files.close(ino, handle);  // the opener was interrupted: no release will come
+  if (sent == -ENOENT) server.open_files.close(node, handle);  // the opener was interrupted: no release will come
   return {};
 }
 
-Status op_release(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
-  server.open_files.close(ino, file->fh);
+Status op_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  server.open_files.close(node, file->fh);
   fuse_reply_err(request, 0);
   return {};
 }

@@ -16,17 +16,17 @@ std::span<std::byte> read_buffer(std::size_t size) {
 }
 
 // The kernel reads what is open, and what was until a moment ago.
-Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, Ino ino) {
-  WEFT_TRY(auto file, server.open_files.find(ino));
+Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
+  WEFT_TRY(auto file, server.open_files.find(node));
   if (file) return file;
-  return server.vfs.open(ino);
+  return server.vfs.open(ino_of(node));
 }
 
 }  // namespace
 
-Status op_read(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info*) {
+Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info*) {
   if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
-  WEFT_TRY(const auto file, open_file_of(server, ino));
+  WEFT_TRY(const auto file, open_file_of(server, node));
   const std::span<std::byte> buffer = read_buffer(size);
   WEFT_TRY(const std::size_t filled, file->read(static_cast<std::uint64_t>(offset), buffer));
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), filled);
@@ -34,8 +34,8 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size, 
 }
 
 // No file has holes: all of it is data, and the only hole is at its end.
-Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t ino, off_t offset, int whence, fuse_file_info*) {
-  WEFT_TRY(const auto file, open_file_of(server, ino));
+Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info*) {
+  WEFT_TRY(const auto file, open_file_of(server, node));
   const auto size = static_cast<off_t>(file->size());
   if (whence != SEEK_DATA && whence != SEEK_HOLE) return Error{Errc::invalid, "seek of an unknown kind"};
   if (offset < 0 || offset >= size)

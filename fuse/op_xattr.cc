@@ -18,12 +18,12 @@ void reply_sized(fuse_req_t request, std::string_view value, std::size_t size) {
 }  // namespace
 
 // Off by default: the kernel remembers ENOSYS and asks no more, which spares `ls -l` a request for each file.
-Status op_getxattr(Server& server, fuse_req_t request, fuse_ino_t ino, const char* name, size_t size) {
+Status op_getxattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name, size_t size) {
   if (!server.options.xattr) {
     fuse_reply_err(request, ENOSYS);
     return {};
   }
-  WEFT_TRY(const auto attributes, server.vfs.xattrs(ino));
+  WEFT_TRY(const auto attributes, server.vfs.xattrs(ino_of(node)));
   for (const auto& [key, value] : attributes) {
     if (key != name) continue;
     reply_sized(request, value, size);
@@ -33,12 +33,12 @@ Status op_getxattr(Server& server, fuse_req_t request, fuse_ino_t ino, const cha
   return {};
 }
 
-Status op_listxattr(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size) {
+Status op_listxattr(Server& server, fuse_req_t request, fuse_ino_t node, size_t size) {
   if (!server.options.xattr) {
     fuse_reply_err(request, ENOSYS);
     return {};
   }
-  WEFT_TRY(const auto attributes, server.vfs.xattrs(ino));
+  WEFT_TRY(const auto attributes, server.vfs.xattrs(ino_of(node)));
   std::string names;
   for (const auto& attribute : attributes) names.append(attribute.first).push_back('\0');
   reply_sized(request, names, size);

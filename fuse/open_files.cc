@@ -23,9 +23,9 @@ OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table)
   }
 }
 
-std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(Ino ino) {
+std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(NodeId node) {
   const std::lock_guard lock(mutex_);
-  auto& entry = entries_[ino];
+  auto& entry = entries_[node];
   if (!entry) entry = std::make_shared<Entry>();
   ++entry->opens;
   ++opening_;
@@ -42,10 +42,10 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
 }
 
 // A file that changes is opened anew for each opener; the others once.
-Status OpenFiles::fill(Ino ino, Entry& entry) {
+Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && !entry.file->changing()) return {};
-  WEFT_TRY(auto file, vfs_.open(ino));
-  WEFT_TRY(const Attr attr, vfs_.getattr(ino));
+  WEFT_TRY(auto file, vfs_.open(ino_of(node)));
+  WEFT_TRY(const Attr attr, vfs_.getattr(ino_of(node)));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*file);
   const std::lock_guard lock(mutex_);
   entry.file = std::move(file);
@@ -54,36 +54,38 @@ Status OpenFiles::fill(Ino ino, Entry& entry) {
   return {};
 }
 
-Status OpenFiles::open_entry(Ino ino, std::uint64_t handle, Entry& entry) {
+Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entry& entry) {
   const std::lock_guard opening(entry.opening);
-  const Status filled = fill(ino, entry);
+  Status filled = fill(node, entry);
   const std::lock_guard lock(mutex_);
-  const bool added = filled.ok() && table_.add({handle, ino, entry.answer.way, entry.answer.backing_id});
+  OpenAnswer answer = entry.answer;
+  answer.joined = entry.answered;
+  const bool added = filled.ok() && table_.add({handle, node, entry.answer.way, entry.answer.backing_id});
   entry.answered = entry.answered || added;
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
   if (--opening_ == 0) table_.settle(backing_id_max_);
-  if (!filled.ok() || added) return filled;
+  if (!filled.ok()) return std::move(filled).error();
+  if (added) return answer;
   return Error{Errc::busy, "opening a file: too many are open"};
 }
 
-Result<OpenAnswer> OpenFiles::open(Ino ino, std::uint64_t handle) {
+Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = table_.find(handle)) return OpenAnswer{known->way, known->backing_id};
   }
-  const std::shared_ptr<Entry> entry = enter(ino);
-  Status opened = open_entry(ino, handle, *entry);
-  if (opened.ok()) return entry->answer;  // settled: the inode is open
-  leave(ino);
-  return std::move(opened).error();
+  const std::shared_ptr<Entry> entry = enter(node);
+  auto answer = open_entry(node, handle, *entry);
+  if (!answer.ok()) leave(node);
+  return answer;
 }
 
 // What enter() counted, and nothing else knows of.
-void OpenFiles::leave(Ino ino) {
+void OpenFiles::leave(NodeId node) {
   std::shared_ptr<Entry> last;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(ino);
+    const auto found = entries_.find(node);
     if (found == entries_.end() || --found->second->opens > 0) return;
     last = std::move(found->second);
     entries_.erase(found);
@@ -91,12 +93,12 @@ void OpenFiles::leave(Ino ino) {
   if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, last->answer.backing_id);
 }
 
-void OpenFiles::close(Ino ino, std::uint64_t handle) {
+void OpenFiles::close(NodeId node, std::uint64_t handle) {
   std::shared_ptr<Entry> last;
   OpenTable::Retired retired{};
   {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(ino);
+    const auto found = entries_.find(node);
     if (found == entries_.end() || !table_.find(handle)) return;
     if (--found->second->opens > 0) return table_.remove(handle);
     last = std::move(found->second);
@@ -108,25 +110,31 @@ void OpenFiles::close(Ino ino, std::uint64_t handle) {
   table_.finish(retired);
 }
 
-Result<std::shared_ptr<OpenFile>> OpenFiles::find(Ino ino) {
+Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(ino);
+    const auto found = entries_.find(node);
     if (found == entries_.end()) return std::shared_ptr<OpenFile>();
     if (found->second->file) return found->second->file;
     entry = found->second;
   }
   const std::lock_guard opening(entry->opening);
-  if (!entry->file) WEFT_CHECK(fill(ino, *entry));
+  if (!entry->file) WEFT_CHECK(fill(node, *entry));
   return entry->file;
 }
 
-std::optional<Attr> OpenFiles::attr(Ino ino) const {
+std::optional<Attr> OpenFiles::attr(NodeId node) const {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(ino);
+  const auto found = entries_.find(node);
   if (found == entries_.end() || !found->second->file) return std::nullopt;
   return found->second->attr;
+}
+
+bool OpenFiles::is_cached(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(node);
+  return found != entries_.end() && found->second->answered && found->second->answer.way == ReadWay::cached;
 }
 
 // The kernel gives out backing ids in rising order: one more shows which the killed server can have got.
@@ -152,13 +160,14 @@ void OpenFiles::close_unrecorded(std::int32_t first, std::int32_t end) {
 }
 
 void OpenFiles::reopen() {
-  std::vector<Ino> inodes;
+  std::vector<NodeId> nodes;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& entry : entries_) inodes.push_back(entry.first);
+    for (const auto& entry : entries_) nodes.push_back(entry.first);
   }
-  for (const Ino ino : inodes)
-    if (const auto file = find(ino); !file.ok()) log_warning("open since before the restart: {}", file.error().message);
+  for (const NodeId node : nodes)
+    if (const auto file = find(node); !file.ok())
+      log_warning("open since before the restart: {}", file.error().message);
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// The inodes that are open now. All opens of one inode at one time share one OpenFile, one way of reading (the kernel
-// refuses an inode that is open cached and passthrough at once), and one backing id. What a new server must know of
+// The nodes that are open now. All opens of one node at one time share one OpenFile, one way of reading (the kernel
+// refuses a node that is open cached and passthrough at once), and one backing id. What a new server must know of
 // them lies in an OpenTable. Any thread.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "node_id.h"
 #include "open_table.h"
 #include "passthrough.h"
 #include "weft/vfs.h"
@@ -19,6 +20,7 @@ namespace weft {
 struct OpenAnswer {
   ReadWay way = ReadWay::cached;
   std::int32_t backing_id = 0;
+  bool joined = false;  // it was open already, and is read as before
 };
 
 class OpenFiles {
@@ -29,16 +31,18 @@ class OpenFiles {
   // The device that backing ids belong to; before the first open.
   void set_device(int device) { device_ = device; }
 
-  // Opens `ino` as `handle`; each success is paid back by one close(). A handle that is open already gets its answer
+  // Opens `node` as `handle`; each success is paid back by one close(). A handle that is open already gets its answer
   // again, one that is not open closes without effect.
-  Result<OpenAnswer> open(Ino ino, std::uint64_t handle);
-  void close(Ino ino, std::uint64_t handle);
+  Result<OpenAnswer> open(NodeId node, std::uint64_t handle);
+  void close(NodeId node, std::uint64_t handle);
 
   // nullptr when it is not open. What is open since before this server's time is opened here when it is first asked
   // for, and an error says why that failed.
-  Result<std::shared_ptr<OpenFile>> find(Ino ino);
+  Result<std::shared_ptr<OpenFile>> find(NodeId node);
   // What an inode was when it was opened: it may be gone from the store by now.
-  std::optional<Attr> attr(Ino ino) const;
+  std::optional<Attr> attr(NodeId node) const;
+  // Is it open, and read through us for as long as it is?
+  bool is_cached(NodeId node) const;
   std::uint64_t refused() const { return refused_; }  // opens that the kernel would not pass through
 
   // After a restart, before any request is served: closes the backing ids that a killed server left over.
@@ -55,10 +59,10 @@ class OpenFiles {
     OpenAnswer answer;
     bool answered = false;  // the kernel may know `answer`: it stays while the inode is open
   };
-  std::shared_ptr<Entry> enter(Ino ino);
-  void leave(Ino ino);
-  Status fill(Ino ino, Entry& entry);
-  Status open_entry(Ino ino, std::uint64_t handle, Entry& entry);
+  std::shared_ptr<Entry> enter(NodeId node);
+  void leave(NodeId node);
+  Status fill(NodeId node, Entry& entry);
+  Result<OpenAnswer> open_entry(NodeId node, std::uint64_t handle, Entry& entry);
   OpenAnswer choose(const OpenFile& file);
   void close_unrecorded(std::int32_t first, std::int32_t end);
 
@@ -67,10 +71,10 @@ class OpenFiles {
   int device_ = -1;
   std::atomic<std::uint64_t> refused_{0};
   mutable std::mutex mutex_;
-  OpenTable& table_;                                         // guarded by mutex_
-  std::unordered_map<Ino, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
-  std::uint32_t opening_ = 0;                                // guarded by mutex_; opens that are not in the table yet
-  std::int32_t backing_id_max_ = 0;                          // guarded by mutex_
+  OpenTable& table_;                                            // guarded by mutex_
+  std::unordered_map<NodeId, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
+  std::uint32_t opening_ = 0;        // guarded by mutex_; opens that are not in the table yet
+  std::int32_t backing_id_max_ = 0;  // guarded by mutex_
 };
 
 }  // namespace weft

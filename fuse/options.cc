@@ -37,6 +37,12 @@ Result<std::uint32_t> parse_id(std::string_view key, std::string_view value) {
   return static_cast<std::uint32_t>(*number);
 }
 
+Result<std::uint64_t> parse_bytes_max(std::string_view key, std::string_view value) {
+  const auto bytes = parse_bytes(value);
+  if (!bytes) return usage(fmt::format("{}={}: expected a size, as 0 or 20G", key, printable(value)));
+  return *bytes;
+}
+
 Result<mode_t> parse_umask(std::string_view value) {
   unsigned mode = 0;
   const bool octal = !value.empty() && value.size() <= 5 &&
@@ -81,6 +87,8 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
   if (key == "log") {
     if (value.empty()) return usage("log=: expected a file");
     options.log_file = value;
+  } else if (key == "assembly_cache_max") {
+    WEFT_TRY(options.assembly_cache_max, parse_bytes_max(key, value));
   } else if (key == "uid") {
     WEFT_TRY(options.uid, parse_id(key, value));
   } else if (key == "gid") {
@@ -220,6 +228,7 @@ Mount options:
   umask=MODE       permission bits to take away, octal (default 0)
   views=shown      list generated files: tensors, layers, info.json (default)
   views=hidden     do not list them; they can still be opened by name
+  assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
   xattr            answer user.weft.* extended attributes of tensor views
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error

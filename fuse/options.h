@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,7 @@ struct MountOptions {
   mode_t umask = 0;  // taken from 0444 of files and 0555 of directories
   bool show_views = true;
   bool xattr = false;
+  std::optional<std::uint64_t> assembly_cache_max;  // bytes; without: as the store says
   std::string log_file;
   std::string log_level = "info";
   bool foreground = false;

@@ -79,6 +79,7 @@ class Watcher {
  private:
   void run();
   void set_up();
+  void assemble();
   bool wait_for_signal();
 
   Session& session_;
@@ -105,10 +106,17 @@ void Watcher::set_up() {
   server_.passthrough.probe(server_.device);
   const Status read_ahead = set_read_ahead(server_.options.directory, kReadAheadKilobytes);
   server_.vfs.set_mount_status(status_members(server_, read_ahead));
+  assemble();
   if (!read_ahead.ok()) log_warning("readahead: {}", read_ahead.error().message);
   if (!server_.passthrough.active()) log_warning("no passthrough: {}", server_.passthrough.reason());
   log_info("serving {} at {}", server_.options.store, server_.options.directory);
   ready_();
+}
+
+// Only the kernel reads an assembled file faster than its parts.
+void Watcher::assemble() {
+  if (!server_.passthrough.active()) return server_.vfs.assemble_nothing(server_.passthrough.reason());
+  server_.vfs.assemble({server_.options.assembly_cache_max}, [this](Ino ino) { reconsider_node(server_, ino); });
 }
 
 // False when the loop ended by itself.
@@ -152,6 +160,7 @@ Status serve(Vfs& vfs, const MountOptions& options, const std::function<void()>&
   watcher.loop_ended();
   if (watcher.stopped() || !served.ok()) session.unmount();
   watcher.join();
+  vfs.stop_assembling();
   server.notifier.stop();
   log_info("{} is no longer mounted", options.directory);
   return served;

@@ -54,6 +54,26 @@ TEST_CASE("an inode is open until each of its handles is closed, in any order") 
   CHECK_FALSE(server.files.attr(mounted.file).has_value());
 }
 
+TEST_CASE("two nodes lead to one inode, and are opened apart") {
+  Mounted mounted;
+  OneServer server(mounted);
+  const NodeId second = second_node(mounted.file);
+  CHECK(ino_of(second) == mounted.file);
+  CHECK_FALSE(server.files.is_cached(mounted.file));
+  const auto first_answer = server.files.open(mounted.file, 2);
+  REQUIRE(first_answer.ok());
+  CHECK_FALSE(first_answer->joined);
+  CHECK(server.files.open(mounted.file, 4)->joined);
+  CHECK(server.files.is_cached(mounted.file));
+  CHECK_FALSE(server.files.is_cached(second));
+  REQUIRE(server.files.open(second, 6).ok());
+  CHECK(server.files.attr(second)->ino == mounted.file);
+  server.files.close(mounted.file, 2);
+  server.files.close(mounted.file, 4);
+  CHECK_FALSE(server.files.is_cached(mounted.file));
+  CHECK(is_open(server.files, second));
+}
+
 TEST_CASE("requests that come twice count once") {
   Mounted mounted;
   OneServer server(mounted);

@@ -54,6 +54,9 @@ TEST_CASE("every option") {
   CHECK(options.xattr);
   CHECK(options.log_file == "/x");
   CHECK(options.log_level == "debug");
+  CHECK_FALSE(options.assembly_cache_max);
+  CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
+  CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
 }
 
 TEST_CASE("root lets others in, and WEFT_STORE names the store") {
@@ -72,6 +75,7 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-o", "umask=7777"}).find("octal") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "uid=root"}).find("uid=root") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "views=some"}).find("hidden") != std::string::npos);
+  CHECK(message_of({"a", "b", "-o", "assembly_cache_max=much"}).find("20G") != std::string::npos);
   CHECK(message_of({"a", "b", "--what"}).find("--what") != std::string::npos);
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
 }

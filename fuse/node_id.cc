@@ -1,0 +1,21 @@
+#include "node_id.h"
+
+#include "server.h"
+
+namespace weft {
+
+NodeId choose_node(Server& server, const Attr& attr) {
+  const NodeId first = attr.ino;
+  if (attr.type != FileType::regular || !server.open_files.is_cached(first)) return first;
+  if (!server.vfs.assembled(attr.ino)) return first;
+  const NodeId second = second_node(attr.ino);
+  return server.open_files.is_cached(second) ? first : second;
+}
+
+void reconsider_node(Server& server, Ino ino) {
+  if (!server.open_files.is_cached(ino) && !server.open_files.is_cached(second_node(ino))) return;
+  auto place = server.vfs.place(ino);
+  if (place.ok()) server.notifier.invalidate_entry(place->dir, std::move(place->name));
+}
+
+}  // namespace weft
