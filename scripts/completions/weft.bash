@@ -16,6 +16,8 @@ _weft_options() {
     fsck) echo "--rebuild --quick --json --quiet --store --help" ;;
     mount) echo "--options --foreground --quiet --store --help" ;;
     umount) echo "--lazy --quiet --store --help" ;;
+    pin) echo "--delete --json --quiet --store --help" ;;
+    cache) echo "--max --json --quiet --store --help" ;;
     status) echo "--json --quiet --store --help" ;;
     init) echo "--digest --json --quiet --store --help" ;;
     completion) echo "--quiet --store --help" ;;
@@ -64,9 +66,9 @@ _weft() {
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log find match tag rm gc du fsck mount umount status init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log find match tag rm gc du fsck mount umount pin cache status init \
             completion help" -- "$word") ;;
-      ls | info | log | tag | rm | du) _weft_models "$word" "${store[@]}" ;;
+      ls | info | log | tag | rm | du | pin) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"

@@ -32,7 +32,8 @@ _weft() {
       'match:show versions whose architecture begins in the same way' 'tag:set, move, delete or list tags' 'rm:remove versions'
       'gc:give back the space that no version needs' 'du:show space and what sharing saves'
       'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
-      'umount:unmount a mounted store' 'status:show the store and where it is mounted' 'init:make an empty store'
+      'umount:unmount a mounted store' 'pin:keep files of a version assembled' 'cache:show or bound the cache of assembled files'
+      'status:show the store and where it is mounted' 'init:make an empty store'
       'completion:print the completions of a shell')
     _describe command commands
     return
@@ -58,6 +59,8 @@ _weft() {
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
     umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
+    pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
+    cache) _arguments $common $json '--max[how much it may hold]:SIZE:' ;;
     status) _arguments $common $json ;;
     init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;

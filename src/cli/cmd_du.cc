@@ -4,6 +4,7 @@
 #include "cli/catalog.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "weft/assembly.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -15,14 +16,15 @@ constexpr CommandInfo kInfo = {
     .description =
         "Logical is the size of the files; owned is what a version was the first to\n"
         "bring, so that the owned bytes of all versions add up to what is stored; shared\n"
-        "is the rest. Without MODEL a line for each model, with it one for each version.\n",
+        "is the rest. Without MODEL a line for each model, with it one for each version.\n"
+        "What the cache of assembled files holds beside that is told apart.\n",
     .examples =
         "weft du\n"
         "weft du bert\n",
     .json =
         "{models: [{model, logical_bytes, owned_bytes, shared_bytes, versions:\n"
         " [{version, logical_bytes, owned_bytes, shared_bytes}]}], logical_bytes,\n"
-        " owned_bytes, shared_bytes}\n",
+        " owned_bytes, shared_bytes, assembled_bytes}\n",
     .interrupted = "",
 };
 
@@ -79,7 +81,7 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("shared_bytes", usage.shared());
 }
 
-JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total) {
+JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, std::uint64_t assembled_bytes) {
   JsonWriter json;
   json.begin_object().key("models").begin_array();
   for (const ModelUsage& model : models) {
@@ -95,7 +97,7 @@ JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total) {
   }
   json.end_array();
   write_usage(json, total);
-  json.end_object();
+  json.member("assembled_bytes", assembled_bytes).end_object();
   return json;
 }
 
@@ -112,10 +114,13 @@ class DuCommand final : public Command {
     WEFT_TRY(auto models, measured(*store));
     Usage total;
     for (const ModelUsage& model : models) total.add(model.usage);
+    const std::uint64_t assembled_bytes = assembled_usage(*store).bytes;
     if (context.json)
-      context.print_json(json_of(models, total));
+      context.print_json(json_of(models, total, assembled_bytes));
     else
       context.print("{}", text_of(models, total));
+    if (!context.json && assembled_bytes > 0)
+      context.print("and {} of assembled files in the cache\n", human_bytes(assembled_bytes));
     return kExitDone;
   }
 

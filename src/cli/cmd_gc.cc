@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "weft/assembly.h"
 
 namespace weft {
 namespace {
@@ -11,14 +12,14 @@ constexpr CommandInfo kInfo = {
     .description =
         "Frees what only removed versions needed, by punching holes into packs and by\n"
         "deleting or compacting them. Runs beside imports and readers: packs that are in\n"
-        "use are left for the next time.\n",
+        "use are left for the next time. Assembled files that no version needs go too.\n",
     .examples =
         "weft gc --dry-run\n"
         "weft gc\n",
     .json =
         "{dry_run, versions_reaped, blobs_freed, bytes_freed, packs_deleted,\n"
         " packs_punched, packs_compacted, disk_bytes_freed, busy_packs,\n"
-        " stale_temporaries}\n",
+        " stale_temporaries, assembled_files_removed, assembled_bytes_removed}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
 
@@ -37,27 +38,32 @@ class GcCommand final : public Command {
       return store->gc(gc_, bar);
     }();
     if (!report.ok()) return std::move(report).error();
-    context.json ? print_json(context, *report) : print_lines(context, *report);
+    WEFT_TRY(const AssembledSweep swept, sweep_assembled(*store, gc_.dry_run));
+    context.json ? print_json(context, *report, swept) : print_lines(context, *report, swept);
     return kExitDone;
   }
 
  private:
-  void print_json(const Context& context, const GcReport& report) const {
+  void print_json(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
     JsonWriter json;
     json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);
     json.member("blobs_freed", report.blobs_freed).member("bytes_freed", report.bytes_freed);
     json.member("packs_deleted", report.packs_deleted).member("packs_punched", report.packs_punched);
     json.member("packs_compacted", report.packs_compacted).member("disk_bytes_freed", report.disk_bytes_freed);
-    json.member("busy_packs", report.busy_packs).member("stale_temporaries", report.stale_temporaries).end_object();
+    json.member("busy_packs", report.busy_packs).member("stale_temporaries", report.stale_temporaries);
+    json.member("assembled_files_removed", swept.files).member("assembled_bytes_removed", swept.bytes).end_object();
     context.print_json(json);
   }
 
-  void print_lines(const Context& context, const GcReport& report) const {
+  void print_lines(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
     context.print("{} {} on disk: {} in {} of {}; {} deleted, {} punched, {} compacted\n",
                   gc_.dry_run ? "would free" : "freed", human_bytes(report.disk_bytes_freed),
                   human_bytes(report.bytes_freed), count_of(report.blobs_freed, "blob"),
                   count_of(report.versions_reaped, "removed version"), count_of(report.packs_deleted, "pack"),
                   report.packs_punched, report.packs_compacted);
+    if (swept.files > 0)
+      context.print("{} {} of {} in the cache\n", gc_.dry_run ? "would free" : "freed", human_bytes(swept.bytes),
+                    count_of(swept.files, "assembled file"));
     if (report.busy_packs > 0)
       context.print("{} in use, left for the next time\n", count_of(report.busy_packs, "pack"));
   }

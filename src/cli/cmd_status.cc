@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/mounts.h"
 #include "cli/table.h"
+#include "weft/assembly.h"
 
 namespace weft {
 namespace {
@@ -20,15 +21,17 @@ constexpr CommandInfo kInfo = {
     .examples = "weft status\n",
     .json =
         "{store, uuid, format, digest, created, models, versions, tags, blobs, views,\n"
-        " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, mounts:\n"
-        " [{directory, status}]}; status is .weft/status of that mount, or null\n",
+        " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
+        " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}]}; status is .weft/status of that mount, "
+        "or null\n",
     .interrupted = "",
 };
 
 constexpr std::size_t kMountStatusMax = 1U << 20U;  // bytes
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
 
-// Collects "key: value" lines of the object "mount" in the status of a mount, and checks on the way that it is JSON.
+// Collects "key: value" lines of the objects "mount" and "assembly" in the status of a mount, and checks on the way
+// that it is JSON.
 class MountLines final : public JsonHandler {
  public:
   Status begin_object() override { return nest(1); }
@@ -54,6 +57,7 @@ class MountLines final : public JsonHandler {
   }
   Status add(const std::string& value) {
     if (depth_ == 2 && object_ == "mount" && key_ != "directory") lines_.push_back(fmt::format("{}: {}", key_, value));
+    if (depth_ == 2 && object_ == "assembly") lines_.push_back(fmt::format("assembly {}: {}", key_, value));
     return {};
   }
   int depth_ = 0;
@@ -84,6 +88,7 @@ struct Facts {
   std::string store;  // absolute
   StoreInfo info;
   StoreCounts counts;
+  AssembledUsage assembled;
   std::uint64_t free_bytes = 0;  // of the store's file system, for this user
   std::vector<MountStatus> mounts;
 };
@@ -100,6 +105,7 @@ Result<Facts> collect(const Context& context) {
     WEFT_TRY(auto snapshot, store->snapshot());
     WEFT_TRY(facts.counts, snapshot->counts());
   }
+  facts.assembled = assembled_usage(*store);
   std::error_code error;
   facts.store = std::filesystem::canonical(context.store_path(), error).string();
   if (error) return sys_error(error.value(), context.store_path());
@@ -120,7 +126,9 @@ JsonWriter json_of(const Facts& facts) {
   json.member("versions", counts.versions).member("tags", counts.tags).member("blobs", counts.blobs);
   json.member("views", counts.views).member("packs", counts.packs).member("blob_bytes", counts.blob_bytes);
   json.member("dead_bytes", counts.dead_bytes).member("pack_disk_bytes", counts.pack_disk_bytes);
-  json.member("free_bytes", facts.free_bytes).key("mounts").begin_array();
+  json.member("free_bytes", facts.free_bytes).member("assembled_files", facts.assembled.files);
+  json.member("assembled_bytes", facts.assembled.bytes).member("assembled_bytes_max", facts.assembled.bytes_max);
+  json.key("mounts").begin_array();
   for (const MountStatus& mount : facts.mounts) {
     json.begin_object().member("directory", mount.directory).key("status");
     mount.json.empty() ? json.null() : json.raw(mount.json);
@@ -142,6 +150,8 @@ std::string text_of(const Facts& facts) {
       fmt::format("space     {} needed, {} for `weft gc`, {} on disk in {}, {} free\n", human_bytes(counts.blob_bytes),
                   human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
                   human_bytes(facts.free_bytes));
+  text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
+                      human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
   if (facts.mounts.empty()) text += "mounts    none\n";
   for (const MountStatus& mount : facts.mounts) {
     text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");

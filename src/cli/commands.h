@@ -8,6 +8,7 @@
 
 namespace weft {
 
+std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_du_command();
 std::unique_ptr<Command> make_export_command();
@@ -21,6 +22,7 @@ std::unique_ptr<Command> make_log_command();
 std::unique_ptr<Command> make_ls_command();
 std::unique_ptr<Command> make_match_command();
 std::unique_ptr<Command> make_mount_command();
+std::unique_ptr<Command> make_pin_command();
 std::unique_ptr<Command> make_rm_command();
 std::unique_ptr<Command> make_status_command();
 std::unique_ptr<Command> make_tag_command();
