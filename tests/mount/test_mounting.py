@@ -201,6 +201,27 @@ def test_ordinary_user_reads_a_store_that_is_not_theirs(open_dir, as_nobody):
 
 
 @needs_root
+def test_ordinary_user_assembles_nothing(open_dir, as_nobody):
+    """Reads a file of several packs as ever, and the mount says why."""
+    store = Store(open_dir / "store")
+    shared = random_tensors(2, 1 << 20, seed="shared")
+    for name in ("base", "one"):
+        own = random_tensors(1, 1 << 20, seed=name, prefix="own")
+        store.publish(write_model(open_dir / name, shared | own), name=name)
+    store.weft("cache", "--max", "0")
+    where = open_dir / "mnt"
+    where.mkdir()
+    os.chown(where, NOBODY, NOBODY)
+    try:
+        run([programs_for_everybody(open_dir) / "mount.weft", store.path, where], **as_nobody)
+        run(["cmp", where / "models/one/1/model.safetensors", open_dir / "one/model.safetensors"], **as_nobody)
+        status = json.loads(run(["cat", where / ".weft/status"], **as_nobody).stdout)["assembly"]
+        assert status["state"] == "off" and "root" in status["reason"]
+    finally:
+        run(["umount", where], check=False)
+
+
+@needs_root
 @pytest.mark.parametrize("options", [None, "allow_other"])
 def test_root_lets_others_in(open_dir, as_nobody, options):
     store = Store(open_dir / "store")

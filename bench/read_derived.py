@@ -1,0 +1,130 @@
+"""Part `derived`: a model that shares three quarters of its bytes with another, against the native file on the same file
+system: its first open after the publish, the ones after it, and the disk that it takes. On ext4, XFS and Btrfs."""
+
+import json
+import os
+import shutil
+import time
+
+import measure
+from measure import PAIR_HEAD, Pairs
+from read_set import MIB, forget, warm
+
+MAKE = {
+    "ext4": ("mkfs.ext4", "-q", "-F"),
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f"),
+}
+CHANGED = 0.25  # of the tensors
+GOAL = 0.95
+
+
+class Derived:
+    """A store on a file system of its own, with the base model; derived ones are published again and again."""
+
+    def __init__(self, bench, kind):
+        self.bench = bench
+        self.disk, _ = bench.loop_disk(f"{kind}-disk", 8 * bench.size, MAKE[kind])
+        base = bench.model("base", 300, bench.size)
+        self.source = bench.model("derived", 300, bench.size, CHANGED)
+        self.native = self.disk / "native.safetensors"
+        shutil.copyfile(self.source, self.native)
+        self.store = bench.store(where=self.disk)
+        bench.publish(self.store, base, "base")
+        self.used = [self.used_bytes()]
+        self.publish_anew()
+        self.used.append(self.used_bytes())
+        self.models = bench.mount(self.store, f"{kind}-mnt")
+        self.status = self.models.parent / ".weft/status"
+        self.shares = self.assembly()["shares_blocks"]
+
+    def used_bytes(self):
+        os.sync()
+        space = os.statvfs(self.disk)
+        return (space.f_blocks - space.f_bfree) * space.f_frsize
+
+    def assembly(self):
+        return json.loads(self.status.read_text())["assembly"]
+
+    def weft(self, *words):
+        return measure.run(self.bench.weft, "--store", self.store, *words)
+
+    def evict(self):
+        while json.loads(self.weft("cache", "--max", "0", "--json"))["files"]:
+            time.sleep(0.05)
+        self.weft("cache", "--max", "1T")
+
+    def publish_anew(self):
+        """Under a name that nothing has looked up yet."""
+        self.count = getattr(self, "count", 0) + 1
+        self.bench.publish(self.store, self.source, f"derived{self.count}")
+
+    def ours(self):
+        return self.models / f"derived{self.count}/1/derived.safetensors"
+
+    def wait(self):
+        while not self.assembly()["files"] or self.assembly()["waiting"]:
+            time.sleep(0.01)
+
+    def below(self):
+        return [self.native, *(self.store / "packs").glob("*.pack"), *(self.store / "cache/assembled").glob("?" * 64)]
+
+    def prepare(self):
+        """What both sides read is in the page cache, but where blocks are shared on neither side."""
+        os.sync()
+        for path in self.below():
+            (forget if self.shares else warm)(path)
+
+    def copy_and_read(self):
+        """What a reader who wants a native file would do."""
+        copy = self.disk / "copy"
+        begin = time.perf_counter()
+        shutil.copyfile(self.native, copy)
+        warm(copy)
+        taken = time.perf_counter() - begin
+        copy.unlink()
+        return taken
+
+    def read(self, path, how="read"):
+        return self.bench.read_seconds(how, path)
+
+
+def first_opens(derived):
+    """(first open, second open) as pairs; the second as soon as its file is assembled."""
+    first, second, waits = Pairs(), Pairs(), []
+    for _ in range(derived.bench.pairs):
+        derived.evict()
+        derived.publish_anew()
+        derived.prepare()
+        peer = derived.read(derived.native) if derived.shares else derived.copy_and_read()
+        first.add(derived.read(derived.ours()), peer)
+        begin = time.perf_counter()
+        derived.wait()
+        waits.append(time.perf_counter() - begin)
+        warm(derived.native)
+        second.add(derived.read(derived.ours()), derived.read(derived.native))
+    return first, second, sorted(waits)[len(waits) // 2]
+
+
+def run(bench):
+    loader = bench.loader()
+    loader.seconds("load_file", bench.model("scratch", 4, 1 << 20))
+    print(f"Derived: {bench.size / MIB:.0f} MiB, three quarters of it shared; peer: the native file on the same file "
+          "system\n\n" + PAIR_HEAD)
+    told = []
+    for kind in MAKE:
+        derived = Derived(bench, kind)
+        first, second, waited = first_opens(derived)
+        peer = "native, both cold" if derived.shares else "peer: cp, then read"
+        print(first.row(f"{kind}: first open, read(2) ({peer})", GOAL if derived.shares else 1.0), flush=True)
+        print(second.row(f"{kind}: second open, read(2)", GOAL), flush=True)
+        ours = derived.ours()
+        for name, way in (("mmap, every page", lambda path: derived.read(path, "mmap")),
+                          ("load_file, all summed", lambda path: loader.seconds("load_file", path))):
+            pairs = Pairs.alternate(bench.pairs, lambda way=way: way(ours), lambda way=way: way(derived.native), 1)
+            print(pairs.row(f"{kind}: later opens, {name}", GOAL), flush=True)
+        derived.used.append(derived.used_bytes())
+        told.append(f"{kind}: disk used {derived.used[0] / MIB:.0f} MiB with the base model and the native file, "
+                    f"{derived.used[1] / MIB:.0f} after the publish, {derived.used[2] / MIB:.0f} assembled; assembled "
+                    f"{waited:.2f} s after the first open ended.")
+    print("\n" + "\n".join(told))

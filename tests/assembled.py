@@ -1,0 +1,51 @@
+"""Models whose files lie in several packs, and what a mount says of assembling them."""
+import json
+
+from weftlib import files_below, random_tensors, wait_until, write_model
+
+TENSOR_BYTES = 1 << 20
+
+
+def publish_family(store, directory, names, tensors=8, changed=2):
+    """A base model, and one of each name that shares all but its first tensors; name -> its container's bytes."""
+    base = random_tensors(tensors, TENSOR_BYTES, seed="base")
+    store.publish(write_model(directory / "base", base), name="base")
+    containers = {}
+    for name in names:
+        own = random_tensors(changed, TENSOR_BYTES, seed=name)
+        store.publish(write_model(directory / name, base | own), name=name)
+        containers[name] = (directory / name / "model.safetensors").read_bytes()
+    return containers
+
+
+def container_of(mount, name):
+    return mount.version(name, 1) / "model.safetensors"
+
+
+def assembly(mount):
+    return json.loads((mount / ".weft/status").read_text())["assembly"]
+
+
+def assembled(mount, name, expected):
+    """Reads the container, and returns when its assembled file is there."""
+    before = assembly(mount)["made"]
+    assert container_of(mount, name).read_bytes() == expected
+    wait_until(lambda: assembly(mount)["made"] > before and assembly(mount)["waiting"] == 0, pause=0.01)
+
+
+def assembled_files(store):
+    """Names of the cache's files, without its own."""
+    directory = store.path / "cache/assembled"
+    names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+    return {name for name in names if name not in ("lock", "bytes_max")}
+
+
+def whole_files(store):
+    return {name for name in assembled_files(store) if "." not in name}
+
+
+def assert_right(store, containers):
+    """Each whole assembled file is one of these, byte for byte."""
+    contents = files_below(store.path / "cache/assembled")
+    for name in whole_files(store):
+        assert contents[name] in containers.values()

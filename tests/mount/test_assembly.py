@@ -1,0 +1,246 @@
+"""The cache of assembled files, as mounts of one store share it."""
+import mmap
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from assembled import (assembled, assembled_files, assembly, assert_right, container_of, publish_family, whole_files)
+from weftlib import Mount, Store, run, wait_until
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
+
+
+@pytest.fixture
+def family(store, tmp_path):
+    return publish_family(store, tmp_path, ["one", "two", "three"])
+
+
+@needs_root
+def test_second_open_is_passed_through(store, family, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        assembled(mount, "one", family["one"])
+        assert assembly(mount)["opened"] == 0
+        with open(container_of(mount, "one"), "rb") as file:
+            assert assembly(mount)["opened"] == 1
+            assert file.read() == family["one"]
+            with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapping:
+                assert mapping[:] == family["one"]
+        assert store.json("cache")["files"] == 1
+        assert container_of(mount, "base").read_bytes()
+        assert assembly(mount)["opened"] == 1
+    store.assert_sound()
+
+
+@needs_root
+def test_a_look_at_the_header_assembles_nothing(store, family, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        with open(container_of(mount, "one"), "rb", buffering=0) as file:
+            assert file.read(4096) == family["one"][:4096]
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            assert os.pread(file.fileno(), 100, 5 << 20) == family["one"][5 << 20:(5 << 20) + 100]
+        status = assembly(mount)
+        if not status["shares_blocks"]:
+            assert (status["made"], status["waiting"]) == (0, 0)
+
+
+def facts_of(path):
+    facts = path.stat()
+    return facts.st_ino, facts.st_size, facts.st_blocks, facts.st_nlink, facts.st_mtime_ns, facts.st_mode
+
+
+@needs_root
+def test_du_and_attributes_do_not_change(store, family, tmp_path):
+    def seen():
+        blocks = run(["du", "-s", "--block-size=1", mount / "models"]).stdout.split()[0]
+        return blocks, [facts_of(container_of(mount, name)) for name in family]
+
+    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+        before = seen()
+        for name, expected in family.items():
+            assembled(mount, name, expected)
+        assert seen() == before
+        with open(container_of(mount, "one"), "rb"):
+            assert seen() == before
+    assert store.json("du")["assembled_bytes"] == sum(len(content) for content in family.values())
+
+
+@needs_root
+def test_bound_over_two_mounts(store, family, tmp_path):
+    """Room for two: what was used longest ago goes, whoever made it, but not what is open."""
+    bound = 2 * len(family["one"]) + 4096
+    options = f"assembly_cache_max={bound}"
+    with Mount(store, tmp_path / "a", options) as first, Mount(store, tmp_path / "b", options) as second:
+        assembled(first, "one", family["one"])
+        assembled(second, "two", family["two"])
+        assert len(whole_files(store)) == 2
+        old = whole_files(store)
+        with open(container_of(first, "one"), "rb") as held:
+            assembled(second, "three", family["three"])
+            assert store.json("cache")["bytes"] <= bound
+            assert held.read() == family["one"]
+            # What is open stayed, though it was made first; what the other mount made went.
+            assert len(whole_files(store) & old) == 1
+            assert container_of(second, "one").read_bytes() == family["one"]
+            assert assembly(second)["opened"] == 1
+        assert container_of(first, "two").read_bytes() == family["two"]
+        assert_right(store, family)
+
+
+@needs_root
+def test_what_is_mapped_is_not_evicted(store, family, tmp_path):
+    """Only a mapping is left of the open file, then only the server's connection."""
+    with Mount(store, tmp_path / "mnt") as mount:
+        assembled(mount, "one", family["one"])
+        with open(container_of(mount, "one"), "rb") as file:
+            mapping = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        store.weft("cache", "--max", "0")
+        assert store.json("cache")["files"] == 1
+        assert mapping[:] == family["one"]
+        mapping.close()
+
+        def evicted():
+            store.weft("cache", "--max", "0")
+            return store.json("cache")["files"] == 0
+
+        wait_until(evicted, pause=0.1)
+        assert container_of(mount, "one").read_bytes() == family["one"]
+
+
+@needs_root
+def test_pins(store, family, tmp_path):
+    store.weft("cache", "--max", str(2 * len(family["one"]) + 4096))
+    assert store.json("pin", "one@1") == {"files": 1, "bytes": len(family["one"]), "assembled_now": 1}
+    pinned = whole_files(store)
+    with Mount(store, tmp_path / "mnt") as mount:
+        for name in ("two", "three"):
+            assembled(mount, name, family[name])
+            assert pinned <= whole_files(store)
+    assert store.weft("pin", "two", "--quiet").returncode == 0
+    assert store.weft("pin", "three", check=False).returncode != 0
+    for name in ("one", "two"):
+        store.weft("pin", "--delete", name)
+    store.weft("cache", "--max", "0")
+    assert assembled_files(store) == set()
+
+
+@needs_root
+def test_gc_removes_what_no_version_needs(store, family, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        for name, expected in family.items():
+            assembled(mount, name, expected)
+    store.weft("rm", "two@1")
+    assert store.json("gc", "--dry-run")["assembled_files_removed"] == 1
+    assert store.json("gc")["assembled_bytes_removed"] == len(family["two"])
+    assert len(whole_files(store)) == 2
+    store.weft("fsck", "--rebuild")
+    assert_right(store, family)
+
+
+def kill_servers(mount):
+    for pid in mount.server_pids():
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: mount.server_pids() == [])
+    run(["umount", "-l", mount.path], check=False)
+
+
+@needs_root
+def test_killed_at_any_moment(store, tmp_path):
+    """No wrong file is left, and no part once another one is assembled."""
+    family = publish_family(store, tmp_path, ["big"], tensors=48, changed=4)
+    family |= publish_family(store, tmp_path / "again", ["small"])
+    chance = random.Random(7)
+    for _ in range(12):
+        with Mount(store, tmp_path / "mnt") as mount:
+            assert container_of(mount, "big").read_bytes() == family["big"]
+            time.sleep(chance.uniform(0, 0.15))
+            kill_servers(mount)
+        assert_right(store, family)
+        store.weft("cache", "--max", "0")
+        store.weft("cache", "--max", "1G")
+        assert assembled_files(store) == set()
+    with Mount(store, tmp_path / "mnt") as mount:
+        for name, expected in family.items():
+            assembled(mount, name, expected)
+    assert_right(store, family)
+    assert len(assembled_files(store)) == len(family)
+
+
+@needs_root
+def test_full_disk(small_disk, tmp_path):
+    store = Store(small_disk / "store")
+    family = publish_family(store, tmp_path, ["one"], tensors=4, changed=1)
+    with open(small_disk / "filler", "wb") as filler:
+        space = os.statvfs(small_disk)
+        filler.write(b"x" * (space.f_bavail * space.f_frsize - (2 << 20)))
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert container_of(mount, "one").read_bytes() == family["one"]
+        wait_until(lambda: assembly(mount)["given_up"] == 1, pause=0.01)
+        assert "no room" in assembly(mount)["last_problem"]
+        assert container_of(mount, "one").read_bytes() == family["one"]
+        assert assembled_files(store) == set()
+
+
+@needs_root
+def test_two_mounts_open_the_same_file_at_once(store, family, tmp_path):
+    with Mount(store, tmp_path / "a") as first, Mount(store, tmp_path / "b") as second:
+        contents = []
+        readers = [threading.Thread(target=lambda m=mount: contents.append(container_of(m, "one").read_bytes()))
+                   for mount in (first, second)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        assert contents == [family["one"]] * 2
+        wait_until(lambda: whole_files(store) and not assembly(first)["waiting"] and not assembly(second)["waiting"],
+                   pause=0.01)
+        assert assembly(first)["made"] + assembly(second)["made"] == 1
+        for mount in (first, second):
+            assert container_of(mount, "one").read_bytes() == family["one"]
+            assert assembly(mount)["opened"] == 1
+
+
+MAKE = {"xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
+
+
+@pytest.fixture(params=MAKE)
+def sharing_disk(request, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("making file systems needs root")
+    image, place = tmp_path / "image", tmp_path / "disk"
+    place.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(512 << 20)
+    run([*MAKE[request.param], image])
+    run(["mount", "-o", "loop", image, place])
+    yield place
+    run(["umount", place])
+
+
+def used_bytes(place):
+    os.sync()
+    space = os.statvfs(place)
+    return (space.f_blocks - space.f_bfree) * space.f_frsize
+
+
+@pytest.mark.parametrize("sources", ["beside the store", "elsewhere"])
+def test_blocks_are_shared(sharing_disk, tmp_path, sources):
+    """The first open after the publish is passed through, and the assembled file takes no space of its own."""
+    store = Store(sharing_disk / "store")
+    family = publish_family(store, sharing_disk / "src" if sources == "beside the store" else tmp_path, ["one"],
+                            tensors=32, changed=8)
+    assert store.json("cache")["files"] == 1
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert container_of(mount, "one").read_bytes() == family["one"]
+        assert assembly(mount)["opened"] == 1
+        before = used_bytes(sharing_disk)
+        store.weft("cache", "--max", "0")
+        store.weft("cache", "--max", "1G")
+        assert before - used_bytes(sharing_disk) < 4 << 20
+        assembled(mount, "one", family["one"])
+        assert assembly(mount)["copied_bytes"] < 1 << 20
+        assert container_of(mount, "one").read_bytes() == family["one"]
+    store.assert_sound()

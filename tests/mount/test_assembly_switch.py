@@ -1,0 +1,121 @@
+"""Files that are open through the server while they get an assembled file, and while it is evicted. No read, open or
+mapping may fail or see a wrong byte. WEFT_SWITCH_SECONDS makes it longer."""
+import mmap
+import os
+import random
+import threading
+import time
+
+import pytest
+
+from assembled import assembled, assembly, container_of, publish_family
+from weftlib import Mount, wait_until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
+
+SECONDS = float(os.environ.get("WEFT_SWITCH_SECONDS", "5"))
+PIECE = 64 << 10
+
+
+@pytest.fixture
+def family(store, tmp_path):
+    return publish_family(store, tmp_path, ["one", "two"])
+
+
+def test_mixed_use(store, family, tmp_path):
+    """One handle and one mapping from before, one of each from after; the inode stays the same for all."""
+    expected = family["one"]
+    with Mount(store, tmp_path / "mnt") as mount:
+        path = container_of(mount, "one")
+        with open(path, "rb", buffering=0) as early:
+            with open(path, "rb") as file:
+                left_behind = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+            assembled(mount, "one", expected)
+
+            def passed_through():
+                with open(path, "rb", buffering=0) as late:
+                    return late.read(PIECE) == expected[:PIECE] and assembly(mount)["opened"] > 0
+
+            wait_until(passed_through, pause=0.01)
+            with open(path, "rb", buffering=0) as late:
+                assert os.fstat(late.fileno()).st_ino == os.fstat(early.fileno()).st_ino == path.stat().st_ino
+                store.weft("cache", "--max", "0")
+                assert late.read() == early.read() == left_behind[:] == expected
+            left_behind.close()
+            assert path.read_bytes() == expected
+
+
+class Load:
+    """Threads that use one file in every way until time is up; the first failure ends them all."""
+
+    def __init__(self, path, expected):
+        self.path, self.expected = path, expected
+        self.end, self.failures, self.steps = time.monotonic() + SECONDS, [], 0
+
+    def start(self, step):
+        def loop():
+            chance = random.Random()
+            while time.monotonic() < self.end and not self.failures:
+                try:
+                    step(chance)
+                    self.steps += 1
+                except Exception as failure:  # pylint: disable=broad-except
+                    self.failures.append((step.__name__, failure))
+
+        thread = threading.Thread(target=loop)
+        thread.start()
+        return thread
+
+    def check(self, at, got):
+        assert got == self.expected[at:at + len(got)] and got, f"wrong bytes at {at}"
+
+    def place(self, chance):
+        return chance.randrange(len(self.expected) - PIECE)
+
+    def read_and_close(self, chance):
+        with open(self.path, "rb", buffering=0) as file:
+            at = self.place(chance)
+            self.check(at, os.pread(file.fileno(), PIECE, at))
+
+    def hold(self, chance):
+        with open(self.path, "rb", buffering=0) as file:
+            for _ in range(chance.randrange(20)):
+                at = self.place(chance)
+                self.check(at, os.pread(file.fileno(), PIECE, at))
+                time.sleep(chance.uniform(0, 0.01))
+
+    def leave_a_mapping_behind(self, chance):
+        with open(self.path, "rb", buffering=0) as file:
+            mapping = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        time.sleep(chance.uniform(0, 0.1))
+        at = self.place(chance)
+        self.check(at, mapping[at:at + PIECE])
+        mapping.close()
+
+    def read_all(self, _):
+        """Also what the page cache had."""
+        with open(self.path, "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.check(0, file.read())
+
+    def look(self, _):
+        os.listdir(self.path.parent)
+        assert self.path.stat().st_size == len(self.expected)
+
+
+def test_switch_under_load(store, family, tmp_path):
+    with Mount(store, tmp_path / "mnt") as mount:
+        loads = [Load(container_of(mount, name), expected) for name, expected in family.items()]
+        threads = [load.start(step) for load in loads
+                   for step in (load.read_and_close, load.hold, load.leave_a_mapping_behind, load.read_all, load.look)]
+        while any(thread.is_alive() for thread in threads):
+            store.weft("cache", "--max", "0")
+            store.weft("cache", "--max", "1G")
+            time.sleep(0.5)
+        for thread in threads:
+            thread.join()
+        assert [load.failures for load in loads] == [[], []]
+        status = assembly(mount)
+        assert all(load.steps > 0 for load in loads)
+        assert status["made"] >= 2 and status["opened"] >= 2, status
+    store.assert_sound()
