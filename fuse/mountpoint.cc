@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/magic.h>
-#include <mntent.h>
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
@@ -12,11 +11,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
+#include <chrono>
+#include <optional>
 
+#include "base/mounts.h"
 #include "server.h"
 
 namespace weft {
@@ -24,15 +22,35 @@ namespace {
 
 constexpr char kType[] = "fuse.weft";
 
-bool is_weft_mount(const std::string& directory) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> mounts(::setmntent("/proc/self/mounts", "re"), ::endmntent);
-  if (!mounts) return false;
-  mntent entry{};
-  char buffer[4 * PATH_MAX];
-  bool found = false;  // the last mount on a directory is the one that shows
-  while (::getmntent_r(mounts.get(), &entry, buffer, sizeof buffer) != nullptr)
-    if (directory == entry.mnt_dir) found = std::string_view(entry.mnt_type) == kType;
-  return found;
+constexpr std::chrono::seconds kPatience{5};  // with a mount that is there
+
+bool server_is_gone(const std::string& path) {
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOTCONN;
+}
+
+// What is wrong with the mount at `path`, so that it may be cleared; empty when nothing is.
+Result<std::string> why_abandoned(const std::string& path) {
+  const auto status = read_mount_status(path, kPatience);
+  if (!status.ok() && status.error().code == Errc::busy)
+    return Error{Errc::busy, "in use by a weft mount that does not answer; `weft umount --lazy` takes it away"};
+  if (!status.ok()) return std::string(server_is_gone(path) ? "whose server was gone" : "");
+  const auto processes = mount_processes(*status);
+  return std::string(processes.ok() && processes->supervisor_pid == 0 ? "whose supervisor was gone" : "");
+}
+
+// Who has files open there goes on reading them where a server is left.
+Result<std::string> clear_abandoned(const std::string& path) {
+  const auto mounts = weft_mounts();
+  const auto mount = mounts.ok() ? top_mount(*mounts, path) : std::nullopt;
+  if (!mount) return std::string();
+  WEFT_TRY(const std::string why, why_abandoned(path));
+  if (why.empty()) return Error{Errc::busy, "in use by a weft mount"};
+  if (::umount2(path.c_str(), MNT_DETACH) != 0) unmount_by_fusermount(path);
+  const auto after = weft_mounts();
+  const auto left = after.ok() ? top_mount(*after, path) : std::nullopt;
+  if (left && left->device == mount->device)
+    return Error{Errc::busy, fmt::format("a mount {}, which cannot be unmounted", why)};
+  return fmt::format("{}: cleared a mount {}", path, why);
 }
 
 // Does the kernel have to check modes? Where everybody may read everything, it need not, and then a write is answered
@@ -53,18 +71,17 @@ std::string escape_option(std::string_view text) {
 
 }  // namespace
 
-Result<std::string> usable_mountpoint(const std::string& directory) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(directory.c_str(), nullptr), std::free);
-  if (!real) {
-    if (errno == ENOTCONN)
-      return Error{Errc::busy, fmt::format("{}: a mount whose server is gone; unmount it first", directory)};
-    return sys_error(errno, fmt::format("mount point {}", directory));
-  }
-  std::string path = real.get();
-  WEFT_TRY(const auto facts, stat_file(path));
+Result<Mountpoint> usable_mountpoint(const std::string& directory) {
+  const auto failed = [&directory](const Error& error) {
+    return Error{error.code, fmt::format("mount point {}: {}", directory, error.message)};
+  };
+  const auto path = mount_point_path(directory);
+  if (!path.ok()) return failed(path.error());
+  const auto cleared = clear_abandoned(*path);
+  if (!cleared.ok()) return failed(cleared.error());
+  WEFT_TRY(const auto facts, stat_file(*path));
   if (!S_ISDIR(facts.st_mode)) return Error{Errc::not_dir, fmt::format("mount point {}: not a directory", directory)};
-  if (is_weft_mount(path)) return Error{Errc::busy, fmt::format("mount point {}: in use by a weft mount", directory)};
-  return path;
+  return Mountpoint{*path, *cleared};
 }
 
 Result<Fd> open_fuse_device() {

@@ -8,9 +8,13 @@
 
 namespace weft {
 
-// The real path of a directory that can be mounted on; an error says why it cannot (not there, no directory, a weft
-// mount already, a dead one).
-Result<std::string> usable_mountpoint(const std::string& directory);
+struct Mountpoint {
+  std::string path;     // real
+  std::string cleared;  // what had to be cleared away first, for the user; usually empty
+};
+// A directory that can be mounted on; an error says why it cannot (not there, no directory, a live weft mount already).
+// A weft mount whose server or supervisor is gone is taken away.
+Result<Mountpoint> usable_mountpoint(const std::string& directory);
 
 Result<Fd> open_fuse_device();
 // As root: mounts `device` at options.directory, both absolute; shown as `options.store on options.directory type

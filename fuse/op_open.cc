@@ -2,8 +2,8 @@
 
 #include <cerrno>
 
+#include "init_exchange.h"
 #include "ops.h"
-#include "session.h"
 
 namespace weft {
 namespace {

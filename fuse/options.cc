@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,11 @@ constexpr std::array kIgnored{
     "suid",     "defaults",    "relatime", "norelatime", "noatime",  "atime",      "nodiratime",
     "diratime", "strictatime", "lazytime", "nolazytime", "sync",     "async",      "dirsync",
     "silent",   "loud",        "mand",     "nomand",     "iversion", "noiversion", "default_permissions"};
+
+constexpr std::uint64_t kStallMax = 86400;
+constexpr std::string_view kServe = "--serve=";
+constexpr std::string_view kSupervise = "--supervise=";
+constexpr std::string_view kLogFile = "--log-file=";  // as the option log=, of a path that may have a comma
 
 bool ignored(std::string_view option) {
   return option.empty() || option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
@@ -67,6 +73,14 @@ Status set_log_level(MountOptions& options, std::string_view value) {
   return {};
 }
 
+Status set_stall(MountOptions& options, std::string_view value) {
+  const auto seconds = parse_u64(value);
+  if (!seconds || *seconds > kStallMax)
+    return usage(fmt::format("stall={}: expected seconds up to {}", printable(value), kStallMax));
+  options.stall_s = static_cast<std::uint32_t>(*seconds);
+  return {};
+}
+
 bool set_flag(MountOptions& options, std::string_view key) {
   if (key == "ro")
     options.read_only = true;
@@ -83,6 +97,7 @@ bool set_flag(MountOptions& options, std::string_view key) {
 
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
   if (key == "views") return set_views(options, value);
+  if (key == "stall") return set_stall(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
     if (value.empty()) return usage("log=: expected a file");
@@ -118,6 +133,8 @@ struct Words {
   bool foreground = false;
   bool sloppy = false;
   std::optional<Action> other;
+  std::string_view inherited;  // numbers, of --serve and --supervise
+  std::string_view log_file;
 };
 
 Result<std::string_view> argument_of(std::span<const char* const> arguments, std::size_t& index) {
@@ -158,6 +175,10 @@ Status read_word(Words& words, std::span<const char* const> arguments, std::size
     words.other = Action::help;
   else if (word == "--version")
     words.other = Action::version;
+  else if (word.starts_with(kServe) || word.starts_with(kSupervise))
+    words.inherited = word;
+  else if (word.starts_with(kLogFile))
+    words.log_file = word.substr(kLogFile.size());
   else if (word.starts_with("--"))
     return usage(fmt::format("unknown option {}", printable(word)));
   else if (word.starts_with("-o")) {
@@ -184,6 +205,24 @@ Status set_places(MountOptions& options, const std::vector<std::string_view>& po
   return {};
 }
 
+// "--serve=3,4" and the like.
+Status set_inherited(CommandLine& line, std::string_view word) {
+  if (word.empty()) return {};
+  const bool serves = word.starts_with(kServe);
+  line.action = serves ? Action::serve : Action::supervise;
+  std::vector<int*> places = {&line.ends.channel, &line.ends.state};
+  Inherited& all = line.inherited;
+  if (!serves) places = {&all.device, &all.state, &all.channel, &all.door, &all.client, &all.server_pid};
+  const auto numbers = split(word.substr((serves ? kServe : kSupervise).size()), ',');
+  if (numbers.size() != places.size()) return usage(fmt::format("{}: expected {} numbers", word, places.size()));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto number = parse_u64(numbers[i]);
+    if (!number || *number > INT_MAX) return usage(fmt::format("{}: expected numbers", printable(word)));
+    *places[i] = static_cast<int>(*number);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<CommandLine> parse_command_line(std::span<const char* const> arguments, const Caller& caller) {
@@ -202,7 +241,24 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
   WEFT_CHECK(set_places(options, words.positional, caller));
   for (const std::string_view list : words.option_lists)
     for (const std::string_view option : split(list, ',')) WEFT_CHECK(set_option(options, option, words.sloppy));
+  if (!words.log_file.empty()) options.log_file = words.log_file;
+  WEFT_CHECK(set_inherited(line, words.inherited));
   return line;
+}
+
+std::vector<std::string> to_words(const MountOptions& options) {
+  std::string list =
+      fmt::format("uid={},gid={},umask={:o},views={},loglevel={},stall={}", options.uid, options.gid, options.umask,
+                  options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+  if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
+  if (options.read_only) list += ",ro";
+  if (options.no_exec) list += ",noexec";
+  if (options.allow_other) list += ",allow_other";
+  if (options.xattr) list += ",xattr";
+  std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};
+  if (!options.log_file.empty()) words.push_back(std::string(kLogFile) + options.log_file);
+  if (options.foreground) words.emplace_back("-f");
+  return words;
 }
 
 std::string help_text() {
@@ -232,6 +288,7 @@ Mount options:
   xattr            answer user.weft.* extended attributes of tensor views
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error
+  stall=SECONDS    replace a server that answers nothing for so long (60)
 
 Exit status: 0 mounted, 1 failed, 2 bad usage.
 )";

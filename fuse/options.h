@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "weft/result.h"
 
@@ -26,14 +27,34 @@ struct MountOptions {
   std::optional<std::uint64_t> assembly_cache_max;  // bytes; without: as the store says
   std::string log_file;
   std::string log_level = "info";
+  std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never
   bool foreground = false;
 };
 
-enum class Action : std::uint8_t { mount, help, version };
+// What a server inherits from its supervisor: numbers of descriptors.
+struct ServerEnds {
+  int channel = -1;
+  int state = -1;  // memory of SharedState
+};
+
+// What a supervisor hands to the program that it becomes at an upgrade: numbers of inherited descriptors.
+struct Inherited {
+  int device = -1;
+  int state = -1;
+  int channel = -1;  // to the server
+  int door = -1;
+  int client = -1;  // waits for the outcome of the upgrade
+  int server_pid = -1;
+};
+
+// The last two are how the program starts itself.
+enum class Action : std::uint8_t { mount, help, version, serve, supervise };
 
 struct CommandLine {
   Action action = Action::mount;
   MountOptions mount;
+  ServerEnds ends;
+  Inherited inherited;
 };
 
 // What the process is, for defaults.
@@ -45,6 +66,9 @@ struct Caller {
 
 // `arguments` without the program's name. Every failure is one of usage.
 Result<CommandLine> parse_command_line(std::span<const char* const> arguments, const Caller& caller);
+
+// Words that parse_command_line() turns into `options` again, whoever calls.
+std::vector<std::string> to_words(const MountOptions& options);
 
 std::string help_text();
 

@@ -3,11 +3,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "base/sys.h"
+#include "protocol.h"
 
 namespace weft {
 
@@ -20,46 +19,6 @@ void Passthrough::refuse(std::string reason) {
 std::string Passthrough::reason() const {
   const std::lock_guard lock(mutex_);
   return reason_;
-}
-
-void Passthrough::see_request(std::span<const std::byte> request) {
-  if (init_over_.load(std::memory_order_acquire) || request.size() < sizeof(kernel::InHeader)) return;
-  kernel::InHeader header;
-  std::memcpy(&header, request.data(), sizeof header);
-  if (header.opcode != kernel::kOpInit) return;
-  init_unique_ = header.unique;
-  kernel::InitIn init{};
-  const auto body = request.subspan(sizeof header);
-  std::memcpy(&init, body.data(), std::min(body.size(), sizeof init));
-  offered_ = (init.flags & kernel::kInitExt) != 0 && (init.flags2 & kernel::kPassthroughFlag2) != 0;
-  if (stack_depth_ != 0 && !offered_) refuse("the kernel does not offer it (Linux 6.9 or newer does)");
-}
-
-ssize_t Passthrough::send_reply(int device, std::span<const iovec> parts) {
-  if (!init_over_.load(std::memory_order_acquire)) return send_init_reply(device, parts);
-  return ::writev(device, parts.data(), static_cast<int>(parts.size()));
-}
-
-ssize_t Passthrough::send_init_reply(int device, std::span<const iovec> parts) {
-  kernel::OutHeader header{};
-  kernel::InitOut init{};
-  const bool whole = parts.size() == 2 && parts[0].iov_len == sizeof header && parts[1].iov_len == sizeof init;
-  if (whole) std::memcpy(&header, parts[0].iov_base, sizeof header);
-  if (!whole || header.unique != init_unique_ || header.error != 0)
-    return ::writev(device, parts.data(), static_cast<int>(parts.size()));
-
-  std::memcpy(&init, parts[1].iov_base, sizeof init);
-  const bool agree = stack_depth_ != 0 && offered_;
-  if (agree) {
-    init.flags |= kernel::kInitExt;
-    init.flags2 |= kernel::kPassthroughFlag2;
-    init.stack_depth_max = stack_depth_;
-  }
-  // Set before the reply leaves: the next request may be answered by another thread at once.
-  agreed_.store(agree, std::memory_order_release);
-  init_over_.store(true, std::memory_order_release);
-  const std::array patched{parts[0], iovec{&init, sizeof init}};
-  return ::writev(device, patched.data(), static_cast<int>(patched.size()));
 }
 
 void Passthrough::probe(int device) {

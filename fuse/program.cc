@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,14 +14,18 @@
 #include "background.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "channel.h"
 #include "mountpoint.h"
 #include "options.h"
 #include "serve.h"
+#include "supervisor.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 
 namespace weft {
 namespace {
+
+constexpr char kOwnProgram[] = "/proc/self/exe";  // also when its file was replaced
 
 Caller this_caller() {
   const char* store = std::getenv("WEFT_STORE");
@@ -27,11 +33,13 @@ Caller this_caller() {
 }
 
 // Paths must still lead there from "/".
-Status settle_paths(MountOptions& options) {
+Status settle_paths(MountOptions& options, std::ostream& err) {
   const std::unique_ptr<char, void (*)(void*)> store(::realpath(options.store.c_str(), nullptr), std::free);
   if (!store) return sys_error(errno, "store " + options.store);
   options.store = store.get();
-  WEFT_TRY(options.directory, usable_mountpoint(options.directory));
+  WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory));
+  options.directory = place.path;
+  if (!place.cleared.empty()) err << "mount.weft: " << place.cleared << '\n' << std::flush;
   if (!options.log_file.empty()) {
     std::error_code failed;
     options.log_file = std::filesystem::absolute(options.log_file, failed).string();
@@ -40,21 +48,64 @@ Status settle_paths(MountOptions& options) {
   return {};
 }
 
-Status serve_store(const MountOptions& options, const std::function<void()>& ready) {
+// In the background stderr is somebody's terminal: the outcome goes there, messages do not.
+Status set_up_process(const MountOptions& options) {
   block_stop_signals();
-  raise_file_limit();
-  WEFT_CHECK(log_setup(options.log_file, options.log_level, "mount.weft"));
-  WEFT_TRY(const auto store, Store::open(options.store, OpenOptions{}));
-  const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, ""});
-  return serve(*vfs, options, ready);
+  ::prctl(PR_SET_NAME, "mount.weft");
+  const bool nowhere = !options.foreground && options.log_file.empty();
+  return log_setup(nowhere ? "/dev/null" : options.log_file, options.log_level, "mount.weft");
 }
 
-Status mount_store(MountOptions options) {
-  WEFT_CHECK(settle_paths(options));
-  // In the background stderr is somebody's terminal: the outcome goes there, messages do not.
-  if (!options.foreground && options.log_file.empty()) options.log_file = "/dev/null";
-  const auto work = [&options](const std::function<void()>& ready) { return serve_store(options, ready); };
+Status mount_store(MountOptions options, std::ostream& err) {
+  WEFT_CHECK(settle_paths(options, err));
+  const auto work = [&options](const std::function<void()>& ready) -> Status {
+    WEFT_CHECK(set_up_process(options));
+    return Supervisor(options, exec_launcher(kOwnProgram, options)).run(ready);
+  };
   return options.foreground ? work([] {}) : run_in_background(work);
+}
+
+Status go_on_supervising(const MountOptions& options, const Inherited& inherited) {
+  for (const int fd : {inherited.device, inherited.state, inherited.channel, inherited.door, inherited.client})
+    keep_private(fd);
+  WEFT_CHECK(set_up_process(options));
+  return Supervisor(options, exec_launcher(kOwnProgram, options)).resume(inherited);
+}
+
+Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
+  for (const int fd : {ends.channel, ends.state}) keep_private(fd);
+  WEFT_CHECK(set_up_process(options));
+  raise_file_limit();
+  WEFT_TRY(const auto store, Store::open(options.store, OpenOptions{}));
+  const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, ""});
+  return serve(*vfs, options, ends);
+}
+
+// The supervisor hears why a server ends.
+Status serve_store(const MountOptions& options, const ServerEnds& ends) {
+  const Fd channel(::fcntl(ends.channel, F_DUPFD_CLOEXEC, 0));
+  Status served = open_and_serve(options, ends);
+  if (served.ok()) return served;
+  const Status said = say(channel.get(), Say::failed, served.error().message);
+  return said.ok() ? served : said;
+}
+
+Status act(const CommandLine& line, std::ostream& out, std::ostream& err) {
+  switch (line.action) {
+    case Action::help:
+      out << help_text();
+      return {};
+    case Action::version:
+      out << "mount.weft " << WEFT_VERSION << '\n';
+      return {};
+    case Action::mount:
+      return mount_store(line.mount, err);
+    case Action::serve:
+      return serve_store(line.mount, line.ends);
+    case Action::supervise:
+      return go_on_supervising(line.mount, line.inherited);
+  }
+  return {};
 }
 
 }  // namespace
@@ -65,12 +116,9 @@ int run_mount(std::span<const char* const> arguments, std::ostream& out, std::os
     err << "mount.weft: " << line.error().message << "\nTry 'mount.weft --help'.\n";
     return 2;
   }
-  if (line->action == Action::help) out << help_text();
-  if (line->action == Action::version) out << "mount.weft " << WEFT_VERSION << '\n';
-  if (line->action != Action::mount) return 0;
-  const Status mounted = mount_store(line->mount);
-  if (mounted.ok()) return 0;
-  err << "mount.weft: " << mounted.error().message << '\n';
+  const Status done = act(*line, out, err);
+  if (done.ok()) return 0;
+  err << "mount.weft: " << done.error().message << '\n';
   return 1;
 }
 

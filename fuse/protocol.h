@@ -8,7 +8,11 @@
 
 namespace weft::kernel {
 
+inline constexpr std::uint32_t kOpForget = 2;
 inline constexpr std::uint32_t kOpInit = 26;
+inline constexpr std::uint32_t kOpInterrupt = 36;
+inline constexpr std::uint32_t kOpBatchForget = 42;
+inline constexpr std::int32_t kNotifyResend = 7;             // in OutHeader::error, with unique 0
 inline constexpr std::uint64_t kUniqueResend = 1ULL << 63U;  // in InHeader::unique: sent once before
 
 struct InHeader {
@@ -61,6 +65,7 @@ static_assert(sizeof(InitOut) == 64);
 
 inline constexpr std::uint32_t kInitExt = 1U << 30U;          // in flags: flags2 counts
 inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 64-bit flags
+inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel knows kNotifyResend
 
 struct OpenOut {
   std::uint64_t handle;

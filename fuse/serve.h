@@ -1,18 +1,16 @@
-// Serves a tree at a mount point.
+// One server: serves a tree on the device that its supervisor gives it.
 #pragma once
 
-#include <functional>
-
 #include "options.h"
+#include "server_process.h"
 #include "weft/vfs.h"
 
 namespace weft {
 
-// Serves `vfs` at options.directory (options.store and options.directory are real paths) until somebody unmounts it, or
-// SIGTERM, SIGINT or SIGHUP comes: then it unmounts. `ready` is called once, from another thread, when the mount
-// answers. How it is mounted goes to Vfs::set_mount_status. block_stop_signals() was called before any thread was made.
-Status serve(Vfs& vfs, const MountOptions& options, const std::function<void()>& ready);
-
-void block_stop_signals();
+// Serves `vfs` until the mount is gone. options.store and options.directory are real paths; `ends` are this process's,
+// and are closed. How it is mounted goes to Vfs::set_mount_status. block_stop_signals() was called before any thread
+// was made: a stop signal is the supervisor's affair, and only when that is gone the server itself unmounts.
+// Errc::unsupported when the state that `ends` lead to is another program's.
+Status serve(Vfs& vfs, const MountOptions& options, const ServerEnds& ends);
 
 }  // namespace weft

@@ -25,11 +25,13 @@ struct Server {
   const MountOptions& options;
   SharedState& shared;
   Passthrough passthrough;
+  RequestLog requests{shared.head().requests};
+  InitExchange exchange{shared.head().init, passthrough, requests};
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, passthrough, open_table};
   Listings listings{shared.head().generation};
   Notifier notifier;
-  int device = -1;  // /dev/fuse of this mount; owned by the libfuse session
+  int device = -1;  // /dev/fuse of this mount
 };
 
 // The table of operations; each lives in a file of its own, op_*.cc.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -24,6 +25,15 @@ Result<void*> map_shared(int fd) {
 }
 
 }  // namespace
+
+void set_shared_text(std::span<char> to, std::string_view text) {
+  const std::size_t length = std::min(text.size(), to.size() - 1);
+  std::fill(std::copy_n(text.begin(), length, to.begin()), to.end(), '\0');
+}
+
+std::string shared_text(std::span<const char> from) {
+  return {from.begin(), std::find(from.begin(), from.end(), '\0')};
+}
 
 Result<SharedState> SharedState::make() {
   Fd memory(::memfd_create("weft-mount", MFD_CLOEXEC));

@@ -5,18 +5,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/sys.h"
+#include "init_exchange.h"
 #include "open_table.h"
+#include "request_log.h"
 #include "weft/result.h"
 
 namespace weft {
 
+inline constexpr std::size_t kSharedTextMax = 192;
+
 struct SharedHead {
-  std::uint64_t layout;      // kSharedLayout
-  std::uint32_t generation;  // servers started before this one
+  std::uint64_t layout;  // kSharedLayout
+  // Written by the supervisor before a server starts. Texts end with a zero byte.
+  std::int32_t supervisor_pid;
+  std::uint32_t generation;                  // servers started before this one
+  std::uint32_t restarts;                    // of them, those that were lost
+  std::uint32_t by_fusermount;               // 1: an ordinary user's mount
+  char mount_device[32];                     // "major:minor" of the mount; empty: not known
+  char last_loss[kSharedTextMax];            // why the last restart
+  char passthrough_refused[kSharedTextMax];  // why passthrough is not even tried; empty: it is
+  char control[kSharedTextMax];              // the supervisor's socket for `weft mount --upgrade`
+  InitWords init;
+  // Written by servers.
   OpenTableHead opens;
+  RequestWords requests;
 };
+
+// Cuts what is too long.
+void set_shared_text(std::span<char> to, std::string_view text);
+std::string shared_text(std::span<const char> from);
 
 class SharedState {
  public:
@@ -28,7 +49,7 @@ class SharedState {
   SharedState& operator=(SharedState&& other) = delete;
   ~SharedState();
 
-  int fd() const { return memory_.get(); }
+  int fd() const { return memory_.get(); }  // close-on-exec
   SharedHead& head() const { return *static_cast<SharedHead*>(map_); }
   std::span<OpenSlot> slots() const;
 

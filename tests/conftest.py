@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weftlib import Mount, Store, random_tensors, run, write_model
+from weftlib import NOBODY, Mount, Store, random_tensors, run, write_model
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +54,12 @@ def small_disk(tmp_path):
     run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path])
     yield path
     run(["umount", path])
+
+
+@pytest.fixture
+def as_nobody():
+    """Options of run() for an ordinary user. /dev/fuse is for everybody where udev runs; elsewhere for this test."""
+    before = os.stat("/dev/fuse").st_mode & 0o777
+    os.chmod("/dev/fuse", 0o666)
+    yield {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
+    os.chmod("/dev/fuse", before)

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -113,6 +114,13 @@ class Mount:
                     if words[0].endswith(b"mount.weft") and os.fsencode(self.path) in words:
                         found.append(int(entry.name))
         return found
+
+    def kill(self):
+        """Kills the supervisor, then the server, and waits for their ends."""
+        for pid in sorted(self.server_pids()):  # a supervisor that outlives its server starts another
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.server_pids())
 
 
 def is_mounted(path):

@@ -91,6 +91,8 @@ class Vfs {
   virtual Result<StatFs> statfs() = 0;
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;
+  // Gives back memory that was not used for some seconds.
+  virtual void trim() {}
   // Replaces VfsOptions::mount_status.
   virtual void set_mount_status(std::string json_members) = 0;
 

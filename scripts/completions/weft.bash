@@ -14,7 +14,7 @@ _weft_options() {
     gc) echo "--dry-run --json --quiet --store --help" ;;
     du) echo "--json --quiet --store --help" ;;
     fsck) echo "--rebuild --quick --json --quiet --store --help" ;;
-    mount) echo "--options --foreground --quiet --store --help" ;;
+    mount) echo "--options --upgrade --foreground --quiet --store --help" ;;
     umount) echo "--lazy --quiet --store --help" ;;
     pin) echo "--delete --json --quiet --store --help" ;;
     cache) echo "--max --json --quiet --store --help" ;;

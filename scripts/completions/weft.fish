@@ -98,6 +98,7 @@ complete -c weft -n '__fish_seen_subcommand_from fsck' -l rebuild -d 'make the i
 complete -c weft -n '__fish_seen_subcommand_from fsck' -l quick -d 'do not read the blobs'
 complete -c weft -n '__fish_seen_subcommand_from mount' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from mount' -s o -l options -x -d 'mount options'
+complete -c weft -n '__fish_seen_subcommand_from mount' -l upgrade -d 'go on with the mount.weft of now'
 complete -c weft -n '__fish_seen_subcommand_from mount' -s f -l foreground -d 'stay in the foreground'
 complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from umount' -s l -l lazy -d 'detach it now'

@@ -57,6 +57,7 @@ _weft() {
     du) _arguments $common $json '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[make the index anew]' '--quick[do not read the blobs]' ;;
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
+      '--upgrade[go on with the mount.weft of now]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
     umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;

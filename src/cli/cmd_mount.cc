@@ -3,6 +3,7 @@
 #include "base/sys.h"
 #include "cli/commands.h"
 #include "cli/mounts.h"
+#include "cli/upgrade.h"
 
 namespace weft {
 namespace {
@@ -13,14 +14,18 @@ constexpr CommandInfo kInfo = {
     .description =
         "Runs mount.weft, found beside this program, along PATH or in /sbin, and returns\n"
         "when the mount answers. mount.weft(8) describes the options; `mount -t weft\n"
-        "STORE DIR` and a line in /etc/fstab do the same.\n",
+        "STORE DIR` and a line in /etc/fstab do the same. With --upgrade it puts the\n"
+        "mount.weft that it finds under the live mount DIR: what is open there goes on.\n",
     .examples =
         "weft mount /mnt/weft\n"
         "weft mount /mnt/weft -o allow_other,views=hidden\n"
-        "weft mount ~/models --foreground\n",
+        "weft mount ~/models --foreground\n"
+        "weft mount --upgrade /mnt/weft\n",
     .json = "",
     .interrupted = "",
 };
+
+constexpr std::chrono::seconds kPatience{10};  // with a mount that is there
 
 class MountCommand final : public Command {
  public:
@@ -29,6 +34,7 @@ class MountCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("DIR", directory_, OptionSet::Need::required, "an empty directory to mount on");
     options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
+    options.flag("--upgrade", upgrade_, "go on with the mount.weft of now under a mount that is there");
     options.flag("-f,--foreground", foreground_, "stay in the foreground until it is unmounted");
   }
 
@@ -36,6 +42,7 @@ class MountCommand final : public Command {
     auto program = find_program(context.environment(), "mount.weft");
     if (!program)
       return Error{Errc::not_found, "mount.weft: not found beside weft, along PATH, in /usr/sbin or in /sbin"};
+    if (upgrade_) return upgrade(context, *program);
     WEFT_TRY(std::string store, absolute_store(context));
     std::vector<std::string> words = {*program, store, directory_};
     if (foreground_) words.push_back("-f");
@@ -48,6 +55,24 @@ class MountCommand final : public Command {
   }
 
  private:
+  Result<int> upgrade(const Context& context, const std::string& program) const {
+    if (foreground_ || !options_.empty())
+      return Error{Errc::invalid, "--upgrade: the mount keeps its options; expected DIR alone"};
+    WEFT_TRY(const std::string path, mount_point_path(directory_));
+    WEFT_TRY(const auto mounts, weft_mounts());
+    if (!top_mount(mounts, path))
+      return Error{Errc::invalid, fmt::format("{}: no weft file system is mounted here", directory_)};
+    WEFT_TRY(const std::string status, read_mount_status(path, kPatience));
+    WEFT_TRY(const MountProcesses processes, mount_processes(status));
+    std::error_code error;
+    const auto absolute = std::filesystem::canonical(program, error);
+    if (error) return sys_error(error.value(), program);
+    if (const Status done = ask_for_upgrade(processes.control, absolute.string()); !done.ok())
+      return Error{done.error().code, fmt::format("{}: upgrade: {}", directory_, done.error().message)};
+    if (!context.quiet) context.print("{}: served by {}\n", directory_, absolute.string());
+    return kExitDone;
+  }
+
   // The server leaves this directory, so a relative path would lead elsewhere.
   static Result<std::string> absolute_store(const Context& context) {
     WEFT_CHECK(context.open_to_read());
@@ -59,6 +84,7 @@ class MountCommand final : public Command {
 
   std::string directory_;
   std::vector<std::string> options_;
+  bool upgrade_ = false;
   bool foreground_ = false;
 };
 

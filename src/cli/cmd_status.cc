@@ -1,7 +1,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include "base/read_within.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -27,44 +26,7 @@ constexpr CommandInfo kInfo = {
     .interrupted = "",
 };
 
-constexpr std::size_t kMountStatusMax = 1U << 20U;  // bytes
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
-
-// Collects "key: value" lines of the objects "mount" and "assembly" in the status of a mount, and checks on the way
-// that it is JSON.
-class MountLines final : public JsonHandler {
- public:
-  Status begin_object() override { return nest(1); }
-  Status end_object() override { return nest(-1); }
-  Status begin_array() override { return nest(1); }
-  Status end_array() override { return nest(-1); }
-  Status key(std::string_view name) override {
-    (depth_ == 1 ? object_ : key_) = std::string(name);
-    return {};
-  }
-  Status text(std::string_view value) override { return add(printable(value)); }
-  Status number(std::uint64_t value) override { return add(std::to_string(value)); }
-  Status negative(std::int64_t value) override { return add(std::to_string(value)); }
-  Status real(double value) override { return add(fmt::format("{}", value)); }
-  Status boolean(bool value) override { return add(value ? "yes" : "no"); }
-  Status null() override { return {}; }
-  const std::vector<std::string>& lines() const { return lines_; }
-
- private:
-  Status nest(int by) {
-    depth_ += by;
-    return {};
-  }
-  Status add(const std::string& value) {
-    if (depth_ == 2 && object_ == "mount" && key_ != "directory") lines_.push_back(fmt::format("{}: {}", key_, value));
-    if (depth_ == 2 && object_ == "assembly") lines_.push_back(fmt::format("assembly {}: {}", key_, value));
-    return {};
-  }
-  int depth_ = 0;
-  std::string object_;
-  std::string key_;
-  std::vector<std::string> lines_;
-};
 
 struct MountStatus {
   std::string directory;
@@ -74,13 +36,17 @@ struct MountStatus {
 
 MountStatus ask(const WeftMount& mount) {
   MountStatus status{mount.directory, "", {}};
-  auto text = read_file_within(mount.directory + "/.weft/status", kMountStatusMax, kMountAnswerMax);
+  auto text = read_mount_status(mount.directory, kMountAnswerMax);
   if (!text.ok()) return status;
-  MountLines members;
-  if (!parse_json(*text, 16, members).ok()) return status;
+  const auto members = status_members(*text, "mount");
+  const auto assembly = status_members(*text, "assembly");
+  if (!members.ok() || !assembly.ok()) return status;
   text->erase(text->find_last_not_of(" \n") + 1);
   status.json = std::move(*text);
-  status.lines = members.lines();
+  for (const auto& [key, value] : *members)
+    if (key != "directory" && key != "pid_namespace" && key != "control")
+      status.lines.push_back(fmt::format("{}: {}", key, value));
+  for (const auto& [key, value] : *assembly) status.lines.push_back(fmt::format("assembly {}: {}", key, value));
   return status;
 }
 

@@ -1,27 +1,15 @@
-// Mounted weft file systems, and the programs that mount and unmount them.
+// The programs that mount and unmount.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/mounts.h"
 #include "cli/cli.h"
 #include "weft/result.h"
 
 namespace weft {
-
-struct WeftMount {
-  std::string directory;
-  std::string store;  // as mount.weft was given it, absolute
-};
-
-// The weft mounts in a text of the form of /proc/self/mountinfo, in its order.
-std::vector<WeftMount> parse_mountinfo(std::string_view text);
-Result<std::vector<WeftMount>> weft_mounts();
-
-// The real path, also of a mount point whose server is dead (which no stat of it gets past).
-Result<std::string> mount_point_path(const std::string& directory);
 
 // `name` beside this program or in the sbin beside its directory, then along PATH, then in /usr/sbin and /sbin.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);

@@ -70,6 +70,7 @@ class StoreVfs final : public Vfs {
   void stop_assembling() override { versions_.assembly().stop(); }
   bool assembled(Ino ino) override;
   Result<Place> place(Ino ino) override;
+  void trim() override { versions_.trim(); }
 
  private:
   Result<InodeRow> inode(Ino ino);

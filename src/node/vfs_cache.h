@@ -1,6 +1,8 @@
-// A cache bounded by bytes that forgets what was used longest ago. The latest entry stays, however large. Any thread.
+// A cache bounded by bytes and, where somebody asks, by age, that forgets what was used longest ago. The latest entry
+// stays, however large. Any thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -23,23 +25,33 @@ class LruCache {
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
+    found->second->used = Clock::now();
     return found->second->value;
   }
 
   void put(std::uint64_t key, Pointer value, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (const auto found = index_.find(key); found != index_.end()) drop(found->second);
-    entries_.push_front({key, std::move(value), bytes});
+    entries_.push_front({key, std::move(value), bytes, Clock::now()});
     index_[key] = entries_.begin();
     bytes_ += bytes;
     while (bytes_ > bytes_max_ && entries_.size() > 1) drop(std::prev(entries_.end()));
   }
 
+  // Forgets also the latest, when it was not used for so long.
+  void drop_unused(std::chrono::steady_clock::duration age) {
+    const std::lock_guard lock(mutex_);
+    const auto end = Clock::now() - age;
+    while (!entries_.empty() && entries_.back().used <= end) drop(std::prev(entries_.end()));
+  }
+
  private:
+  using Clock = std::chrono::steady_clock;
   struct Entry {
     std::uint64_t key;
     Pointer value;
     std::size_t bytes;
+    Clock::time_point used;
   };
   using Place = typename std::list<Entry>::iterator;
 

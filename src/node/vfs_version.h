@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -52,8 +53,10 @@ class Versions {
   Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
   VfsAssembly& assembly() { return assembly_; }
   bool assembled(const TreeNode& node) const;
+  void trim() { versions_.drop_unused(kKeptFor); }
 
  private:
+  static constexpr std::chrono::seconds kKeptFor{10};
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
   Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
 

@@ -8,7 +8,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +51,15 @@ int errno_of_open(const std::string& path, int flags) {
   const int failed = fd < 0 ? errno : 0;
   if (fd >= 0) ::close(fd);
   return failed;
+}
+
+// By the mount's own status.
+pid_t server_of(const ServedMount& mount) {
+  const std::string status = read_text(mount / "status");
+  const std::string key = R"("pid":)";
+  const auto at = status.find(key);
+  REQUIRE(at != std::string::npos);
+  return std::stoi(status.substr(at + key.size()));
 }
 
 int failure(int result) {
@@ -211,6 +222,40 @@ TEST_CASE("SIGTERM unmounts, also while a file is open") {
   mount.signal(SIGTERM);
   CHECK(mount.wait() == 0);
   CHECK(fs::is_empty(mount.path()));
+}
+
+TEST_CASE("a lost server is followed by another") {
+  const TempDir other;
+  const std::string backing = other / "pack";
+  write_file(backing, big_text());
+  auto mount = mount_small({}, backing);
+  REQUIRE(mount.started().ok());
+  for (const std::string path : {"models/m/1/big.bin", "models/m/1/model.safetensors"}) {
+    const Fd file(::open((mount / path).c_str(), O_RDONLY | O_CLOEXEC));
+    const pid_t before = server_of(mount);
+    REQUIRE(::kill(before, SIGKILL) == 0);
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    std::vector<std::byte> bytes(big_text().size());
+    CHECK(read_exact(file.get(), 0, bytes, path).ok());
+    CHECK(as_text(bytes) == big_text());
+    CHECK(read_text(mount / path) == big_text());
+    CHECK(server_of(mount) != before);
+  }
+  CHECK(read_text(mount / "status").find(R"("passthrough")") != std::string::npos);
+  CHECK(::umount2(mount.path().c_str(), 0) == 0);
+  CHECK(mount.wait() == 0);
+}
+
+TEST_CASE("where the kernel does not send again what a lost server left, the mount ends") {
+  ServedMount mount([] { return small_tree(""); }, {}, Kernel::without_resend);
+  REQUIRE(mount.started().ok());
+  const Fd file(::open((mount / "models/m/1/big.bin").c_str(), O_RDONLY | O_CLOEXEC));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it is taken for such a kernel
+  REQUIRE(::kill(server_of(mount), SIGKILL) == 0);
+  CHECK(mount.wait() == 1);
+  CHECK(fs::is_empty(mount.path()));
+  std::array<std::byte, 1> byte{};
+  CHECK_FALSE(read_exact(file.get(), 0, byte, "big.bin").ok());  // at once
 }
 
 TEST_CASE("umount ends the server") {

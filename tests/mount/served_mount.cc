@@ -6,20 +6,48 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <cstring>
+#include <thread>
 
 #include "base/log.h"
 #include "fuse/serve.h"
+#include "fuse/supervisor.h"
 
 namespace weft::testing {
 namespace {
 
-[[noreturn]] void run_server(const std::function<std::unique_ptr<Vfs>()>& tree, const MountOptions& options,
-                             int report) {
+using Tree = std::function<std::unique_ptr<Vfs>()>;
+
+// What the kernel offered lies in the memory that supervisor and server share.
+void take_resend_away(int state) {
+  const auto shared = SharedState::attach(Fd(state));
+  if (!shared.ok()) ::_exit(3);
+  InitWords& words = shared->head().init;
+  while (words.answered == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kernel::InitIn init{};
+  std::memcpy(&init, words.request + sizeof(kernel::InHeader), sizeof init);
+  init.flags2 &= ~kernel::kHasResendFlag2;
+  std::memcpy(words.request + sizeof(kernel::InHeader), &init, sizeof init);
+}
+
+[[noreturn]] void run_server(const Tree& tree, const MountOptions& options, Kernel kernel, const ServerEnds& ends) {
+  std::thread pretender;
+  if (kernel == Kernel::without_resend) pretender = std::thread(take_resend_away, ::dup(ends.state));
+  const auto vfs = tree();
+  ::_exit(serve(*vfs, options, ends).ok() ? 0 : 1);
+}
+
+[[noreturn]] void run_supervisor(const Tree& tree, const MountOptions& options, Kernel kernel, int report) {
   block_stop_signals();
   if (!log_setup("", "error", "server").ok()) ::_exit(3);
-  const auto vfs = tree();
-  const Status served = serve(*vfs, options, [report] {
+  const auto start_server = [&](const ServerEnds& ends) -> Result<pid_t> {
+    const pid_t pid = ::fork();
+    if (pid == 0) run_server(tree, options, kernel, ends);
+    return pid;
+  };
+  const Status served = Supervisor(options, start_server).run([report] {
     if (::write(report, "+", 1) != 1) ::_exit(3);
   });
   const std::string& text = served.ok() ? std::string() : served.error().message;
@@ -33,7 +61,7 @@ bool can_mount() {
   return ::geteuid() == 0 && ::access("/dev/fuse", R_OK | W_OK) == 0;
 }
 
-ServedMount::ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options) {
+ServedMount::ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options, Kernel kernel) {
   options.store = directory_.path();
   options.directory = directory_.path();
   std::array<int, 2> ends{};
@@ -42,7 +70,7 @@ ServedMount::ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, Moun
     return;
   }
   server_ = ::fork();
-  if (server_ == 0) run_server(tree, options, ends[1]);
+  if (server_ == 0) run_supervisor(tree, options, kernel, ends[1]);
   ::close(ends[1]);
   std::array<char, 512> buffer{};
   const ssize_t got = ::read(ends[0], buffer.data(), buffer.size());

@@ -1,4 +1,4 @@
-// A tree mounted by a server in a child process, for as long as the object lives.
+// A tree mounted by a supervisor in a child process and a server below it, for as long as the object lives.
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +16,14 @@ namespace weft::testing {
 // Can this process mount at all?
 bool can_mount();
 
+enum class Kernel { as_it_is, without_resend };
+
 class ServedMount {
  public:
-  // `tree` runs in the child. `options`.store and .directory are set here.
-  ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options);
+  // `tree` runs in the child. `options`.store and .directory are set here. `kernel`: what it is taken for once it
+  // serves.
+  ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options,
+              Kernel kernel = Kernel::as_it_is);
   ~ServedMount();  // unmounts by force if need be
   ServedMount(const ServedMount&) = delete;
   ServedMount& operator=(const ServedMount&) = delete;
@@ -28,7 +32,7 @@ class ServedMount {
   std::string operator/(std::string_view path) const { return directory_ / path; }
   const std::string& path() const { return directory_.path(); }
   void signal(int number) const;
-  int wait();  // the server's exit status; -1 when it was killed
+  int wait();  // the supervisor's exit status; -1 when it was killed
 
  private:
   TempDir directory_;

@@ -141,9 +141,7 @@ def test_gc_removes_what_no_version_needs(store, family, tmp_path):
 
 
 def kill_servers(mount):
-    for pid in mount.server_pids():
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: mount.server_pids() == [])
+    mount.kill()
     run(["umount", "-l", mount.path], check=False)
 
 

@@ -90,4 +90,51 @@ TEST_CASE("help and version need nothing else") {
   CHECK(parse({"-V"})->action == Action::version);
 }
 
+TEST_CASE("options become words that give the same options, whoever calls") {
+  const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o",
+                                       "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,loglevel=debug,"
+                                       "stall=7,assembly_cache_max=5,log=/x/y"});
+  MountOptions with_comma = options;
+  with_comma.log_file = "/a,b/log";
+  for (const MountOptions& given : {options, with_comma, parsed({"/s", "/d"})}) {
+    const auto words = to_words(given);
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    const MountOptions again = parsed(argv, {12, 34, "/other"});
+    CHECK(to_words(again) == words);
+    CHECK(again.store == given.store);
+    CHECK(again.directory == given.directory);
+    CHECK(again.log_file == given.log_file);
+    CHECK(again.umask == given.umask);
+    CHECK(again.assembly_cache_max == given.assembly_cache_max);
+    CHECK(again.uid == given.uid);
+    CHECK(again.stall_s == given.stall_s);
+    CHECK(again.foreground == given.foreground);
+    CHECK(again.show_views == given.show_views);
+    CHECK(again.xattr == given.xattr);
+  }
+}
+
+TEST_CASE("what a supervisor hands on") {
+  const auto serve = parse({"/s", "/d", "--serve=3,4"});
+  REQUIRE(serve.ok());
+  CHECK(serve->action == Action::serve);
+  CHECK(serve->ends.channel == 3);
+  CHECK(serve->ends.state == 4);
+  const auto supervise = parse({"/s", "/d", "--supervise=3,4,5,6,7,800"});
+  REQUIRE(supervise.ok());
+  CHECK(supervise->action == Action::supervise);
+  CHECK(supervise->inherited.device == 3);
+  CHECK(supervise->inherited.server_pid == 800);
+  CHECK_FALSE(parse({"/s", "/d", "--serve=3"}).ok());
+  CHECK_FALSE(parse({"/s", "/d", "--serve=3,x"}).ok());
+  CHECK_FALSE(parse({"/s", "/d", "--serve=3,99999999999"}).ok());
+}
+
+TEST_CASE("the patience with a server") {
+  CHECK(parsed({"/s", "/d"}).stall_s == 60);
+  CHECK(parsed({"/s", "/d", "-o", "stall=0"}).stall_s == 0);
+  CHECK(message_of({"/s", "/d", "-o", "stall=soon"}).find("stall") != std::string::npos);
+}
+
 }  // namespace weft

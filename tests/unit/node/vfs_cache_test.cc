@@ -43,4 +43,16 @@ TEST_CASE("putting a key again replaces its value and its bytes") {
   CHECK(*cache.find(1) == 2);
 }
 
+TEST_CASE("what was not used for a while is dropped, the latest too") {
+  LruCache<int> cache(100);
+  cache.put(1, std::make_shared<const int>(1), 10);
+  cache.put(2, std::make_shared<const int>(2), 10);
+  cache.drop_unused(std::chrono::hours(1));
+  CHECK(cache.find(1));
+  CHECK(cache.find(2));
+  cache.drop_unused(std::chrono::seconds(0));
+  CHECK_FALSE(cache.find(1));
+  CHECK_FALSE(cache.find(2));
+}
+
 }  // namespace weft

@@ -1,0 +1,152 @@
+#include "watcher.h"
+
+#include <malloc.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <string>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mounts.h"
+#include "channel.h"
+#include "mounting.h"
+#include "mountpoint.h"
+#include "supervisor.h"
+
+namespace weft {
+namespace {
+
+constexpr int kWakeSignal = SIGUSR1;  // does nothing but interrupt a system call
+constexpr int kWakeEveryMs = 20;
+constexpr int kLookEveryMs = 5000;
+
+void ignore_signal(int) {}
+
+void install_signal_actions() {
+  struct sigaction action {};
+  action.sa_handler = ignore_signal;  // without SA_RESTART: what it interrupts returns
+  ::sigaction(kWakeSignal, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+// The members of "mount" in .weft/status; base/mounts.h reads some of them.
+std::string status_members(const Server& server, const Status& read_ahead, bool supervised) {
+  const SharedHead& head = server.shared.head();
+  const bool passthrough = server.passthrough.active();
+  JsonWriter json;
+  json.begin_object().member("directory", server.options.directory);
+  json.member("pid", static_cast<std::uint64_t>(::getpid()));
+  if (supervised) json.member("supervisor_pid", static_cast<std::uint64_t>(head.supervisor_pid));
+  if (!supervised) json.member("supervisor_problem", "the supervisor is gone: no server follows this one");
+  json.member("pid_namespace", pid_namespace());
+  if (supervised) json.member("control", shared_text(head.control));
+  json.member("restarts", std::uint64_t{head.restarts});
+  if (head.restarts != 0) json.member("last_restart", shared_text(head.last_loss));
+  if (!can_resend(head.init)) json.member("restart_problem", "needs Linux 6.9: a lost server ends the mount");
+  json.member("mode", passthrough ? "passthrough" : "cached");
+  if (!passthrough) json.member("mode_reason", server.passthrough.reason());
+  if (read_ahead.ok())
+    json.member("read_ahead_kb", std::uint64_t{kReadAheadKilobytes});
+  else
+    json.member("read_ahead_problem", read_ahead.error().message);
+  json.end_object();
+  const std::string text = json.take();
+  return text.substr(1, text.size() - 2);
+}
+
+}  // namespace
+
+Status Watcher::start() {
+  install_signal_actions();
+  WEFT_TRY(signals_, open_stop_signals());
+  ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  if (!ended_.valid()) return Error{Errc::io, "no descriptor to wait for the end"};
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+void Watcher::loop_ended() {
+  ::eventfd_write(ended_.get(), 1);
+}
+
+void Watcher::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watcher::publish_status() {
+  server_.vfs.set_mount_status(status_members(server_, read_ahead_, channel_ >= 0));
+}
+
+void Watcher::set_up() {
+  if (!stat_file(server_.options.directory).ok()) return;  // the loop has ended already
+  server_.passthrough.probe(server_.device);
+  read_ahead_ = set_read_ahead(server_.options.directory, kReadAheadKilobytes);
+  publish_status();
+  assemble();
+  if (!read_ahead_.ok()) log_warning("readahead: {}", read_ahead_.error().message);
+  if (!server_.passthrough.active()) log_warning("no passthrough: {}", server_.passthrough.reason());
+  log_info("serving {} at {}", server_.options.store, server_.options.directory);
+  server_.open_files.reopen();
+  if (!say(channel_, Say::ready).ok()) lose_supervisor();
+}
+
+// Only the kernel reads an assembled file faster than its parts.
+void Watcher::assemble() {
+  if (!server_.passthrough.active()) return server_.vfs.assemble_nothing(server_.passthrough.reason());
+  server_.vfs.assemble({server_.options.assembly_cache_max}, [this](Ino ino) { reconsider_node(server_, ino); });
+}
+
+void Watcher::lose_supervisor() {
+  channel_ = -1;
+  log_warning("the supervisor of {} is gone; this server goes on alone", server_.options.directory);
+  publish_status();
+}
+
+// False when it is time to end.
+bool Watcher::take_signals() {
+  signalfd_siginfo signal{};
+  if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return true;
+  if (channel_ >= 0 && say(channel_, Say::stop).ok()) return true;
+  unmount(server_.options, server_.shared.head());
+  return false;
+}
+
+// Memory goes back once nothing was asked between two looks.
+void Watcher::rest() {
+  server_.vfs.trim();
+  const std::uint64_t begun = server_.requests.begun();
+  const bool idle = begun == begun_;
+  if (idle && !rested_) ::malloc_trim(0);
+  rested_ = idle;
+  begun_ = begun;
+}
+
+// The loop may be just about to sleep: it is woken until it has seen the request.
+void Watcher::end_loop() {
+  session_.stop();
+  pollfd ended{ended_.get(), POLLIN, 0};
+  do {
+    ::pthread_kill(loop_thread_, kWakeSignal);
+  } while (::poll(&ended, 1, kWakeEveryMs) <= 0);
+}
+
+void Watcher::run() {
+  set_up();
+  for (;;) {
+    std::array<pollfd, 3> events{pollfd{ended_.get(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
+                                 pollfd{channel_, POLLIN, 0}};
+    const int count = ::poll(events.data(), events.size(), kLookEveryMs);
+    if (events[0].revents != 0) return;
+    if (events[1].revents != 0 && !take_signals()) return end_loop();
+    if (events[2].revents != 0) lose_supervisor();  // it has nothing more to say
+    if (count == 0) rest();
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,52 @@
+// What a server does beside serving, on a thread of its own: sets the mount up once it answers, passes signals on to
+// the supervisor, notices its end, and gives memory back when nothing is asked.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/sys.h"
+#include "server.h"
+#include "session.h"
+#include "weft/result.h"
+
+namespace weft {
+
+class Watcher {
+ public:
+  // All outlive this. To be made by the thread that will loop; `channel` leads to the supervisor.
+  Watcher(Session& session, Server& server, int channel)
+      : session_(session), server_(server), channel_(channel), loop_thread_(::pthread_self()) {}
+  ~Watcher() { join(); }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  Status start();
+  void loop_ended();
+  void join();
+
+ private:
+  void run();
+  void set_up();
+  void assemble();
+  void publish_status();
+  void lose_supervisor();
+  bool take_signals();
+  void end_loop();
+  void rest();
+
+  Session& session_;
+  Server& server_;
+  int channel_;  // -1: the supervisor is gone
+  pthread_t loop_thread_;
+  Fd signals_;
+  Fd ended_;
+  Status read_ahead_;
+  std::uint64_t begun_ = 0;  // requests, when last looked at
+  bool rested_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weft

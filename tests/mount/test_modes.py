@@ -1,0 +1,116 @@
+"""How a mount reads where it is made in other ways than by root on a plain disk, and what it says of that."""
+import json
+import os
+import signal
+
+import pytest
+
+from weftlib import (MOUNT_WEFT, NOBODY, Mount, Store, in_mount_namespace, is_mounted,
+                     programs_for_everybody, random_tensors, run, wait_until, write_model)
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def mount_status(text):
+    return json.loads(text)["mount"]
+
+
+@pytest.fixture
+def overlay(tmp_path):
+    """An overlay, as the root of a container is."""
+    for name in ("lower", "upper", "work", "merged"):
+        (tmp_path / name).mkdir()
+    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,"
+         f"workdir={tmp_path}/work", tmp_path / "merged"])
+    yield tmp_path / "merged"
+    run(["umount", tmp_path / "merged"])
+
+
+def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
+    store = Store(overlay / "store")
+    model = write_model(tmp_path / "model", random_tensors(4, 1 << 20, seed="overlay"))
+    store.publish(model, name="m")
+    with Mount(store, tmp_path / "mnt") as mount:
+        status = mount_status((mount.path / ".weft/status").read_text())
+        assert status["mode"] == "passthrough", status
+        with open(mount.version("m", 1) / "model.safetensors", "rb") as held:
+            server = status["pid"]
+            os.kill(server, signal.SIGKILL)
+            assert held.read() == (model / "model.safetensors").read_bytes()
+        after = mount_status((mount.path / ".weft/status").read_text())
+        assert after["mode"] == "passthrough" and after["pid"] != server
+        store.weft("umount", mount.path)
+
+
+def test_without_the_capability_it_reads_through_the_server(store, small_model, open_dir):
+    """Root of a user namespace may mount, and may not pass files through."""
+    store.publish(small_model, name="m")
+    where = open_dir / "mnt"
+    where.mkdir()
+    script = f"""
+        {MOUNT_WEFT} {store.path} {where}
+        cat {where}/.weft/status
+        cmp {where}/models/m/1/model.safetensors {small_model}/model.safetensors
+        umount {where}"""
+    status = mount_status(in_mount_namespace(script, "--user", "--map-root-user").stdout)
+    assert status["mode"] == "cached"
+    assert "CAP_SYS_ADMIN" in status["mode_reason"]
+    assert "restart_problem" not in status
+
+
+@pytest.fixture
+def user(open_dir, as_nobody):
+    """An ordinary user: run(words…) of `weft` and others, a store of root's with one model, a directory to mount on."""
+    programs = programs_for_everybody(open_dir)
+    model = write_model(open_dir / "model", random_tensors(4, 1 << 20, seed="user"))
+    os.chmod(open_dir / "model", 0o755)
+    store = Store(open_dir / "store")
+    store.publish(model, name="m")
+    where = open_dir / "mnt"
+    where.mkdir()
+    os.chown(where, NOBODY, NOBODY)
+    yield User(programs, store, model, where, as_nobody)
+    run(["umount", where], check=False)
+    assert not is_mounted(where)
+
+
+class User:
+    def __init__(self, programs, store, model, where, identity):
+        self.programs, self.store, self.model, self.where, self.identity = programs, store, model, where, identity
+
+    def run(self, *words, check=True):
+        return run(words, check=check, **self.identity)
+
+    def weft(self, *words):
+        return self.run(self.programs / "weft", "--store", self.store.path, *words)
+
+    def status(self):
+        return mount_status(self.run("cat", self.where / ".weft/status").stdout)
+
+
+def test_an_ordinary_users_mount(user):
+    """By fusermount3: its mode, its reason, and a lost server is followed there too."""
+    user.weft("mount", user.where)
+    status = user.status()
+    assert (status["mode"], status["restarts"]) == ("cached", 0)
+    assert "root" in status["mode_reason"]
+    user.run("sh", "-c", f"exec 5< {user.where}/models/m/1/model.safetensors; kill -9 {status['pid']}; "
+             f"cmp - {user.model}/model.safetensors <&5")
+    after = user.status()
+    assert after["restarts"] == 1 and after["pid"] != status["pid"]
+    user.weft("mount", "--upgrade", user.where)
+    user.weft("umount", user.where)
+    assert not os.path.exists(f"/proc/{status['supervisor_pid']}")
+
+
+def test_a_users_mount_that_was_left_dead(user):
+    """What a user's killed supervisor and server left, the user's next mount clears."""
+    user.weft("mount", user.where)
+    status = user.status()
+    for pid in (status["supervisor_pid"], status["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: "not connected" in user.run("ls", user.where, check=False).stderr)
+    assert "cleared a mount whose server was gone" in user.weft("mount", user.where).stderr
+    assert "README" in user.run("ls", user.where).stdout
+    user.weft("umount", user.where)
+    assert os.listdir(user.where) == []

@@ -1,0 +1,355 @@
+"""Servers that die, hang, or are replaced under a mount that goes on; supervisors that die."""
+import contextlib
+import hashlib
+import json
+import mmap
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from weftlib import (MOUNT_WEFT, WEFT, Mount, Store, environment, files_below, is_mounted, programs_for_everybody,
+                     random_tensors, run, wait_until, write_model)
+
+KILLS = 200
+TENSORS, TENSOR_BYTES = 8, 1 << 20
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write_model(tmp_path / "model", random_tensors(TENSORS, TENSOR_BYTES, seed="restart"))
+
+
+@pytest.fixture
+def mount(store, model, tmp_path):
+    store.publish(model, name="m")
+    with Mount(store, tmp_path / "mnt", options=f"log={tmp_path}/weft.log") as mounted:
+        yield mounted
+
+
+def status_of(mount):
+    return json.loads((mount.path / ".weft/status").read_text())["mount"]
+
+
+def children(pid):
+    with contextlib.suppress(OSError):
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def is_alive(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
+def new_server(mount, old):
+    """Waits until another server than `old` serves."""
+    wait_until(lambda: status_of(mount)["pid"] != old, seconds_max=30)
+    return status_of(mount)["pid"]
+
+
+def kill_and_wait(pid, number=signal.SIGKILL):
+    os.kill(pid, number)
+    wait_until(lambda: not is_alive(pid), seconds_max=30)
+
+
+def read_uncached(fd, size):
+    """Through the server, whatever the page cache holds."""
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    return os.pread(fd, size, 0)
+
+
+class Readers:
+    """Processes that read a version in different ways until told to stop; each error is theirs, and fails the test."""
+
+    def __init__(self, mount, expected):
+        self.version, self.expected = mount.version("m", 1), expected
+        self.stop = multiprocessing.Event()
+        self.results = multiprocessing.Queue()
+        ways = [self.views_through_the_server, self.container_by_the_kernel, self.maps, self.directories]
+        self.processes = [multiprocessing.Process(target=self.loop, args=(way,)) for way in ways]
+
+    def __enter__(self):
+        for process in self.processes:
+            process.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stop.set()
+        for process in self.processes:
+            process.join(60)
+            if process.is_alive():
+                process.kill()
+
+    def loop(self, way):
+        rounds = 0
+        try:
+            step = way()
+            while not self.stop.is_set():
+                next(step)
+                rounds += 1
+            self.results.put((way.__name__, rounds, ""))
+        except BaseException as error:  # pylint: disable=broad-except
+            self.results.put((way.__name__, rounds, repr(error)))
+
+    def views(self):
+        return sorted(name for name in self.expected if name.startswith("tensors/"))
+
+    def views_through_the_server(self):
+        held = {name: os.open(self.version / name, os.O_RDONLY) for name in self.views()}
+        while True:
+            for name, fd in held.items():
+                assert read_uncached(fd, 2 * TENSOR_BYTES) == self.expected[name], name
+                assert (self.version / name).stat().st_size == len(self.expected[name])
+            yield
+
+    def container_by_the_kernel(self):
+        path, expected = self.version / "model.safetensors", self.expected["model.safetensors"]
+        held = os.open(path, os.O_RDONLY)
+        while True:
+            assert os.pread(held, len(expected), 0) == expected
+            assert path.read_bytes() == expected
+            yield
+
+    def maps(self):
+        """Of files whose descriptors are closed: pages are dropped and faulted in again."""
+        maps = {}
+        for name in ["model.safetensors", *self.views()[:2]]:
+            with open(self.version / name, "rb") as file:
+                maps[name] = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        while True:
+            for name, view in maps.items():
+                fd = os.open(self.version / name, os.O_RDONLY)
+                view.madvise(mmap.MADV_DONTNEED)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+                assert hashlib.sha256(view).digest() == hashlib.sha256(self.expected[name]).digest(), name
+            yield
+
+    def directories(self):
+        names = sorted(os.path.basename(name) for name in self.views())
+        held = os.open(self.version / "tensors", os.O_RDONLY | os.O_DIRECTORY)
+        changing = os.open(self.version.parents[1], os.O_RDONLY | os.O_DIRECTORY)
+        while True:
+            assert sorted(os.listdir(held)) == names
+            assert os.listdir(changing) == ["m"]
+            assert sorted(os.listdir(self.version / "tensors")) == names
+            assert os.readlink(self.version.parent / "latest") == "1"
+            yield
+
+    def check(self):
+        """After the stop: every reader got on, and none saw an error."""
+        done = [self.results.get(timeout=60) for _ in self.processes]
+        assert [entry for entry in done if entry[2]] == []
+        assert all(rounds > 0 for _, rounds, _ in done), done
+        return done
+
+
+def test_200_kills_under_load(mount):
+    """SIGKILL and SIGSEGV by turns; bytes are checked all the time."""
+    expected = files_below(mount.version("m", 1))
+    before = status_of(mount)
+    with Readers(mount, expected) as readers:
+        for i in range(KILLS):
+            server = children(before["supervisor_pid"])
+            if server:
+                os.kill(server[0], signal.SIGKILL if i % 2 else signal.SIGSEGV)
+            time.sleep(0.02 * (i % 7))
+        time.sleep(0.5)
+    print(readers.check())
+    after = status_of(mount)
+    assert after["supervisor_pid"] == before["supervisor_pid"]
+    assert after["mode"] == before["mode"]
+    assert after["restarts"] >= KILLS // 2  # a server that is just starting may be hit twice
+
+
+def test_packs_stay_locked_over_restarts(store, mount, model):
+    """What is open when a server dies is not collected, and it is when it was closed: no lock is left behind."""
+    view = mount.version("m", 1) / "model.safetensors"
+    other = write_model(model.parent / "other", random_tensors(1, 4096, seed="other"))
+    store.publish(other, name="m")
+    expected = view.read_bytes()
+    with open(view, "rb") as held:
+        server = status_of(mount)["pid"]
+        for _ in range(5):
+            kill_and_wait(server, signal.SIGKILL)
+            server = new_server(mount, server)
+        store.weft("rm", "m@1")
+        store.weft("gc")
+        assert held.read() == expected
+    before = store.pack_bytes()
+    wait_until(lambda: (store.weft("gc"), store.pack_bytes() < before - TENSORS * TENSOR_BYTES // 2)[1], pause=0.1)
+
+
+def test_a_server_that_does_not_come_up_is_given_up(store, model, tmp_path):
+    """With the reason, and so that nobody waits: the mount goes away."""
+    store.publish(model, name="m")
+    log = tmp_path / "weft.log"
+    with Mount(store, tmp_path / "mnt", options=f"log={log}") as mount:
+        server, supervisor = status_of(mount)["pid"], status_of(mount)["supervisor_pid"]
+        (store.path / "index").rename(store.path / "index.away")
+        os.kill(server, signal.SIGKILL)
+        wait_until(lambda: not is_mounted(mount.path), seconds_max=30)
+        wait_until(lambda: not is_alive(supervisor))
+    assert "got nowhere" in log.read_text() and str(store.path) in log.read_text()
+
+
+def test_the_exit_status_of_giving_up(store, model, tmp_path):
+    store.publish(model, name="m")
+    where = tmp_path / "mnt"
+    where.mkdir()
+    with open(tmp_path / "messages", "wb") as messages:
+        supervisor = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment(), stderr=messages)
+    try:
+        wait_until(lambda: is_mounted(where) and (where / ".weft/status").is_file())
+        (store.path / "index").rename(store.path / "index.away")
+        os.kill(children(supervisor.pid)[0], signal.SIGKILL)
+        assert supervisor.wait(30) == 1
+        assert not is_mounted(where)
+        assert "unmounted" in (tmp_path / "messages").read_text().splitlines()[-1]
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+        Mount(store, where).unmount()
+
+
+def test_a_server_that_stands_still_is_replaced(store, model, tmp_path):
+    store.publish(model, name="m")
+    with Mount(store, tmp_path / "mnt", options=f"stall=1,log={tmp_path}/weft.log") as mount:
+        server = status_of(mount)["pid"]
+        os.kill(server, signal.SIGSTOP)
+        assert (mount.version("m", 1) / "config.json").read_bytes()  # waits for the next server
+        assert new_server(mount, server) != server
+        assert "answered nothing" in status_log(tmp_path)
+        assert not is_alive(server)
+
+
+def status_log(tmp_path):
+    return (tmp_path / "weft.log").read_text()
+
+
+def test_an_idle_server_does_not_stand_still(store, model, tmp_path):
+    store.publish(model, name="m")
+    with Mount(store, tmp_path / "mnt", options="stall=1") as mount:
+        server = status_of(mount)["pid"]
+        time.sleep(2.5)
+        assert status_of(mount)["pid"] == server
+
+
+def test_a_server_without_supervisor_goes_on(mount):
+    """And its status says so."""
+    before = status_of(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb") as held:
+        kill_and_wait(before["supervisor_pid"])
+        wait_until(lambda: "supervisor_problem" in status_of(mount))
+        assert held.read() == (mount.version("m", 1) / "model.safetensors").read_bytes()
+    assert "supervisor_pid" not in status_of(mount)
+    assert "supervisor is gone" in mount.store.weft("status").stdout
+
+
+def abandon(mount, victims):
+    """Kills the supervisor, or both; returns the status before."""
+    before = status_of(mount)
+    kill_and_wait(before["supervisor_pid"])
+    if victims == "both":
+        kill_and_wait(before["pid"])
+    else:
+        wait_until(lambda: "supervisor_problem" in status_of(mount))
+    return before
+
+
+@pytest.mark.parametrize("victims", ["supervisor", "both"])
+def test_the_next_mount_clears_what_is_left(mount, victims):
+    before = abandon(mount, victims)
+    done = mount.store.weft("mount", mount.path)
+    gone = "server" if victims == "both" else "supervisor"
+    assert f"cleared a mount whose {gone} was gone" in done.stderr
+    assert status_of(mount)["pid"] != before["pid"]
+    wait_until(lambda: not is_alive(before["pid"]))
+
+
+@pytest.mark.parametrize("victims", ["supervisor", "both"])
+def test_umount_clears_what_is_left(mount, victims):
+    before = abandon(mount, victims)
+    done = mount.store.weft("umount", mount.path)
+    assert "cleared" in done.stderr
+    assert not is_mounted(mount.path) and not is_alive(before["pid"])
+
+
+def test_sigterm_to_a_server_without_supervisor(mount):
+    kill_and_wait(abandon(mount, "supervisor")["pid"], signal.SIGTERM)
+    assert not is_mounted(mount.path)
+
+
+@pytest.mark.parametrize("whom", ["supervisor_pid", "pid"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_stop_both(mount, whom, number):
+    before = status_of(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb"):
+        os.kill(before[whom], number)
+        wait_until(lambda: not is_alive(before["pid"]) and not is_alive(before["supervisor_pid"]))
+    assert not is_mounted(mount.path)
+
+
+def test_umount_waits_for_the_server(mount):
+    before = status_of(mount)
+    mount.store.weft("umount", mount.path)
+    assert not is_alive(before["pid"]) and not is_alive(before["supervisor_pid"])
+
+
+def test_umount_of_one_of_two_places(mount, tmp_path):
+    """The server goes on where the same mount is elsewhere too, and that is said instead of waited for."""
+    (tmp_path / "bound").mkdir()
+    run(["mount", "--bind", mount.path, tmp_path / "bound"])
+    try:
+        done = mount.store.weft("umount", mount.path, check=False)
+        assert done.returncode == 1 and str(tmp_path / "bound") in done.stderr
+    finally:
+        run(["umount", tmp_path / "bound"])
+
+
+def test_upgrade_and_back_under_load(mount, tmp_path):
+    """The same program from another place, and from the first one again; then a killed server is followed by its own
+    program."""
+    expected = files_below(mount.version("m", 1))
+    before = status_of(mount)
+    elsewhere = tmp_path / "new"
+    elsewhere.mkdir()
+    programs_for_everybody(elsewhere)
+    with Readers(mount, expected) as readers:
+        for weft, program in [(elsewhere / "weft", elsewhere / "mount.weft"), (WEFT, MOUNT_WEFT)] * 3:
+            server = status_of(mount)["pid"]
+            run([weft, "mount", "--upgrade", mount.path])
+            assert new_server(mount, server)
+            after = status_of(mount)
+            for pid in (after["pid"], after["supervisor_pid"]):
+                assert os.readlink(f"/proc/{pid}/exe") == str(program)
+            time.sleep(0.3)
+    readers.check()
+    assert status_of(mount)["supervisor_pid"] == before["supervisor_pid"]
+    server = status_of(mount)["pid"]
+    kill_and_wait(server)
+    assert os.readlink(f"/proc/{new_server(mount, server)}/exe") == str(MOUNT_WEFT)
+
+
+def test_upgrade_to_what_does_not_serve(mount, tmp_path):
+    """The mount stays as it is, and the error says why."""
+    elsewhere = tmp_path / "new"
+    elsewhere.mkdir()
+    programs_for_everybody(elsewhere)
+    (elsewhere / "mount.weft").write_text("#!/bin/sh\nexit 3\n")
+    server = status_of(mount)["pid"]
+    done = run([elsewhere / "weft", "mount", "--upgrade", mount.path], check=False)
+    assert done.returncode == 1 and "upgrade" in done.stderr
+    assert status_of(mount)["pid"] == server
+
+
+def test_upgrade_of_no_mount(store, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    done = store.weft("mount", "--upgrade", tmp_path / "mnt", check=False)
+    assert done.returncode == 1 and "no weft file system" in done.stderr

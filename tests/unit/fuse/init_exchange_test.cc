@@ -1,0 +1,186 @@
+#include "init_exchange.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kInitUnique = 2;
+
+// The kernel's end, and ours, of what stands for /dev/fuse.
+struct Device {
+  Device() {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    kernel = Fd(ends[0]);
+    ours = Fd(ends[1]);
+  }
+  template <class T>
+  T take() const {
+    T out{};
+    REQUIRE(::recv(kernel.get(), &out, sizeof out, MSG_DONTWAIT) == sizeof out);
+    return out;
+  }
+  bool silent() const {
+    char byte = 0;
+    return ::recv(kernel.get(), &byte, 1, MSG_DONTWAIT) < 0;
+  }
+  Fd kernel;
+  Fd ours;
+};
+
+struct InitRequest {
+  kernel::InHeader header;
+  kernel::InitIn init;
+};
+
+struct InitAnswer {
+  kernel::OutHeader header;
+  kernel::InitOut init;
+};
+
+InitRequest init_request(std::uint32_t flags2) {
+  InitRequest request{};
+  request.header.length = sizeof request;
+  request.header.opcode = kernel::kOpInit;
+  request.header.unique = kInitUnique;
+  request.init.major = 7;
+  request.init.minor = 40;
+  request.init.flags = kernel::kInitExt;
+  request.init.flags2 = flags2;
+  return request;
+}
+
+// Words that outlive servers, as after mounting.
+void mount(InitWords& words, const Device& device, std::uint32_t flags2, std::uint32_t stack_depth) {
+  const InitRequest request = init_request(flags2);
+  REQUIRE(::send(device.kernel.get(), &request, sizeof request, 0) == sizeof request);
+  REQUIRE(keep_init(device.ours.get(), words).ok());
+  words.stack_depth = stack_depth;
+}
+
+struct OneServer {
+  OneServer(InitWords& words, RequestWords& requests) : log(requests), exchange(words, passthrough, log) {}
+  // What libfuse does with FUSE_INIT.
+  void answer_init(const Device& device) {
+    InitRequest request{};
+    REQUIRE(exchange.read(device.ours.get(), &request, sizeof request) == sizeof request);
+    CHECK(request.header.unique == kInitUnique);
+    kernel::OutHeader header{sizeof(InitAnswer), 0, kInitUnique};
+    kernel::InitOut init{};
+    init.major = 7;
+    const std::array parts{iovec{&header, sizeof header}, iovec{&init, sizeof init}};
+    CHECK(exchange.write(device.ours.get(), parts) == sizeof(InitAnswer));
+  }
+  Passthrough passthrough;
+  RequestLog log;
+  InitExchange exchange;
+};
+
+}  // namespace
+
+TEST_CASE("the first server answers the kernel, with passthrough; the next one asks it to send again") {
+  const Device device;
+  InitWords words{};
+  RequestWords requests{};
+  mount(words, device, kernel::kPassthroughFlag2 | kernel::kHasResendFlag2, 2);
+  CHECK(can_resend(words));
+  OneServer(words, requests).answer_init(device);
+  const auto answer = device.take<InitAnswer>();
+  CHECK(answer.header.unique == kInitUnique);
+  CHECK(answer.init.flags2 == kernel::kPassthroughFlag2);
+  CHECK(answer.init.stack_depth_max == 2);
+  CHECK(device.silent());
+  OneServer(words, requests).answer_init(device);
+  const auto notice = device.take<kernel::OutHeader>();
+  CHECK(notice.error == kernel::kNotifyResend);
+  CHECK(notice.unique == 0);
+  CHECK(device.silent());
+}
+
+TEST_CASE("a server that was killed before it answered is followed by one that does") {
+  const Device device;
+  InitWords words{};
+  RequestWords requests{};
+  mount(words, device, 0, 0);
+  std::array<std::byte, 8192> buffer{};
+  OneServer killed(words, requests);
+  CHECK(killed.exchange.read(device.ours.get(), buffer.data(), buffer.size()) == sizeof(InitRequest));
+  OneServer(words, requests).answer_init(device);
+  CHECK(device.take<InitAnswer>().header.unique == kInitUnique);
+}
+
+TEST_CASE("without the kernel's offer there is no passthrough, and without resending no notice") {
+  const Device device;
+  InitWords words{};
+  RequestWords requests{};
+  mount(words, device, 0, 1);
+  CHECK_FALSE(can_resend(words));
+  OneServer first(words, requests);
+  first.answer_init(device);
+  CHECK(device.take<InitAnswer>().init.flags2 == 0);
+  CHECK(first.passthrough.reason().find("does not offer") != std::string::npos);
+  OneServer(words, requests).answer_init(device);
+  CHECK(device.silent());
+}
+
+TEST_CASE("other threads wait for FUSE_INIT; requests are logged until they are answered") {
+  const Device device;
+  InitWords words{};
+  RequestWords requests{};
+  mount(words, device, 0, 0);
+  OneServer server(words, requests);
+  InitRequest init{};
+  REQUIRE(server.exchange.read(device.ours.get(), &init, sizeof init) == sizeof init);
+  const kernel::InHeader request{sizeof request, 15, 8 | kernel::kUniqueResend, 1, 0, 0, 0, 0, 0};
+  REQUIRE(::send(device.kernel.get(), &request, sizeof request, 0) == sizeof request);
+  std::atomic<bool> got{false};
+  std::uint64_t seen = 0;
+  std::thread other([&] {
+    std::array<std::byte, 8192> buffer{};
+    CHECK(server.exchange.read(device.ours.get(), buffer.data(), buffer.size()) == sizeof request);
+    seen = current_request();
+    got = true;
+  });
+  CHECK_FALSE(got);
+  kernel::OutHeader header{sizeof(InitAnswer), 0, kInitUnique};
+  kernel::InitOut reply{};
+  const std::array parts{iovec{&header, sizeof header}, iovec{&reply, sizeof reply}};
+  CHECK(server.exchange.write(device.ours.get(), parts) > 0);
+  other.join();
+  CHECK(seen == 8);
+  CHECK(server.log.running() == std::vector<std::uint64_t>{8});
+  kernel::OutHeader answer{sizeof answer, 0, 8 | kernel::kUniqueResend};
+  const std::array one{iovec{&answer, sizeof answer}};
+  CHECK(server.exchange.write(device.ours.get(), one) == sizeof answer);
+  CHECK(server.log.running().empty());
+  CHECK(server.log.finished() == 1);
+}
+
+TEST_CASE("a first request that is not FUSE_INIT is refused") {
+  const Device device;
+  InitWords words{};
+  const kernel::InHeader request{sizeof request, 15, 8, 1, 0, 0, 0, 0, 0};
+  REQUIRE(::send(device.kernel.get(), &request, sizeof request, 0) == sizeof request);
+  CHECK_FALSE(keep_init(device.ours.get(), words).ok());
+}
+
+TEST_CASE("the log of requests holds what runs, and no more than it can") {
+  RequestWords words{};
+  RequestLog log(words);
+  for (std::uint64_t request = 2; request <= 2 * (kRunningMax + 10); request += 2) log.begin(request);
+  CHECK(log.running().size() == kRunningMax);
+  for (std::uint64_t request = 2; request <= 2 * (kRunningMax + 10); request += 2) log.end(request);
+  CHECK(log.running().empty());
+  CHECK(log.begun() == log.finished());
+}
+
+}  // namespace weft
