@@ -117,10 +117,12 @@ Result<std::string> mount_point_path(const std::string& directory) {
   const auto slash = path.rfind('/');
   const std::string last = path.substr(slash == std::string::npos ? 0 : slash + 1);
   if (last.empty() || last == "." || last == "..") return real_path(path);
-  WEFT_TRY(const std::string above, real_path(slash == std::string::npos ? "." : path.substr(0, slash + 1)));
-  std::string below = (above == "/" ? above : above + "/") + last;
+  auto below = real_path(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  if (!below.ok()) return below;
+  if (!below->ends_with('/')) below->push_back('/');
+  below->append(last);
   const auto mounts = weft_mounts();
-  if (mounts.ok() && top_mount(*mounts, below)) return below;
+  if (mounts.ok() && top_mount(*mounts, *below)) return below;
   return real_path(path);
 }
 
