@@ -54,15 +54,31 @@ struct ImportReport {
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
 };
+// An import whose every check that needs neither the store nor the files' content is passed.
+class PreparedImport {
+ public:
+  struct State;
+  explicit PreparedImport(std::unique_ptr<State> state);
+  ~PreparedImport();
+  PreparedImport(PreparedImport&&) noexcept;
+  PreparedImport& operator=(PreparedImport&&) noexcept;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+// Finds the files and reads their headers, once. `store_path` need not be there yet.
+Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress);
 // All or nothing. Bad input, a changing source, a full disk, a cancel: an error, and the store is as it was.
-Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);
+Result<ImportReport> run_import(Store& store, PreparedImport import, Progress& progress);
+Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);  // both
 
 struct ExportReport {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
 };
 // Writes the published files below `directory`, which must be empty or not there (its parent must be there); every
-// extent is verified against its digest on the way (in a store without digests only its length is), files appear by
+// extent is verified against its digest on the way (in a store without digests against its XXH3-128), files appear by
 // rename, synced. A failed or cancelled export removes what it made.
 Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
                                     Progress& progress);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 namespace weft {
@@ -14,6 +15,13 @@ class Progress {
   virtual void advance(std::uint64_t bytes) = 0;  // so much more is done
   virtual void phase(std::string_view what) = 0;  // "hashing model.safetensors"
   virtual bool cancelled() const = 0;             // polled at least once every few MiB
+};
+
+// How a wait for what another process holds, a lock of the store, ends before its time, and is told of. Each may be
+// empty. Called from any thread; they do not block.
+struct Patience {
+  std::function<bool()> cancelled;
+  std::function<void(std::string_view)> waiting;  // once, when it takes longer; names the holder where it is known
 };
 
 // Reports nowhere, never cancels.

@@ -279,24 +279,34 @@ struct GcReport {
 };
 
 struct FsckOptions {
-  bool rebuild = false;  // make the index anew from packs, manifests and journal
-  bool data = true;      // read and hash every blob
+  bool rebuild = false;      // make the index anew from packs, manifests and journal
+  bool data = true;          // read and hash every blob
+  bool accept_loss = false;  // with rebuild: as RebuildOptions
+};
+struct RebuildOptions {
+  bool accept_loss = false;  // go on without what the journal has lost
+  Patience patience = {};
 };
 struct FsckReport {
   std::uint64_t versions = 0, blobs = 0, packs = 0, bytes_read = 0;
   std::vector<std::string> problems;  // one line each
+  std::vector<std::string> repaired;  // by a rebuild: what was damaged and is whole again
+  std::vector<std::string> lost;      // for good, as accepted
   bool rebuilt = false;
+  bool refused = false;  // a rebuild that would have to give up what `problems` name: nothing was changed
   bool clean() const { return problems.empty(); }
 };
 
 struct CreateOptions {
   DigestMode digest = DigestMode::tree_sha256;
+  Patience patience = {};  // with another who makes a store there
 };
 struct OpenOptions {
   bool write = false;                     // publish, tag, remove, gc, fsck --rebuild
   ContentDecoder decode;                  // needed to write: a journal that is ahead of the index is replayed
   std::uint64_t map_bytes = 1ULL << 30U;  // of the index at first; it grows by itself
   std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that does not end its snapshot
+  Patience patience = {};                 // with other writers, gc and fsck
 };
 
 class Store {
@@ -309,8 +319,13 @@ class Store {
   // Errc::not_found: no store. Errc::unsupported: newer format, network file system. Errc::corrupt: the index does not
   // open; the message says `weft fsck --rebuild`.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const OpenOptions& options);
-  // Rebuilds an index that may not even open. `decode` as in fsck().
-  static Result<FsckReport> rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress);
+  // Rebuilds an index that may not even open, and mends what can be: one copy of the journal from the other, tables of
+  // contents of packs. `decode` as in fsck().
+  static Result<FsckReport> rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress,
+                                    const RebuildOptions& options = {});
+  // Takes away a store that nothing was ever published to and that nobody else has open. False: it stays. Its directory
+  // stays too, empty, unless `with_directory`.
+  static Result<bool> remove_unused(std::unique_ptr<Store> store, bool with_directory);
 
   virtual const StoreInfo& info() const = 0;
   virtual const std::string& path() const = 0;

@@ -44,6 +44,7 @@ inline constexpr std::size_t kMessageMax = 16U << 10U;
 inline constexpr std::size_t kMetricsMax = 256;
 inline constexpr std::size_t kMetricTextMax = 256;
 inline constexpr std::size_t kParentsMax = 64;
+inline constexpr std::uint64_t kVersionNumberMax = 1U << 24U;  // of one model's versions; each has a row for ever
 
 // Finding a parent among the versions that hold the same blobs: so many of the largest tensors, of each so many holders
 // from each end, and so many versions that are compared as a whole.

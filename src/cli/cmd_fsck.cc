@@ -13,13 +13,18 @@ constexpr CommandInfo kInfo = {
         "Compares index, packs, manifests and journal, and reads and hashes every blob.\n"
         "Changes nothing, and may run beside readers and imports. --rebuild makes the\n"
         "index anew from packs, manifests and journal: names, numbers, tags, times and\n"
-        "inode numbers come back, and nothing that was removed. Exit code 1 when\n"
-        "something is wrong.\n",
+        "inode numbers come back, and nothing that was removed. What is damaged once and\n"
+        "whole elsewhere is mended: either copy of the journal, a pack's table of\n"
+        "contents. Where the journal has lost something for good the rebuild refuses, and\n"
+        "names it; --accept-loss goes on without, and the journal remembers that. Numbers\n"
+        "are not given again. Exit code 1 when something is wrong.\n",
     .examples =
         "weft fsck\n"
         "weft fsck --quick\n"
         "weft fsck --rebuild\n",
-    .json = "{clean, rebuilt, versions, blobs, packs, bytes_read, problems: [TEXT]}\n",
+    .json =
+        "{clean, rebuilt, refused, versions, blobs, packs, bytes_read, problems: [TEXT],\n"
+        " repaired: [TEXT], lost: [TEXT]}\n",
     .interrupted = "the store is as it was",
 };
 
@@ -29,11 +34,13 @@ class FsckCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.flag("--rebuild", rebuild_, "make the index anew, also when it does not even open");
+    options.flag("--accept-loss", accept_loss_, "rebuild, and go on without what the journal has lost");
     options.flag("--quick", quick_, "check the records alone, without reading the blobs");
   }
 
   Status check_usage() const override {
-    if (rebuild_ && quick_) return Error{Errc::invalid, "--rebuild and --quick exclude each other"};
+    if ((rebuild_ || accept_loss_) && quick_)
+      return Error{Errc::invalid, "--rebuild and --accept-loss exclude --quick"};
     return {};
   }
 
@@ -48,7 +55,8 @@ class FsckCommand final : public Command {
  private:
   Result<FsckReport> check(const Context& context) const {
     ProgressBar bar = context.progress();
-    if (rebuild_) return Store::rebuild(context.store_path(), content_decoder(), bar);
+    if (rebuild_ || accept_loss_)
+      return Store::rebuild(context.store_path(), content_decoder(), bar, {accept_loss_, context.patience()});
     WEFT_TRY(auto store, context.open_to_read());
     return store->fsck({.rebuild = false, .data = !quick_}, content_decoder(), bar);
   }
@@ -57,20 +65,33 @@ class FsckCommand final : public Command {
     JsonWriter json;
     json.begin_object().member("clean", report.clean()).member("rebuilt", report.rebuilt);
     json.member("versions", report.versions).member("blobs", report.blobs).member("packs", report.packs);
-    json.member("bytes_read", report.bytes_read).key("problems").begin_array();
-    for (const std::string& problem : report.problems) json.value(problem);
-    json.end_array().end_object();
+    json.member("bytes_read", report.bytes_read).member("refused", report.refused);
+    list(json, "problems", report.problems);
+    list(json, "repaired", report.repaired);
+    list(json, "lost", report.lost);
+    json.end_object();
     context.print_json(json);
+  }
+
+  static void list(JsonWriter& json, std::string_view key, const std::vector<std::string>& lines) {
+    json.key(key).begin_array();
+    for (const std::string& line : lines) json.value(line);
+    json.end_array();
   }
 
   static void print_lines(const Context& context, const FsckReport& report) {
     for (const std::string& problem : report.problems) context.print("{}\n", problem);
+    for (const std::string& line : report.repaired) context.print("mended: {}\n", line);
+    for (const std::string& line : report.lost) context.print("lost: {}\n", line);
+    if (report.refused)
+      return context.print("index not rebuilt: that is lost; `weft fsck --accept-loss` goes on without it\n");
     if (report.rebuilt) return context.print("index rebuilt: {}\n", count_of(report.versions, "version"));
     context.print("checked: {}, {}, {}, {} read\n", count_of(report.versions, "version"),
                   count_of(report.blobs, "blob"), count_of(report.packs, "pack"), human_bytes(report.bytes_read));
   }
 
   bool rebuild_ = false;
+  bool accept_loss_ = false;
   bool quick_ = false;
 };
 

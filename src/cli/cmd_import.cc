@@ -1,6 +1,5 @@
 #include <charconv>
 
-#include "base/sys.h"
 #include "base/text.h"
 #include "cli/catalog.h"
 #include "cli/commands.h"
@@ -71,12 +70,7 @@ class ImportCommand final : public Command {
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
     WEFT_TRY(import_.find_parent, find_part());
-    WEFT_CHECK(check_names());
-    WEFT_TRY(auto store, context.open_or_create());
-    auto report = [&] {
-      ProgressBar bar = context.progress();
-      return import_paths(*store, import_, bar);
-    }();
+    auto report = import(context);
     if (!report.ok()) return std::move(report).error();
     context.json ? print_json(context, *report) : print_line(context, *report);
     return kExitDone;
@@ -94,12 +88,14 @@ class ImportCommand final : public Command {
                  fmt::format("--find-parent: expected a part from 0 to below 1, got \"{}\"", printable(find_parent_))};
   }
 
-  // What would fail in any case makes no store.
-  Status check_names() const {
-    WEFT_CHECK(check_model_name(import_.name));
-    for (const std::string& tag : import_.tags) WEFT_CHECK(check_tag_name(tag));
-    for (const std::string& path : import_.paths) WEFT_CHECK(stat_file(path));
-    return {};
+  // What would fail in any case makes no store; one that was made for an import that fails goes again.
+  Result<ImportReport> import(const Context& context) const {
+    ProgressBar bar = context.progress();
+    WEFT_TRY(PreparedImport prepared, prepare_import(import_, context.store_path(), bar));
+    WEFT_TRY(Context::OpenedStore opened, context.open_or_create());
+    auto report = run_import(*opened.store, std::move(prepared), bar);
+    if (!report.ok()) context.unmake(std::move(opened));
+    return report;
   }
 
   static void print_json(const Context& context, const ImportReport& report) {

@@ -11,7 +11,8 @@ constexpr CommandInfo kInfo = {
         "Makes a store where --store or WEFT_STORE says, in a directory that is empty or\n"
         "not there. `weft import` does it by itself with the defaults. With --digest none\n"
         "content is compared byte by byte in place of being named by a SHA-256: faster to\n"
-        "publish, but nothing verifies the bytes later, and the store cannot join others.\n",
+        "publish, but the XXH3-128 alone, a checksum and no proof, tells later whether the\n"
+        "bytes are right, and the store cannot join others.\n",
     .examples =
         "weft init --store /srv/weft\n"
         "WEFT_STORE=/scratch/weft weft init --digest none\n",
@@ -34,7 +35,7 @@ class InitCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_CHECK(context.create({digest_ == "none" ? DigestMode::none : DigestMode::tree_sha256}));
+    WEFT_CHECK(context.create({digest_ == "none" ? DigestMode::none : DigestMode::tree_sha256, {}}));
     if (context.json) {
       JsonWriter json;
       json.begin_object().member("store", context.store_path()).member("digest", digest_).end_object();

@@ -1,19 +1,27 @@
 #include "cli/context.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/sys.h"
 #include "weft/node.h"
 
 namespace weft {
 namespace {
 
-// Nothing there, or a directory with nothing in it.
-Result<bool> is_vacant(const std::string& path) {
-  auto st = stat_file(path);
-  if (!st.ok() && st.error().code == Errc::not_found) return true;
-  if (!st.ok()) return std::move(st).error();
-  if (!S_ISDIR(st->st_mode)) return false;
-  WEFT_TRY(auto names, list_directory(path));
-  return names.empty();
+// The first part of the path that is not there; "" when all are.
+std::string first_missing(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    std::string prefix = path.substr(0, slash);
+    auto st = stat_file(prefix);
+    if (!st.ok() && st.error().code == Errc::not_found) return prefix;
+    if (slash == std::string::npos) return "";
+  }
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
 }
 
 }  // namespace
@@ -28,8 +36,7 @@ std::string Context::store_path() const {
 }
 
 Status Context::create(const CreateOptions& options) const {
-  std::string path = store_path();
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::string path = without_slashes(store_path());
   if (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0)
     WEFT_CHECK(make_directories(path.substr(0, slash)));
   return Store::create(path, options);
@@ -39,20 +46,50 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
   OpenOptions options;
   options.write = write;
   options.decode = content_decoder();
+  options.patience = patience();
   auto store = Store::open(store_path(), options);
   bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
   if (store.ok() || named || store.error().code != Errc::not_found) return store;
   return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};
 }
 
-Result<std::unique_ptr<Store>> Context::open_or_create() const {
-  WEFT_TRY(bool vacant, is_vacant(store_path()));
-  if (vacant) {
-    Status made = create({});
-    if (!made.ok() && made.error().code != Errc::exists) return std::move(made).error();  // exists: by another just now
-    if (made.ok() && !quiet) note(fmt::format("made a store in {}", store_path()));
+// Others may make it at the same time, or take it away again: who finds none makes one, who finds one takes it.
+Result<Context::OpenedStore> Context::open_or_create() const {
+  constexpr int kAttempts = 8;
+  Error last;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto store = open_to_write();
+    if (store.ok()) return OpenedStore{std::move(store).value(), false, ""};
+    if (store.error().code != Errc::not_found) return std::move(store).error();
+    last = std::move(store).error();
+    std::string missing = first_missing(without_slashes(store_path()));
+    Status made = create({.patience = patience()});
+    if (!made.ok() && made.error().code != Errc::exists) return std::move(made).error();
+    if (!made.ok()) continue;
+    if (!quiet) note(fmt::format("made a store in {}", store_path()));
+    store = open_to_write();
+    if (store.ok()) return OpenedStore{std::move(store).value(), true, missing};
+    last = std::move(store).error();
   }
-  return open_to_write();
+  return last;
+}
+
+void Context::unmake(OpenedStore opened) const {
+  if (!opened.made) return;
+  auto removed = Store::remove_unused(std::move(opened.store), !opened.first_made.empty());
+  if (!removed.ok() || !*removed || opened.first_made.empty()) return;
+  std::error_code code;
+  for (std::filesystem::path path = without_slashes(store_path()); path.string().size() > opened.first_made.size();) {
+    path = path.parent_path();
+    if (!std::filesystem::remove(path, code)) return;  // somebody put something there
+  }
+}
+
+Patience Context::patience() const {
+  Patience patience;
+  patience.cancelled = [&interrupt = environment_.interrupt] { return interrupt.load() != 0; };
+  if (!quiet) patience.waiting = [this](std::string_view what) { note(what); };
+  return patience;
 }
 
 ProgressBar Context::progress() const {

@@ -31,7 +31,15 @@ class Context {
   Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
   Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
   // Makes the store first, and says so, where nothing or an empty directory is.
-  Result<std::unique_ptr<Store>> open_or_create() const;
+  struct OpenedStore {
+    std::unique_ptr<Store> store;
+    bool made = false;       // now; by us
+    std::string first_made;  // the first directory that had to be made for it; "" when all were there
+  };
+  Result<OpenedStore> open_or_create() const;
+  // Takes a store away that was made for nothing, with the directories that were; not if others have come to use it.
+  void unmake(OpenedStore opened) const;
+  Patience patience() const;  // until the environment's interrupt; waits are told of unless --quiet
   Status create(const CreateOptions& options) const;  // with the parent directories
 
   ProgressBar progress() const;  // shown on a terminal unless --quiet; cancelled by the environment's interrupt

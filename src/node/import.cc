@@ -190,12 +190,32 @@ Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std
   return std::move(*version.manifest);
 }
 
-Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
-  WEFT_TRY(PublishRequest request, describe(options));
-  ParentWishes wishes{{}, {}, options.find_parent};
-  WEFT_TRY(wishes.declared, resolve_parents(store, options.parents));
-  WEFT_TRY(auto sources, gather_sources(options.paths, store.path()));
-  WEFT_TRY(DraftVersion version, draft_version(std::move(sources), progress));
+struct PreparedImport::State {
+  PublishRequest request;
+  std::vector<std::string> parents;
+  std::optional<double> find_parent;
+  DraftVersion version;
+};
+
+PreparedImport::PreparedImport(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PreparedImport::~PreparedImport() = default;
+PreparedImport::PreparedImport(PreparedImport&&) noexcept = default;
+PreparedImport& PreparedImport::operator=(PreparedImport&&) noexcept = default;
+
+Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
+  auto state = std::make_unique<PreparedImport::State>();
+  WEFT_TRY(state->request, describe(options));
+  state->parents = options.parents;
+  state->find_parent = options.find_parent;
+  WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
+  WEFT_TRY(state->version, draft_version(std::move(sources), progress));
+  return PreparedImport(std::move(state));
+}
+
+Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress& progress) {
+  auto& [request, declared, find_parent, version] = prepared.state();
+  ParentWishes wishes{{}, {}, find_parent};
+  WEFT_TRY(wishes.declared, resolve_parents(store, declared));
   WEFT_TRY(auto import, store.begin_import());
   WEFT_CHECK(add_content(*import, version, progress));
   for (Draft& draft : version.drafts) std::ranges::move(draft.bases, std::back_inserter(wishes.bases));
@@ -214,6 +234,11 @@ Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Pr
   import.reset();
   if (report.outcome.made) assemble_by_sharing(store, report.outcome.version);
   return report;
+}
+
+Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
+  WEFT_TRY(PreparedImport prepared, prepare_import(options, store.path(), progress));
+  return run_import(store, std::move(prepared), progress);
 }
 
 }  // namespace weft

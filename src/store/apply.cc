@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "store/apply_names.h"
 #include "store/arch_index.h"
 #include "store/content.h"
 
@@ -14,15 +15,6 @@ namespace {
 
 std::string incomplete_key(VersionId version) {
   return "incomplete" + key_of(version);
-}
-
-Status put_inode(Txn& txn, InodeKind kind, Ino ino, ModelId model, std::string_view name) {
-  InodeRow inode;
-  inode.kind = kind;
-  inode.base = ino;
-  inode.model = model;
-  inode.name = name;
-  return put(txn, Table::inodes, key_of(ino), inode);
 }
 
 Status count_event(Txn& txn, const PublishEvent& event) {
@@ -44,66 +36,6 @@ Status count_sequence(Txn& txn, std::uint64_t sequence) {
   WEFT_TRY(Counters counters, get_counters(txn));
   counters.sequence = std::max(counters.sequence, sequence);
   return put_counters(txn, counters);
-}
-
-// Shows a name in its directory, or counts one more model below it.
-Status show(Txn& txn, std::string_view path, bool is_model, Ino ino) {
-  auto [prefix, component] = split_name(path);
-  std::string key = name_key(prefix, component);
-  WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, key));
-  return put(txn, Table::names, key, NameRow{is_model, ino, row ? row->live + 1 : 1});
-}
-
-Status hide(Txn& txn, std::string_view path) {
-  auto [prefix, component] = split_name(path);
-  std::string key = name_key(prefix, component);
-  WEFT_TRY(NameRow row, need_row<NameRow>(txn, Table::names, key));
-  if (row.live <= 1) return txn.erase(Table::names, key);
-  --row.live;
-  return put(txn, Table::names, key, row);
-}
-
-Status show_model(Txn& txn, const ModelRow& model) {
-  WEFT_CHECK(show(txn, model.name, true, model.ino));
-  for (std::string_view path = split_name(model.name).first; !path.empty(); path = split_name(path).first) {
-    WEFT_TRY(NumberRow ino, need_row<NumberRow>(txn, Table::dirs, path));
-    WEFT_CHECK(show(txn, path, false, ino.value));
-  }
-  return {};
-}
-
-Status hide_model(Txn& txn, std::string_view name) {
-  for (std::string_view path = name; !path.empty(); path = split_name(path).first) WEFT_CHECK(hide(txn, path));
-  return {};
-}
-
-Status make_directories_of(Txn& txn, const PublishEvent& event) {
-  for (const NamedInode& directory : event.directories) {
-    WEFT_CHECK(put(txn, Table::dirs, directory.name, NumberRow{directory.ino}));
-    WEFT_CHECK(put_inode(txn, InodeKind::namespace_dir, directory.ino, 0, directory.name));
-  }
-  return {};
-}
-
-Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
-  const VersionRow& version = event.version;
-  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, version.time_ns};
-  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
-  WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
-  WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
-  return model;
-}
-
-Status advance_model(Txn& txn, const PublishEvent& event) {
-  WEFT_CHECK(make_directories_of(txn, event));
-  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.version.model_name));
-  if (!model) {
-    WEFT_TRY(model, make_model(txn, event));
-  }
-  if (model->latest == 0) WEFT_CHECK(show_model(txn, *model));
-  model->next_number = std::max(model->next_number, event.version.number + 1);
-  model->latest = std::max(model->latest, event.version.number);
-  return put(txn, Table::models, model->name, *model);
 }
 
 Result<std::uint64_t> tick(Txn& txn) {
@@ -130,16 +62,6 @@ Status put_version(Txn& txn, VersionRow version) {
   return put(txn, Table::versions, key_of(version.id), version);
 }
 
-Status set_tag(Txn& txn, ModelId model, const TagRow& tag) {
-  WEFT_CHECK(put(txn, Table::tags, tag_key(model, tag.name), tag));
-  return put_inode(txn, InodeKind::tag_link, tag.ino, model, tag.name);
-}
-
-Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino) {
-  WEFT_CHECK(txn.erase(Table::tags, tag_key(model, name)));
-  return txn.erase(Table::inodes, key_of(ino));
-}
-
 Status put_local(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   WEFT_CHECK(put(txn, Table::locals, key_of(version.id), event.local));
@@ -161,18 +83,6 @@ Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
     if (made) bytes += blob.id.length;
   }
   return bytes;
-}
-
-// Its tags go with a version.
-Status delete_tags_of(Txn& txn, ModelId model, std::uint64_t number) {
-  std::vector<TagRow> gone;
-  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model), [&](const Entry& entry) -> Status {
-    WEFT_TRY(TagRow tag, row_from<TagRow>(txn, Table::tags, entry.key, entry.value));
-    if (tag.number == number) gone.push_back(std::move(tag));
-    return {};
-  }));
-  for (const TagRow& tag : gone) WEFT_CHECK(delete_tag(txn, model, tag.name, tag.ino));
-  return {};
 }
 
 Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number) {
@@ -222,6 +132,36 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   WEFT_CHECK(add_content(txn, event, input));
   WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
   return new_bytes;
+}
+
+Status raise_counters(Txn& txn, const Counters& floors) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.next_version = std::max(counters.next_version, floors.next_version);
+  counters.next_model = std::max(counters.next_model, floors.next_model);
+  counters.next_ino = std::max(counters.next_ino, floors.next_ino);
+  counters.number_floor = std::max(counters.number_floor, floors.number_floor);
+  return put_counters(txn, counters);
+}
+
+Status fill_numbers(Txn& txn, const ModelRow& model) {
+  for (std::uint64_t number = 1; number < model.next_number; ++number) {
+    std::string key = key_of(model.id, number);
+    WEFT_TRY(std::optional<Bytes> known, txn.get(Table::numbers, key));
+    if (!known) WEFT_CHECK(put(txn, Table::numbers, key, NumberRow{kLostVersion}));
+  }
+  return {};
+}
+
+Status apply_repair(Txn& txn, const RepairEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_CHECK(raise_counters(txn, event.counters));
+  for (const NumberFloor& floor : event.models) {
+    WEFT_TRY(std::optional<ModelRow> model, find_model(txn, floor.model));
+    if (!model) continue;
+    model->next_number = std::max(model->next_number, floor.next_number);
+    WEFT_CHECK(put(txn, Table::models, model->name, *model));
+  }
+  return {};
 }
 
 Status apply_tags(Txn& txn, const TagsEvent& event) {

@@ -36,6 +36,12 @@ Status apply_tags(Txn& txn, const TagsEvent& event);
 // `content` of the version; not looked at when is_incomplete().
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content);
 
+// What a rebuild decided: numbers go on behind what may have been given.
+Status apply_repair(Txn& txn, const RepairEvent& event);
+Status raise_counters(Txn& txn, const Counters& floors);  // next numbers, to these at least
+// Numbers below the model's next that no version has say so.
+Status fill_numbers(Txn& txn, const ModelRow& model);
+
 // A live version whose content a rebuild could not read: it has no holders, so gc must not judge by them.
 Result<bool> is_incomplete(Txn& txn, VersionId version);
 Result<bool> any_incomplete(Txn& txn);

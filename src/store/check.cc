@@ -5,6 +5,7 @@
 
 #include "store/compare.h"
 #include "store/rebuild.h"
+#include "store/scratch_index.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -32,12 +33,12 @@ std::optional<FoundBlob> known_blob(Txn& txn, const ContentId& id) {
 // Under the writer lock, so that index, journal and packs stay what they are. Nobody waits for this snapshot meanwhile.
 Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report) {
   progress.phase("comparing the index");
-  WEFT_TRY(WriterLock lock, Env::lock_writer(path_ + "/index"));
+  WEFT_TRY(WriterLock lock, Env::lock_writer(path_ + "/index", options_.patience));
   if (options_.write) WEFT_CHECK(catch_up(lock));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(scratch_parent(path_, options_.write)));
   WEFT_TRY(Txn have, env_->read());
   WEFT_TRY(Counters counters, get_counters(have));
-  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, {}, {}};
+  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, {}, {}};
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
   input.known = [&have](const ContentId& id) { return known_blob(have, id); };
   std::size_t before = report.problems.size();
@@ -50,9 +51,9 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   FsckReport report;
   if (options.rebuild && !options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
   if (options.rebuild) {
-    WEFT_TRY(report, rebuild_store(path_, decode, progress));
+    WEFT_TRY(report, rebuild_store(path_, decode, {options.accept_loss, options_.patience}, progress));
   } else {
-    WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared));
+    WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared, options_.patience));
     Status status = check_index(decode, progress, report);
     if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
     if (!status.ok()) report.problems.push_back(status.error().message);

@@ -2,6 +2,7 @@
 // made good by the next writer.
 #include <fmt/core.h>
 
+#include "store/spare.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -31,14 +32,20 @@ Status StoreImpl::commit(const WriterLock& lock, const MakeEvent& make) {
   }
 }
 
+Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvent& make) {
+  Status status = commit(lock, make);
+  bool full = !status.ok() && status.error().code == Errc::no_space;
+  return full && release_spare(path_) ? commit(lock, make) : status;
+}
+
 Status StoreImpl::commit_once(Txn& txn, const Event& event) {
-  std::vector<std::byte> record = encode_event(event);
   WEFT_TRY(Counters counters, get_counters(txn));
   std::uint64_t begin = counters.journal_end;
+  std::vector<std::byte> record = encode_event(event, begin);
   counters.journal_end += record.size();
   WEFT_CHECK(put_counters(txn, counters));
   call(hooks_.before_journal);
-  WEFT_CHECK(journal_.append(begin, record));
+  WEFT_CHECK(journal_.append(record, counters));
   call(hooks_.after_journal);
   if (Status status = txn.commit(); !status.ok()) return undo(begin, std::move(status));
   call(hooks_.after_commit);
@@ -63,16 +70,22 @@ Status StoreImpl::catch_up(const WriterLock& lock) {
   WEFT_TRY(std::uint64_t size, journal_.size());
   if (size == counters.journal_end) return {};
   if (size < counters.journal_end)
-    return Error{Errc::corrupt, fmt::format("{}: expected at least {} bytes, got {}: records were lost",
-                                            journal_.path(), counters.journal_end, size)};
+    return Error{Errc::corrupt,
+                 fmt::format("{}: expected at least {} bytes, got {}: records were lost; run `weft fsck --rebuild`",
+                             journal_.path(), counters.journal_end, size)};
   WEFT_TRY(JournalTail tail, journal_.read(counters.journal_end));
-  if (!tail.problems.empty()) return Error{Errc::corrupt, tail.problems.front() + "; run `weft fsck --rebuild`"};
+  WEFT_TRY(std::optional<Counters> mark, journal_.mark());
+  if (!tail.gaps.empty() || (mark && mark->journal_end > tail.end))
+    return Error{Errc::corrupt, fmt::format("{}: damaged behind {}, where the index ends; run `weft fsck --rebuild`",
+                                            journal_.path(), counters.journal_end)};
   for (const JournaledEvent& event : tail.events) WEFT_CHECK(replay(lock, event));
   return tail.end < tail.size ? journal_.truncate(tail.end) : Status{};
 }
 
 Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled) {
   return env_->write(lock, [&](Txn& txn) -> Status {
+    if (std::holds_alternative<RepairEvent>(journaled.event))
+      return damaged(txn, "a rebuild that repaired the journal did not come to its end");
     if (const auto* publish = std::get_if<PublishEvent>(&journaled.event)) WEFT_CHECK(replay_publish(txn, *publish));
     if (const auto* tags = std::get_if<TagsEvent>(&journaled.event)) WEFT_CHECK(apply_tags(txn, *tags));
     if (const auto* removal = std::get_if<RemovalEvent>(&journaled.event)) WEFT_CHECK(replay_removal(txn, *removal));

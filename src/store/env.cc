@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "store/mapping.h"
 
 namespace weft {
@@ -39,7 +40,7 @@ Status Env::create(const std::string& dir) {
 }
 
 Result<std::unique_ptr<Env>> Env::open(const std::string& dir, const EnvOptions& options) {
-  auto generations = Generations::open(dir, options.write, options.reader_wait_ms);
+  auto generations = Generations::open(dir, options.write, options.reader_wait_ms, options.patience);
   if (!generations.ok()) return not_open(std::move(generations).error());
   std::unique_ptr<Env> env(new Env(dir, options, std::move(generations).value()));
   std::lock_guard lock(env->mutex_);
@@ -59,8 +60,8 @@ Result<std::shared_ptr<const Mapping>> Env::current() {
   std::lock_guard lock(mutex_);
   auto st = stat_file(data_path(dir_));
   if (!st.ok()) return not_open(std::move(st).error());
-  if (mapping_->is_of(*st)) return mapping_;
-  return remap(options_.map_bytes);
+  if (mapping_->is_of(*st) && !mapping_->spoiled()) return mapping_;
+  return remap(std::max(options_.map_bytes, mapping_->map_bytes()));
 }
 
 // Another process made the file larger than our map: maps it as it is now, with room.
@@ -76,23 +77,23 @@ Result<Txn> Env::read() {
   for (;;) {
     int code = 0;
     auto handle = mapping->begin_read(*generations_, code);
-    if (handle.ok()) return Txn(std::move(mapping), handle->txn, std::move(handle->hold));
+    if (handle.ok()) return Txn(std::move(mapping), handle->txn, std::move(handle->hold), false);
     if (code != MDB_MAP_RESIZED) return std::move(handle).error();
     WEFT_TRY(mapping, enlarge(mapping, mapping->map_bytes() * 2));
   }
 }
 
-Result<WriterLock> Env::lock_writer(const std::string& dir) {
+Result<WriterLock> Env::lock_writer(const std::string& dir, const Patience& patience) {
   std::string path = dir + "/writer";
   auto fd = open_file(path, O_RDONLY);
   if (!fd.ok()) return not_open(std::move(fd).error());
-  WEFT_CHECK(lock_fd(fd->get(), LockKind::exclusive, LockWait::yes, path));
+  WEFT_CHECK(wait_for_lock(fd->get(), LockKind::exclusive, patience, path));
   return WriterLock(std::move(fd).value());
 }
 
 Result<WriterLock> Env::lock_writer() {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", dir_)};
-  return lock_writer(dir_);
+  return lock_writer(dir_, options_.patience);
 }
 
 Result<Txn> Env::write(const WriterLock& /*lock*/) {
@@ -100,8 +101,8 @@ Result<Txn> Env::write(const WriterLock& /*lock*/) {
   for (;;) {
     WEFT_CHECK(generations_->drain(mapping->last_transaction() + 1));
     MDB_txn* txn = nullptr;
-    int code = mdb_txn_begin(mapping->env(), nullptr, 0, &txn);
-    if (code == 0) return Txn(std::move(mapping), txn, {});
+    int code = call_lmdb([&] { return mdb_txn_begin(mapping->env(), nullptr, 0, &txn); });
+    if (code == 0) return Txn(std::move(mapping), txn, {}, true);
     if (code != MDB_MAP_RESIZED) return lmdb_error(code, mapping->path(), "write");
     WEFT_TRY(mapping, enlarge(mapping, mapping->map_bytes() * 2));
   }

@@ -15,6 +15,7 @@
 
 #include "base/sys.h"
 #include "store/generation.h"
+#include "weft/progress.h"
 #include "weft/result.h"
 
 struct MDB_cursor;
@@ -65,25 +66,30 @@ class Cursor {
  public:
   ~Cursor();
   Cursor(Cursor&& other) noexcept
-      : cursor_(std::exchange(other.cursor_, nullptr)), txn_(other.txn_), table_(other.table_) {}
+      : cursor_(std::exchange(other.cursor_, nullptr)),
+        txn_(other.txn_),
+        table_(other.table_),
+        last_(std::move(other.last_)) {}
   Cursor& operator=(Cursor&&) = delete;
   Result<std::optional<Entry>> seek(Bytes key);         // the first entry with this key or a later one
   Result<std::optional<Entry>> seek_exact(Bytes key);   // the first entry with this key
   Result<std::optional<Entry>> seek_before(Bytes key);  // the last entry with an earlier key
   // The first of the key's values that is not below `value`; tables that keep sets.
   Result<std::optional<Entry>> seek_value(Bytes key, Bytes value);
-  Result<std::optional<Entry>> next();                  // also from one value of a key to the next
-  Result<std::optional<Entry>> next_of_key();           // the key's next value
-  Result<std::optional<Entry>> last_of_key();           // where the cursor stands on a key
+  Result<std::optional<Entry>> next();         // also from one value of a key to the next
+  Result<std::optional<Entry>> next_of_key();  // the key's next value
+  Result<std::optional<Entry>> last_of_key();  // where the cursor stands on a key
   Result<std::optional<Entry>> previous_of_key();
 
  private:
   friend class Txn;
   Cursor(MDB_cursor* cursor, Txn* txn, Table table) : cursor_(cursor), txn_(txn), table_(table) {}
   Result<std::optional<Entry>> move(int operation, Bytes key);
+  Result<std::optional<Entry>> step(int operation);  // forward, or it is damage: pages may lead in a circle
   MDB_cursor* cursor_;
   Txn* txn_;
   Table table_;
+  std::pair<std::string, std::string> last_;  // key and, in a table of sorted values, value
 };
 
 // A transaction: one state of all tables. Destroyed, it is over; a write transaction without commit() leaves no trace.
@@ -112,12 +118,16 @@ class Txn {
  private:
   friend class Cursor;
   friend class Env;
-  Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold);
+  Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool writes);
+  template <class Call>
+  int run(Call&& call);  // of LMDB, in a guard
   Error failed(int code, std::string_view what);
   std::shared_ptr<const Mapping> mapping_;
   Generations::Hold hold_;
   MDB_txn* txn_ = nullptr;
   std::uint64_t id_ = 0;
+  bool writes_ = false;
+  bool broken_ = false;  // a call met damage: LMDB's state of it is no more to be trusted
   bool map_full_ = false;
 };
 
@@ -135,6 +145,7 @@ struct EnvOptions {
   bool sync = true;  // false: commits are durable only after sync()
   std::uint64_t map_bytes = 1ULL << 30U;
   std::uint64_t reader_wait_ms = 10'000;
+  Patience patience = {};
 };
 
 class Env {
@@ -146,13 +157,13 @@ class Env {
   static Result<std::unique_ptr<Env>> open(const std::string& dir, const EnvOptions& options);
 
   Result<Txn> read();
-  Result<WriterLock> lock_writer();  // waits
-  static Result<WriterLock> lock_writer(const std::string& dir);
+  Result<WriterLock> lock_writer();  // waits, as all, no longer than options.patience
+  static Result<WriterLock> lock_writer(const std::string& dir, const Patience& patience);
   // Errc::busy: a reader did not end its transaction in time.
   Result<Txn> write(const WriterLock& lock);
   // Doubles the map. For the holder of the lock, without an open write transaction.
   Status grow(const WriterLock& lock);
-  // After a failed commit LMDB may refuse all further writes: begins anew from the file.
+  // Begins anew from the file, as the next transaction after a failed commit does by itself.
   Status reopen();
   Status sync();
   // body in a transaction, once more with a larger map as often as it takes; then commits.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "store/rows.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -27,7 +29,8 @@ struct PublishEvent {
   std::vector<NamedInode> tags;  // to set to it
   Ino model_ino = 0;
   Ino latest_ino = 0;
-  std::vector<NamedInode> directories;  // namespace paths that are new with it
+  std::vector<NamedInode> directories;  // namespace paths above its model: no record needs an earlier one
+  std::uint64_t model_created_ns = 0;
   LocalRow local;
   std::vector<PackId> packs;  // that came with it: their blobs may be missing from the index in a replay
 };
@@ -52,10 +55,31 @@ struct RemovalEvent {
   std::uint64_t time_ns = 0;
 };
 
-using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent>;
+// What a rebuild decided about a part of the journal that is lost for good, so that the next one agrees.
+struct NumberFloor {
+  std::string model;
+  std::uint64_t next_number = 0;
+};
+struct RepairEvent {
+  std::uint64_t sequence = 0;
+  std::uint64_t time_ns = 0;
+  std::vector<Range> gaps;          // of the journal
+  std::uint64_t lost_versions = 0;  // publishes without a record, all repairs together
+  std::vector<NumberFloor> models;
+  Counters counters;              // floors: what was given before is below
+  std::vector<std::string> lost;  // lines for the user
+};
 
-std::vector<std::byte> encode_event(const Event& event);  // a whole record
-Result<Event> decode_event(std::span<const std::byte> record, std::string_view where);
+using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent>;
+
+// A whole record, for this place of the journal: a copy of it elsewhere is no record.
+std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);
+struct PlacedEvent {
+  Event event;
+  std::optional<std::uint64_t> place;  // none in journals of format 1
+};
+Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where);
 std::uint64_t event_sequence(const Event& event);
+std::uint64_t event_time(const Event& event);
 
 }  // namespace weft

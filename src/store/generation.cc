@@ -25,29 +25,32 @@ Status set_byte(int fd, short type, unsigned byte, std::string_view where) {
   return sys_error(errno, fmt::format("{}: lock of byte {}", where, byte));
 }
 
-// Polls rather than blocks: a writer that waited in the kernel would keep new readers of the byte out.
-Status wait_byte(int fd, short type, unsigned byte, std::uint64_t wait_ms, std::string_view where) {
-  auto end = Clock::now() + std::chrono::milliseconds(wait_ms);
-  auto pause = std::chrono::microseconds(50);
-  for (;;) {
-    Status status = set_byte(fd, type, byte, where);
-    if (status.ok() || status.error().code != Errc::busy || Clock::now() >= end) return status;
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20'000));
-  }
-}
-
 }  // namespace
 
-Result<std::shared_ptr<Generations>> Generations::open(const std::string& index_dir, bool write,
-                                                       std::uint64_t wait_ms) {
+Result<std::shared_ptr<Generations>> Generations::open(const std::string& index_dir, bool write, std::uint64_t wait_ms,
+                                                       Patience patience) {
   std::string path = index_dir + "/readers";
   WEFT_TRY(Fd readers, open_file(path, O_RDONLY));
   Fd writer;
   if (write) {
     WEFT_TRY(writer, open_file(path, O_RDWR));
   }
-  return std::shared_ptr<Generations>(new Generations(path, std::move(readers), std::move(writer), wait_ms));
+  return std::shared_ptr<Generations>(
+      new Generations(path, std::move(readers), std::move(writer), wait_ms, std::move(patience)));
+}
+
+// Polls rather than blocks: a writer that waited in the kernel would keep new readers of the byte out.
+Status Generations::wait_byte(int fd, short type, unsigned byte) const {
+  auto end = Clock::now() + std::chrono::milliseconds(wait_ms_);
+  auto pause = std::chrono::microseconds(50);
+  for (;;) {
+    Status status = set_byte(fd, type, byte, path_);
+    if (status.ok() || status.error().code != Errc::busy || Clock::now() >= end) return status;
+    if (patience_.cancelled && patience_.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: given up waiting for readers of the index", path_)};
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(20'000));
+  }
 }
 
 Generations::Hold::~Hold() {
@@ -64,7 +67,7 @@ Result<Generations::Hold> Generations::hold(std::uint64_t transaction) {
   auto parity = static_cast<unsigned>(transaction % 2);
   std::lock_guard lock(mutex_);
   if (counts_[parity] == 0) {
-    WEFT_CHECK(wait_byte(readers_.get(), F_RDLCK, parity, wait_ms_, path_));
+    WEFT_CHECK(wait_byte(readers_.get(), F_RDLCK, parity));
   }
   ++counts_[parity];
   return Hold(shared_from_this(), parity);
@@ -77,7 +80,7 @@ void Generations::release(unsigned parity) {
 
 Status Generations::drain(std::uint64_t transaction) {
   auto parity = static_cast<unsigned>(transaction % 2);
-  Status status = wait_byte(writer_.get(), F_WRLCK, parity, wait_ms_, path_);
+  Status status = wait_byte(writer_.get(), F_WRLCK, parity);
   if (!status.ok() && status.error().code == Errc::busy)
     return Error{Errc::busy, fmt::format("{}: a reader has held an old state of the index for {} ms", path_, wait_ms_)};
   WEFT_CHECK(status);

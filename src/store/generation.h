@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/sys.h"
+#include "weft/progress.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -28,8 +29,9 @@ namespace weft {
 // The lock bytes of one index as one process uses them. Any thread.
 class Generations : public std::enable_shared_from_this<Generations> {
  public:
-  // `index_dir` has a file "readers". wait_ms bounds every wait; then Errc::busy.
-  static Result<std::shared_ptr<Generations>> open(const std::string& index_dir, bool write, std::uint64_t wait_ms);
+  // `index_dir` has a file "readers". wait_ms bounds every wait, then Errc::busy; so does patience, Errc::cancelled.
+  static Result<std::shared_ptr<Generations>> open(const std::string& index_dir, bool write, std::uint64_t wait_ms,
+                                                   Patience patience = {});
 
   // Keeps the lock of a state; lets go when destroyed.
   class Hold {
@@ -53,14 +55,20 @@ class Generations : public std::enable_shared_from_this<Generations> {
   Status drain(std::uint64_t transaction);
 
  private:
-  Generations(std::string path, Fd readers, Fd writer, std::uint64_t wait_ms)
-      : path_(std::move(path)), readers_(std::move(readers)), writer_(std::move(writer)), wait_ms_(wait_ms) {}
+  Generations(std::string path, Fd readers, Fd writer, std::uint64_t wait_ms, Patience patience)
+      : path_(std::move(path)),
+        readers_(std::move(readers)),
+        writer_(std::move(writer)),
+        wait_ms_(wait_ms),
+        patience_(std::move(patience)) {}
+  Status wait_byte(int fd, short type, unsigned byte) const;
   void release(unsigned parity);
 
   const std::string path_;
   const Fd readers_;  // one description for all snapshots of the process, counted
   const Fd writer_;   // another one: a process's own readers exclude its writer, too
   const std::uint64_t wait_ms_;
+  const Patience patience_;
   std::mutex mutex_;
   std::array<std::uint64_t, 2> counts_{};  // guarded by mutex_
 };

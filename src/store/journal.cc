@@ -5,28 +5,34 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 #include <fmt/core.h>
 
-#include "store/record.h"
+#include "store/journal_marks.h"
 
 namespace weft {
 namespace {
 
-// Where the next whole record begins after damage at `at`.
-std::optional<std::size_t> next_record(std::span<const std::byte> bytes, std::size_t at) {
-  for (++at; at < bytes.size(); ++at)
-    if (looks_like_event(bytes.subspan(at)) && record_length(bytes.subspan(at))) return at;
+Status cut(int fd, std::uint64_t size, const std::string& path) {
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return sys_error(errno, fmt::format("{}: truncate", path));
   return {};
 }
 
 }  // namespace
 
+Journal::Journal(const std::string& store_path)
+    : dir_(store_path + "/journal"),
+      path_(dir_ + "/0000000000000001.log"),
+      copy_path_(dir_ + "/0000000000000001.copy") {}
+
 Status Journal::create() {
   WEFT_CHECK(make_directories(dir_));
-  WEFT_TRY(Fd fd, open_file(path_, O_WRONLY | O_CREAT));
-  WEFT_CHECK(sync_file(fd.get(), path_));
+  WEFT_TRY(Fd log, open_file(path_, O_WRONLY | O_CREAT));
+  WEFT_CHECK(sync_file(log.get(), path_));
+  WEFT_TRY(Fd copy, open_file(copy_path_, O_RDWR | O_CREAT));
+  WEFT_CHECK(fill_copy(copy.get(), 0));
+  WEFT_CHECK(put_mark(copy.get(), Counters{}, copy_path_));
+  WEFT_CHECK(sync_file(copy.get(), copy_path_));
   return sync_directory(dir_);
 }
 
@@ -35,43 +41,57 @@ Result<std::uint64_t> Journal::size() const {
   return static_cast<std::uint64_t>(st.st_size);
 }
 
-Result<JournalTail> Journal::read(std::uint64_t begin, std::uint64_t end) const {
-  WEFT_TRY(Fd fd, open_file(path_, O_RDONLY));
-  WEFT_TRY(std::uint64_t size, this->size());
-  JournalTail tail;
-  tail.size = size;
-  tail.end = begin;
-  if (size <= begin) return tail;
-  WEFT_TRY(MappedFile file, MappedFile::map(fd.get(), size, path_));
-  auto bytes = file.bytes().subspan(0, std::min(size, end));
-  for (std::size_t at = begin; at < bytes.size();) {
-    std::optional<std::size_t> length = record_length(bytes.subspan(at));
-    if (length) {
-      WEFT_TRY(Event event, decode_event(bytes.subspan(at, *length), fmt::format("{}: record at {}", path_, at)));
-      tail.end = at += *length;
-      tail.events.push_back({std::move(event), tail.end});
-      continue;
-    }
-    std::optional<std::size_t> next = next_record(bytes, at);
-    if (!next) break;
-    tail.problems.push_back(fmt::format("{}: {} bytes at {} are no whole record", path_, *next - at, at));
-    at = *next;
-  }
-  return tail;
+Result<std::optional<Counters>> Journal::mark() const {
+  auto copy = open_file(copy_path_, O_RDONLY);
+  if (!copy.ok() && copy.error().code == Errc::not_found) return std::optional<Counters>();
+  if (!copy.ok()) return std::move(copy).error();
+  return last_mark(copy->get(), copy_path_);
 }
 
-Status Journal::append(std::uint64_t at, std::span<const std::byte> record) const {
-  WEFT_TRY(Fd fd, open_file(path_, O_WRONLY));
-  Status status = write_exact(fd.get(), at, record, path_);
-  if (status.ok()) status = sync_file(fd.get(), path_);
+// A writer that died has written to the .log alone. The marks' blocks are written out, so that a mark needs no room.
+Status Journal::fill_copy(int copy, std::uint64_t end) const {
+  WEFT_TRY(struct stat st, stat_fd(copy, copy_path_));
+  auto size = static_cast<std::uint64_t>(st.st_size);
+  if (size < kMarksBytes) {
+    WEFT_CHECK(write_exact(copy, size, std::vector<std::byte>(kMarksBytes - size), copy_path_));
+    size = kMarksBytes;
+  }
+  if (size >= kMarksBytes + end) return {};
+  std::uint64_t from = size - kMarksBytes;
+  WEFT_TRY(Fd log, open_file(path_, O_RDONLY));
+  std::vector<std::byte> missing(end - from);
+  WEFT_CHECK(read_exact(log.get(), from, missing, path_));
+  return write_exact(copy, size, missing, copy_path_);
+}
+
+Status Journal::write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters) const {
+  WEFT_TRY(Fd copy, open_file(copy_path_, O_RDWR | O_CREAT));
+  WEFT_CHECK(fill_copy(copy.get(), at));
+  WEFT_CHECK(write_exact(copy.get(), kMarksBytes + at, record, copy_path_));
+  WEFT_CHECK(put_mark(copy.get(), counters, copy_path_));
+  return sync_file(copy.get(), copy_path_);
+}
+
+Status Journal::append(std::span<const std::byte> record, const Counters& counters) const {
+  std::uint64_t at = counters.journal_end - record.size();
+  WEFT_TRY(Fd log, open_file(path_, O_WRONLY));
+  Status status = write_exact(log.get(), at, record, path_);
+  if (status.ok()) status = sync_file(log.get(), path_);
+  if (status.ok()) status = write_copy(at, record, counters);
   if (!status.ok()) static_cast<void>(truncate(at));
   return status;
 }
 
 Status Journal::truncate(std::uint64_t size) const {
-  WEFT_TRY(Fd fd, open_file(path_, O_WRONLY));
-  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return sys_error(errno, fmt::format("{}: truncate", path_));
-  return sync_file(fd.get(), path_);
+  WEFT_TRY(Fd copy, open_file(copy_path_, O_RDWR | O_CREAT));
+  WEFT_CHECK(pull_marks_back(copy.get(), size, copy_path_));
+  WEFT_TRY(struct stat st, stat_fd(copy.get(), copy_path_));
+  if (static_cast<std::uint64_t>(st.st_size) > kMarksBytes + size)
+    WEFT_CHECK(cut(copy.get(), kMarksBytes + size, copy_path_));
+  WEFT_CHECK(sync_file(copy.get(), copy_path_));
+  WEFT_TRY(Fd log, open_file(path_, O_WRONLY));
+  WEFT_CHECK(cut(log.get(), size, path_));
+  return sync_file(log.get(), path_);
 }
 
 }  // namespace weft

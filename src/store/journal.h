@@ -1,9 +1,15 @@
-// The journal: one file of records, appended by the writer and durable before the index commits.
+// The journal: records, appended by the writer and durable before the index commits. It is kept twice, so that a
+// damaged record is not a lost one:
+//   <n>.log    the records, one after the other
+//   <n>.copy   two blocks of 4096 bytes, each with a mark; then the same bytes again
+// A mark says how far the journal was whole and what numbers were given by then. It is made durable together with the
+// copy, before the index commits: a journal that ends earlier has lost its tail, and numbers go on after the mark.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,35 +20,48 @@
 
 namespace weft {
 
-// What follows a given position. Threads: under the writer lock, or of bytes that a snapshot's counters promise.
 struct JournaledEvent {
   Event event;
-  std::uint64_t end = 0;  // of its record
+  std::uint64_t begin = 0;  // of its record
+  std::uint64_t end = 0;
 };
+
+// What follows a given position.
 struct JournalTail {
   std::vector<JournaledEvent> events;
-  std::vector<std::string> problems;  // records that do not verify, with whole ones after them
-  std::uint64_t end = 0;              // where the last whole record ends; what follows is not whole
-  std::uint64_t size = 0;             // of the file
+  std::vector<Range> gaps;          // bytes that are no record in either copy, with records behind them
+  std::vector<std::string> damage;  // of one copy, which the other makes good
+  std::uint64_t end = 0;            // where the last whole record ends; what follows is not whole
+  std::uint64_t size = 0;           // of the longer copy
 };
 
+// Threads: under the writer lock, or of bytes that a snapshot's counters promise.
 class Journal {
  public:
-  explicit Journal(const std::string& store_path)
-      : dir_(store_path + "/journal"), path_(dir_ + "/0000000000000001.log") {}
+  explicit Journal(const std::string& store_path);
 
   Status create();
-  Result<std::uint64_t> size() const;
-  // Reads from `begin` to `end` or the end of the file. Damage between whole records is skipped and told.
+  Result<std::uint64_t> size() const;  // of the .log
+  // Reads from `begin` to `end` or the end of the files.
   Result<JournalTail> read(std::uint64_t begin, std::uint64_t end = UINT64_MAX) const;
-  // Appends at `at`, the end of what is whole, and syncs. When it fails the journal is as before.
-  Status append(std::uint64_t at, std::span<const std::byte> record) const;
+  // The last mark, as counters; none in a store of format 1, or where both are damaged.
+  Result<std::optional<Counters>> mark() const;
+  // Appends at counters.journal_end - record.size(), the end of what is whole, and syncs. When it fails the journal is
+  // as before.
+  Status append(std::span<const std::byte> record, const Counters& counters) const;
   Status truncate(std::uint64_t size) const;
+  // Makes the two copies equal up to `end`, record for record, and the last mark that of `counters`. For fsck
+  // --rebuild.
+  Status mend(std::uint64_t end, const Counters& counters) const;
   const std::string& path() const { return path_; }
 
  private:
+  Status fill_copy(int copy, std::uint64_t end) const;
+  Status write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters) const;
+
   std::string dir_;
-  std::string path_;
+  std::string path_;       // of the .log
+  std::string copy_path_;  // of the .copy
 };
 
 }  // namespace weft

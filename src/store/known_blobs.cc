@@ -35,7 +35,7 @@ Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> i
         missing.push_back(place.pack);
         continue;
       }
-      WEFT_CHECK(check_place(*pack->second, place.offset, id.length));
+      WEFT_CHECK(pack->second->check_place(id, place.offset));
       out[i].push_back({id, {pack->second, place.offset}});
     }
   }
@@ -48,6 +48,7 @@ Status KnownBlobs::hold(std::span<const PackId> packs) {
     auto pack = packs_.open(id);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;  // compacted away: look again
     if (!pack.ok()) return pack.error();
+    (*pack)->prepare();  // now, with no transaction open
     held_.emplace(id, std::move(pack).value());
   }
   return {};

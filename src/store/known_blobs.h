@@ -37,7 +37,7 @@ class KnownBlobs {
 
   Packs& packs_;
   IndexAccess& index_;
-  std::unordered_map<PackId, std::shared_ptr<const PackReader>> held_;
+  std::unordered_map<PackId, std::shared_ptr<const OpenPack>> held_;
 };
 
 }  // namespace weft

@@ -8,22 +8,29 @@
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "store/env.h"
 #include "store/fs_check.h"
 #include "store/journal.h"
 #include "store/manifests.h"
+#include "store/spare.h"
 #include "store/tables.h"
 
 namespace weft {
 namespace {
 
 constexpr std::uint64_t kIdentityMax = 64U << 10U;
+constexpr int kAttempts = 16;
 constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "manifests", "journal", "tmp", "cache"};
 
 std::string identity_path(const std::string& path) {
   return path + "/weft-store";
+}
+
+Error no_store(const std::string& path) {
+  return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
 }
 
 // RFC 4122, version 4, of random bytes.
@@ -52,18 +59,12 @@ Status create_index(const std::string& dir) {
   return env->write(lock, [](Txn& txn) { return put_counters(txn, Counters{}); });
 }
 
-Result<std::string> write_temporary(const std::string& path, const StoreInfo& info) {
+Status put_identity(const std::string& path, const StoreInfo& info) {
   std::string temporary = path + "/tmp/weft-store";
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
   WEFT_CHECK(sync_file(fd.get(), temporary));
-  return temporary;
-}
-
-// The last step: without this file there is no store.
-Status write_identity(const std::string& path, const CreateOptions& options) {
-  WEFT_TRY(std::string temporary, write_temporary(path, {kStoreFormat, random_uuid(), options.digest, now_ns()}));
-  WEFT_CHECK(rename_new(temporary, identity_path(path)));
+  WEFT_CHECK(rename_file(temporary, identity_path(path)));
   return sync_directory(path);
 }
 
@@ -72,33 +73,55 @@ Status fill(const std::string& path, const CreateOptions& options) {
   WEFT_CHECK(Journal(path).create());
   WEFT_CHECK(create_index(path + "/index"));
   for (std::string_view name : kDirectories) WEFT_CHECK(sync_directory(fmt::format("{}/{}", path, name)));
-  return write_identity(path, options);
+  make_spare(path);
+  // The last step: without this file there is no store.
+  return put_identity(path, {kStoreFormat, random_uuid(), options.digest, now_ns()});
 }
 
 }  // namespace
 
+// Who had the lock before may have taken the directory away.
+Result<Fd> lock_maker(const std::string& path, const Patience& patience) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    WEFT_CHECK(make_directories(path));
+    auto maker = open_file(path, O_RDONLY | O_DIRECTORY);
+    if (!maker.ok() && maker.error().code == Errc::not_found) continue;
+    if (!maker.ok()) return maker;
+    WEFT_CHECK(wait_for_lock(maker->get(), LockKind::exclusive, patience, path));
+    WEFT_TRY(struct stat locked, stat_fd(maker->get(), path));
+    auto there = stat_file(path);
+    if (there.ok() && there->st_ino == locked.st_ino && there->st_dev == locked.st_dev) return maker;
+  }
+  return Error{Errc::busy, fmt::format("{}: it is made and taken away all the time", path)};
+}
+
 Status create_store(const std::string& path, const CreateOptions& options) {
   bool was_there = stat_file(path).ok();
-  WEFT_CHECK(make_directories(path));
-  WEFT_TRY(Fd maker, open_file(path, O_RDONLY | O_DIRECTORY));
-  WEFT_CHECK(lock_fd(maker.get(), LockKind::exclusive, LockWait::yes, path));  // who comes second finds a store
+  WEFT_TRY(Fd maker, lock_maker(path, options.patience));  // who comes second finds a store
   Status status = check_file_system(path);
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
     status = fill(path, options);
-    if (!status.ok())
-      for (std::string_view name : kDirectories) static_cast<void>(remove_tree(fmt::format("{}/{}", path, name)));
+    if (!status.ok()) static_cast<void>(remove_store(path));
   }
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
   return status;
 }
 
-Status upgrade_identity(const std::string& path, StoreInfo info) {
-  if (info.format == kStoreFormat) return {};
-  info.format = kStoreFormat;
-  WEFT_TRY(std::string temporary, write_temporary(path, info));
-  WEFT_CHECK(rename_file(temporary, identity_path(path)));
-  return sync_directory(path);
+Status remove_store(const std::string& path) {
+  WEFT_CHECK(remove_file(identity_path(path)));
+  for (std::string_view name : kDirectories) WEFT_CHECK(remove_tree(fmt::format("{}/{}", path, name)));
+  return {};
+}
+
+Result<Fd> lock_identity(const std::string& path, const Patience& patience) {
+  auto fd = open_file(identity_path(path), O_RDONLY);
+  if (!fd.ok() && (fd.error().code == Errc::not_found || fd.error().code == Errc::not_dir)) return no_store(path);
+  if (!fd.ok()) return fd;
+  WEFT_CHECK(wait_for_lock(fd->get(), LockKind::shared, patience, identity_path(path)));
+  WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
+  if (st.st_nlink == 0) return no_store(path);
+  return fd;
 }
 
 Status check_format(const std::string& path, const StoreInfo& info) {
@@ -109,10 +132,16 @@ Status check_format(const std::string& path, const StoreInfo& info) {
                            path, kStoreFormat, info.format)};
 }
 
+Status upgrade_identity(const std::string& path, StoreInfo info) {
+  if (info.format == kStoreFormat) return {};
+  info.format = kStoreFormat;
+  return put_identity(path, info);
+}
+
 Result<StoreInfo> read_identity(const std::string& path) {
   auto bytes = read_file(identity_path(path), kIdentityMax);
   if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
-    return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
+    return no_store(path);
   if (!bytes.ok()) return std::move(bytes).error();
   WEFT_CHECK(check_file_system(path));
   WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));

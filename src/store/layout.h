@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/sys.h"
+#include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -10,7 +12,12 @@ namespace weft {
 
 // As Store::create.
 Status create_store(const std::string& path, const CreateOptions& options);
-// STORE/weft-store, and that the store lies where one can. Errors as Store::open.
+// The file weft-store, locked shared by who has the store open, exclusively by who takes it away. Errc::not_found.
+Result<Fd> lock_identity(const std::string& path, const Patience& patience);
+// The directory that is or will be a store, locked by who makes it or takes it away; made where it is not there.
+Result<Fd> lock_maker(const std::string& path, const Patience& patience);
+Status remove_store(const std::string& path);  // leaves the directory
+// STORE/weft-store, and that the store lies where one can. Errors as Store::open, but for older formats.
 Result<StoreInfo> read_identity(const std::string& path);
 // Errc::unsupported for a store of an older format, whose index this weft does not read; a rebuild makes it one of ours
 // and then says so in its identity.

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 
@@ -26,9 +27,10 @@ class MappedManifest final : public ManifestReader {
 };
 
 // Locked, and still the file of that name.
-Result<Fd> open_locked(const std::string& path, LockKind kind, LockWait wait) {
+template <class Lock>
+Result<Fd> open_locked(const std::string& path, const Lock& lock) {
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_CHECK(lock_fd(fd.get(), kind, wait, path));
+  WEFT_CHECK(lock(fd.get()));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
   if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just removed", path)};
   return fd;
@@ -42,7 +44,7 @@ Status Manifests::create() const {
 
 Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
   std::string path = path_of(digest);
-  WEFT_TRY(Fd fd, open_locked(path, LockKind::shared, LockWait::yes));
+  WEFT_TRY(Fd fd, open_locked(path, [&](int file) { return wait_for_lock(file, LockKind::shared, patience_, path); }));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
   auto size = static_cast<std::uint64_t>(st.st_size);
   if (size > limits::kManifestMax)
@@ -76,7 +78,8 @@ Result<std::vector<Digest>> Manifests::list() const {
 }
 
 Result<Fd> Manifests::lock_exclusive(const Digest& digest) const {
-  return open_locked(path_of(digest), LockKind::exclusive, LockWait::no);
+  std::string path = path_of(digest);
+  return open_locked(path, [&path](int fd) { return lock_fd(fd, LockKind::exclusive, LockWait::no, path); });
 }
 
 Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {

@@ -5,10 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/sys.h"
 #include "weft/content.h"
+#include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -17,7 +19,8 @@ namespace weft {
 // Any thread.
 class Manifests {
  public:
-  explicit Manifests(const std::string& store_path) : dir_(store_path + "/manifests") {}
+  explicit Manifests(const std::string& store_path, Patience patience = {})
+      : dir_(store_path + "/manifests"), patience_(std::move(patience)) {}
 
   Status create() const;
   // Errc::not_found; Errc::corrupt when its bytes are not what its name says.
@@ -34,6 +37,7 @@ class Manifests {
  private:
   std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
   std::string dir_;
+  Patience patience_;  // with a gc that is at a manifest
 };
 
 }  // namespace weft

@@ -19,6 +19,11 @@ unsigned table_flags(std::size_t table) {
   return keeps_sets(static_cast<Table>(table)) ? MDB_DUPSORT | MDB_DUPFIXED : 0U;
 }
 
+// LMDB ends the process when this returns.
+void on_assert(MDB_env* /*env*/, const char* /*message*/) {
+  escape_fault_guard();
+}
+
 // How far the map must reach for LMDB to take it; it rounds up what is too small for the file.
 std::uint64_t rounded(std::uint64_t bytes) {
   constexpr std::uint64_t kUnit = 1U << 16U;
@@ -59,7 +64,12 @@ Error lmdb_error(int code, std::string_view path, std::string_view what) {
 }
 
 Mapping::~Mapping() {
-  if (env_ != nullptr) mdb_env_close(env_);
+  if (env_ != nullptr && !leaked_) mdb_env_close(env_);
+}
+
+void Mapping::spoil(bool leak) const {
+  spoiled_ = true;
+  if (leak) leaked_ = true;
 }
 
 std::uint64_t Mapping::map_bytes() const {
@@ -77,9 +87,11 @@ std::uint64_t Mapping::last_transaction() const {
 Status Mapping::open_env(unsigned flags, std::uint64_t map_bytes) {
   int code = mdb_env_create(&env_);
   if (code != 0) return lmdb_error(code, path_, "open");
+  mdb_env_set_assert(env_, on_assert);
   mdb_env_set_maxdbs(env_, kTableCount);
   mdb_env_set_mapsize(env_, rounded(map_bytes));
-  code = mdb_env_open(env_, path_.c_str(), kFlags | flags, 0644);
+  code = call_lmdb([&] { return mdb_env_open(env_, path_.c_str(), kFlags | flags, 0644); });
+  if (code == MDB_CORRUPTED) spoil(true);
   if (code != 0) return lmdb_error(code, path_, "open");
   WEFT_TRY(struct stat st, stat_file(path_));
   device_ = st.st_dev;
@@ -89,7 +101,7 @@ Status Mapping::open_env(unsigned flags, std::uint64_t map_bytes) {
 
 Status Mapping::open_tables(MDB_txn* txn, unsigned flags) {
   for (std::size_t i = 0; i < kTableCount; ++i) {
-    int code = mdb_dbi_open(txn, kNames[i], table_flags(i) | flags, &tables_[i]);
+    int code = call_lmdb([&] { return mdb_dbi_open(txn, kNames[i], table_flags(i) | flags, &tables_[i]); });
     unsigned got = 0;
     if (code == 0) code = mdb_dbi_flags(txn, tables_[i], &got);
     if (code == 0 && got != table_flags(i)) code = MDB_CORRUPTED;
@@ -104,7 +116,7 @@ Result<ReadHandle> Mapping::begin_read(Generations& generations, int& code) cons
     std::uint64_t transaction = last_transaction();
     WEFT_TRY(Generations::Hold hold, generations.hold(transaction));
     MDB_txn* txn = nullptr;
-    code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+    code = call_lmdb([&] { return mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn); });
     if (code != 0) return lmdb_error(code, path_, "read");
     if (mdb_txn_id(txn) == transaction) return ReadHandle{txn, std::move(hold)};
     mdb_txn_abort(txn);

@@ -4,11 +4,13 @@
 #include <lmdb.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/fault_guard.h"
 #include "store/env.h"
 #include "store/generation.h"
 #include "weft/result.h"
@@ -17,6 +19,14 @@ namespace weft {
 
 // The one place where LMDB's codes become errors.
 Error lmdb_error(int code, std::string_view path, std::string_view what);
+
+// LMDB trusts its file: what a damaged page makes of it, a fault or a failed assertion, comes back as MDB_CORRUPTED.
+// What it was doing is left as it is: end the transaction by Mapping::spoil(), not by LMDB.
+template <class Call>
+int call_lmdb(Call&& call) {
+  int code = 0;
+  return survive_faults([&] { code = call(); }) ? code : MDB_CORRUPTED;
+}
 
 struct ReadHandle {
   MDB_txn* txn = nullptr;
@@ -40,6 +50,11 @@ class Mapping {
   std::uint64_t last_transaction() const;
   bool is_of(const struct stat& st) const { return st.st_dev == device_ && st.st_ino == inode_; }
 
+  // After a commit that failed LMDB refuses all further writes, and after a fault it can be trusted with nothing: the
+  // next transaction begins with a new Mapping. `leak` keeps the memory that a broken transaction may point into.
+  void spoil(bool leak) const;
+  bool spoiled() const { return spoiled_; }
+
   // A read transaction under its lock. MDB_MAP_RESIZED comes back as code.
   Result<ReadHandle> begin_read(Generations& generations, int& code) const;
 
@@ -51,6 +66,8 @@ class Mapping {
   const std::string path_;
   MDB_env* env_ = nullptr;
   std::array<MDB_dbi, kTableCount> tables_{};
+  mutable std::atomic<bool> spoiled_ = false;
+  mutable std::atomic<bool> leaked_ = false;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -37,8 +37,10 @@ Digest unused_root(std::span<const Digest> taken) {
 }
 
 Result<std::unique_ptr<PackImport>> PackImport::begin(const std::string& store_path, DigestMode digest,
-                                                      IndexAccess& index) {
-  WEFT_TRY(std::unique_ptr<Importer> import, Importer::begin(store_path, digest, index, {}));
+                                                      IndexAccess& index, Patience patience) {
+  ImportTuning tuning;
+  tuning.patience = std::move(patience);
+  WEFT_TRY(std::unique_ptr<Importer> import, Importer::begin(store_path, digest, index, std::move(tuning)));
   return std::unique_ptr<PackImport>(std::move(import));
 }
 
@@ -50,7 +52,7 @@ Result<std::unique_ptr<Importer>> Importer::begin(const std::string& store_path,
 
 Importer::Importer(const std::string& store_path, DigestMode digest, IndexAccess& index, ImportTuning tuning,
                    std::unique_ptr<TempArea> temp)
-    : packs_(store_path, digest, index),
+    : packs_(store_path, digest, index, tuning.patience),
       tuning_(std::move(tuning)),
       temp_(std::move(temp)),
       known_(packs_, index),
@@ -151,13 +153,16 @@ Status Importer::fill_gaps(Source& source) {
   return {};
 }
 
-Status Importer::finish() {
+Status Importer::seal() {
   if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
   spent_ = true;
   WEFT_CHECK(ring_.wait_writing());
   JobGroup syncs(pool_);
   for (const auto& pack : fresh_.packs()) syncs.run([&pack] { return pack->sync(); });
-  WEFT_CHECK(syncs.wait());
+  return syncs.wait();
+}
+
+Status Importer::place() {
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
   return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() + "/packs");
 }

@@ -35,6 +35,7 @@ struct ImportTuning {
   std::size_t windows = 4;
   unsigned threads = 0;     // 0: one for each CPU
   Source::Hook after_read;  // for tests
+  Patience patience = {};   // with a gc that is at a pack
 };
 
 // What add() knows of the file that it is at.
@@ -73,7 +74,8 @@ class Importer final : public PackImport {
 
   Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                      Progress& progress) override;
-  Status finish() override;
+  Status seal() override;
+  Status place() override;
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
 

@@ -4,8 +4,10 @@
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "base/sys.h"
 #include "store/pack_file.h"
+#include "store/pack_listing.h"
 #include "store/toc.h"
 
 namespace weft {
@@ -14,43 +16,73 @@ namespace {
 // A blob moves when gc compacts its pack: once in a great while, so that losing the race this often means damage.
 constexpr int kMoves = 16;
 
-class OpenPack final : public PackReader {
+class LockedPack final : public OpenPack {
  public:
-  OpenPack(PackId id, Fd fd, std::uint64_t size) : id_(id), fd_(std::move(fd)), size_(size) {}
+  LockedPack(std::string store_path, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
+      : store_path_(std::move(store_path)), id_(id), fd_(std::move(fd)), size_(size), listings_(std::move(listings)) {}
   int fd() const override { return fd_.get(); }
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }
+  Status check_place(const ContentId& id, std::uint64_t offset) const override;
+  void prepare() const override { static_cast<void>(listing()); }
 
  private:
-  PackId id_;
-  Fd fd_;
-  std::uint64_t size_;
+  Result<std::shared_ptr<const PackListing>> listing() const;
+
+  const std::string store_path_;
+  const PackId id_;
+  const Fd fd_;
+  const std::uint64_t size_;
+  const std::shared_ptr<PackListings> listings_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; the .toc of a locked pack stays what it is
 };
 
-Result<std::shared_ptr<const PackReader>> open_and_lock(const std::string& path, PackId pack) {
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::yes, path));
-  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
-  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: removed meanwhile", path)};
-  auto size = static_cast<std::uint64_t>(st.st_size);
-  return std::shared_ptr<const PackReader>(std::make_shared<const OpenPack>(pack, std::move(fd), size));
+Result<std::shared_ptr<const PackListing>> LockedPack::listing() const {
+  std::lock_guard lock(mutex_);
+  if (!listing_) {
+    WEFT_TRY(listing_, listings_->get(store_path_, id_));
+  }
+  return listing_;
+}
+
+Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const {
+  if (offset > size_ || id.length > size_ - offset)
+    return Error{Errc::corrupt,
+                 fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
+                             pack_name(id_), id.length, offset, size_)};
+  auto listed = listing();
+  if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
+  if ((*listed)->has(id, offset)) return {};
+  return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
+                                          "run `weft fsck --rebuild`",
+                                          pack_name(id_), to_hex(id.xxh), offset)};
 }
 
 }  // namespace
 
-Status check_place(const PackReader& pack, std::uint64_t offset, std::uint64_t length) {
-  if (offset <= pack.size() && length <= pack.size() - offset) return {};
-  return Error{Errc::corrupt,
-               fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
-                           pack_name(pack.id()), length, offset, pack.size())};
-}
-
-Packs::Packs(std::string store_path, DigestMode digest, IndexAccess& index)
-    : path_(std::move(store_path)), digest_(digest), index_(index) {
+Packs::Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience)
+    : path_(std::move(store_path)),
+      digest_(digest),
+      index_(index),
+      patience_(std::move(patience)),
+      listings_(std::make_shared<PackListings>()) {
   raise_file_limit();
 }
 
-Result<std::shared_ptr<const PackReader>> Packs::open(PackId pack) {
+Packs::~Packs() = default;
+
+Result<std::shared_ptr<const OpenPack>> Packs::open_and_lock(PackId pack) {
+  const std::string path = pack_path(path_, pack);
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_CHECK(wait_for_lock(fd.get(), LockKind::shared, patience_, path));
+  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
+  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: removed meanwhile", path)};
+  auto size = static_cast<std::uint64_t>(st.st_size);
+  return std::shared_ptr<const OpenPack>(std::make_shared<LockedPack>(path_, pack, std::move(fd), size, listings_));
+}
+
+Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
   {
     std::lock_guard lock(mutex_);
     auto found = open_.find(pack);
@@ -59,7 +91,7 @@ Result<std::shared_ptr<const PackReader>> Packs::open(PackId pack) {
       open_.erase(found);
     }
   }
-  WEFT_TRY(std::shared_ptr<const PackReader> reader, open_and_lock(pack_path(path_, pack), pack));
+  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_and_lock(pack));
   std::lock_guard lock(mutex_);
   open_[pack] = reader;
   return reader;
@@ -79,7 +111,7 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
     if (!pack.ok()) return pack.error();
     WEFT_TRY(std::optional<BlobPlace> after, find(id));
     if (!after || after->pack != before->pack) continue;
-    WEFT_CHECK(check_place(**pack, after->offset, id.length));
+    WEFT_CHECK((*pack)->check_place(id, after->offset));
     return LockedPlace{std::move(pack).value(), after->offset};
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
@@ -96,12 +128,7 @@ Result<std::vector<PackId>> Packs::list() {
 }
 
 Result<PackToc> Packs::toc(PackId pack) {
-  const std::string path = toc_path(path_, pack);
-  WEFT_TRY(PackToc toc, read_toc(path));
-  if (toc.pack != pack)
-    return Error{Errc::corrupt,
-                 fmt::format("{}: expected the contents of this pack, got those of {}", path, pack_name(toc.pack))};
-  return toc;
+  return read_toc_of(path_, pack);
 }
 
 }  // namespace weft

@@ -40,45 +40,63 @@ struct NewBlob {
   BlobPlace place;
 };
 
+class PackListing;
+class PackListings;
+
+// A pack that is open and locked. Any thread.
+class OpenPack : public PackReader {
+ public:
+  // Errc::corrupt, with what to do about it: the pack does not list this blob there, or ends before.
+  virtual Status check_place(const ContentId& id, std::uint64_t offset) const = 0;
+  virtual void prepare() const = 0;  // reads the .toc now, so that check_place() waits for no disk
+};
+
 // The packs directory of one store. Any thread.
 class Packs {
  public:
-  Packs(std::string store_path, DigestMode digest, IndexAccess& index);
+  Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience = {});
+  ~Packs();
 
   const std::string& store_path() const { return path_; }
   DigestMode digest() const { return digest_; }
 
   // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
   // pack at a time share one reader.
-  Result<std::shared_ptr<const PackReader>> open(PackId pack);
+  Result<std::shared_ptr<const OpenPack>> open(PackId pack);
   Result<LockedPlace> lock_blob(const ContentId& id);  // find, open, lock, find again
   Result<std::vector<PackId>> list();
   Result<PackToc> toc(PackId pack);
 
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);
+  Result<std::shared_ptr<const OpenPack>> open_and_lock(PackId pack);
   const std::string path_;
   const DigestMode digest_;
   IndexAccess& index_;
+  const Patience patience_;
   std::mutex mutex_;
-  std::unordered_map<PackId, std::weak_ptr<const PackReader>> open_;  // guarded by mutex_
+  std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
+  const std::shared_ptr<PackListings> listings_;
 };
-
-// A place past the end of its pack is a damaged index: Errc::corrupt.
-Status check_place(const PackReader& pack, std::uint64_t offset, std::uint64_t length);
 
 // The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
 // it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest,
-                                                   IndexAccess& index);
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+                                                   Patience patience);
   virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
-  // Makes the packs durable and moves them to packs/. After a failure only destruction is left. Afterwards new_blobs()
-  // may be put into the index; until this object goes, gc cannot touch them.
-  virtual Status finish() = 0;
+  // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
+  virtual Status seal() = 0;
+  // Moves them to packs/. Afterwards new_blobs() may be put into the index; until this object goes, gc cannot touch
+  // them.
+  virtual Status place() = 0;
+  Status finish() {
+    WEFT_CHECK(seal());
+    return place();
+  }
   virtual std::span<const NewBlob> new_blobs() const = 0;
   virtual std::uint64_t shared_bytes() const = 0;  // logical bytes given to add() that were known
 };

@@ -66,10 +66,12 @@ Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Alloc
     version.number = model->next_number;
     event.model_ino = model->ino;
     event.latest_ino = model->latest_ino;
+    event.model_created_ns = model->created_ns;
     return {};
   }
   version.model = counters.next_model;
-  version.number = 1;
+  version.number = counters.number_floor + 1;
+  event.model_created_ns = version.time_ns;
   event.model_ino = inos.one();
   event.latest_ino = inos.one();
   return {};
@@ -78,8 +80,8 @@ Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Alloc
 Status plan_directories(Txn& txn, PublishEvent& event, Allocator& inos) {
   std::string_view path = split_name(event.version.model_name).first;
   for (; !path.empty(); path = split_name(path).first) {
-    WEFT_TRY(std::optional<Bytes> known, txn.get(Table::dirs, path));
-    if (!known) event.directories.push_back({std::string(path), inos.one()});
+    WEFT_TRY(std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::dirs, path));
+    event.directories.push_back({std::string(path), known ? known->value : inos.one()});
   }
   return {};
 }
@@ -153,6 +155,9 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   event.version.tensors = request.content.views.size();
   for (const auto& view : request.content.views) event.version.tensor_bytes += view.key.content.length;
   WEFT_CHECK(plan_model(txn, event, counters, inos));
+  if (event.version.number > limits::kVersionNumberMax)
+    return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
+                                                limits::kVersionNumberMax)};
   WEFT_CHECK(plan_directories(txn, event, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
   event.local.tree_layout = request.content.tree_layout;

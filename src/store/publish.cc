@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "store/pack_file.h"
 #include "store/store_impl.h"
+#include "store/stream.h"
 
 namespace weft {
 namespace {
@@ -71,11 +72,8 @@ class StoreImport final : public Import {
   Result<PublishOutcome> publish(const PublishRequest& request) override {
     std::unique_ptr<PackImport> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "publish after publish"};
-    if (Status finished = packs->finish(); !finished.ok()) {
-      store_.discard({}, packs->new_blobs());
-      return std::move(finished).error();
-    }
-    return store_.publish(request, packs->new_blobs());
+    WEFT_CHECK(packs->seal());
+    return store_.publish(request, packs->new_blobs(), [&packs] { return packs->place(); });
   }
 
  private:
@@ -87,21 +85,25 @@ class StoreImport final : public Import {
 
 Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, info_.digest, *this));
+  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, info_.digest, *this, options_.patience));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
-Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
+                                          const std::function<Status()>& place) {
   Digest manifest = sha256(request.manifest);
-  auto outcome = try_publish(request, manifest, new_blobs);
+  auto outcome = try_publish(request, manifest, new_blobs, place);
   if (!outcome.ok() || !outcome->made) discard(manifest, new_blobs);
   return outcome;
 }
 
 Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, const Digest& manifest,
-                                              std::span<const NewBlob> new_blobs) {
+                                              std::span<const NewBlob> new_blobs,
+                                              const std::function<Status()>& place) {
   WEFT_CHECK(check_request(request));
   WEFT_TRY(WriterLock lock, lock_writer());
+  if (place) WEFT_CHECK(place());
+  if (info_.digest == DigestMode::none) WEFT_CHECK(check_collisions(new_blobs));
   WEFT_CHECK(manifests_.put(manifest, request.manifest));
   PublishOutcome outcome;
   WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
@@ -122,6 +124,29 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
   }));
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;
+}
+
+// Without digests an id proves nothing: what another import brought since this one looked may be other bytes of the
+// same XXH3-128.
+Status StoreImpl::check_collisions(std::span<const NewBlob> new_blobs) {
+  for (const NewBlob& blob : new_blobs) {
+    std::optional<BlobPlace> known;
+    {
+      WEFT_TRY(Txn txn, env_->read());
+      WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, blob.id));
+      if (found) known = found->row.place;
+    }
+    if (!known || *known == blob.place) continue;
+    WEFT_TRY(LockedPlace theirs, packs_.lock_blob(blob.id));
+    WEFT_TRY(std::shared_ptr<const OpenPack> ours, packs_.open(blob.place.pack));
+    WEFT_TRY(bool same,
+             equal_twins({theirs.pack->fd(), theirs.offset}, {ours->fd(), blob.place.offset}, blob.id.length));
+    if (same) continue;
+    return Error{Errc::busy, fmt::format("{}: another import has just brought other content with the XXH3-128 {}; "
+                                         "import again",
+                                         path_, to_hex(blob.id.xxh))};
+  }
+  return {};
 }
 
 // What a publish that did not come about has put in place. Not while the journal may name it. Best effort: gc takes
@@ -145,12 +170,12 @@ void StoreImpl::discard(const Digest& manifest, std::span<const NewBlob> blobs) 
 
 Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
   WEFT_TRY(WriterLock lock, lock_writer());
-  return commit(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
+  return commit_with_spare(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
 }
 
 Status StoreImpl::remove_version(std::string_view model, std::uint64_t number) {
   WEFT_TRY(WriterLock lock, lock_writer());
-  return commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
+  return commit_with_spare(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
     WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
     WEFT_CHECK(replay_removal(txn, event));
     return std::optional<Event>(std::move(event));

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "store/rebuild.h"
+#include "store/spare.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -114,15 +115,24 @@ Status StoreImpl::check_collectable() {
                            path_)};
 }
 
-Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
-  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive));
-  WEFT_CHECK(check_collectable());
-  GcReport report;
+Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
   progress.phase("reaping removed versions");
   WEFT_CHECK(reap(options, report));
   WEFT_CHECK(remove_orphans(options, report));
-  WEFT_CHECK(collect_packs(packs_, path_, *this, options, progress, report));
+  return collect_packs(packs_, path_, *this, options, progress, report);
+}
+
+// On a full disk it begins again with the room that is kept for it: every step of a gc may be the last.
+Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
+  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
+  WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
+  WEFT_CHECK(check_collectable());
+  GcReport report;
+  Status status = collect(options, progress, report);
+  if (!status.ok() && status.error().code == Errc::no_space && release_spare(path_))
+    status = collect(options, progress, report);
+  WEFT_CHECK(std::move(status));
+  if (!options.dry_run) make_spare(path_);
   return report;
 }
 

@@ -3,14 +3,15 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "store/apply.h"
 #include "store/layout.h"
+#include "store/scratch_index.h"
+#include "store/survey.h"
 
 namespace weft {
 namespace {
@@ -20,88 +21,62 @@ constexpr std::uint64_t kSequenceStep = 1ULL << 32U;
 
 class Rebuilder {
  public:
-  Rebuilder(Env& env, const WriterLock& lock, const RebuildInput& input, FsckReport& report)
-      : env_(env), lock_(lock), input_(input), report_(report) {}
+  Rebuilder(Env& env, const WriterLock& lock, const RebuildInput& input, const JournalTail& journal,
+            const JournalSurvey& survey, FsckReport& report)
+      : env_(env), lock_(lock), input_(input), journal_(journal), survey_(survey), report_(report) {}
 
-  Status run(Progress& progress);
+  Status run(const std::optional<Counters>& mark, Progress& progress);
 
  private:
-  void survey(const Event& event);
-  Status add_packs(Progress& progress);
-  Status add_pack(PackId pack);
-  Status add_entry(Txn& txn, const NewBlob& blob);
+  Result<std::vector<ContentId>> wanted();
   Status replay(const Event& event);
   Status replay_publish(const PublishEvent& event);
   Status replay_removal(const RemovalEvent& event);
+  Status replay_tags(TagsEvent event);
+  Status replay_repair(const RepairEvent& event);
   Status try_publish(const PublishEvent& event, const VersionContent* content, bool reaped);
-  Status tell(Status status, const std::string& what);
+  Result<VersionContent> read_content(const VersionRow& version);
   std::optional<VersionContent> content_of(const VersionRow& version);
   Status fill_gaps();
-  Status finish(std::uint64_t journal_end);
+  Status finish(const std::optional<Counters>& mark);
 
   Env& env_;
   const WriterLock& lock_;
   const RebuildInput& input_;
+  const JournalTail& journal_;
+  const JournalSurvey& survey_;
   FsckReport& report_;
-  std::set<std::pair<std::string, std::uint64_t>> removed_;
-  std::unordered_map<Ino, FirstView> first_views_;
 };
 
 std::string label(const VersionRow& version) {
   return fmt::format("{}@{}", version.model_name, version.number);
 }
 
-// What cannot be applied is a problem of the store; what cannot be written is a failure of ours.
-Status Rebuilder::tell(Status status, const std::string& what) {
-  if (status.ok()) return {};
-  Errc code = status.error().code;
-  if (code == Errc::no_space || code == Errc::io || code == Errc::permission || code == Errc::busy) return status;
-  report_.problems.push_back(fmt::format("{}: {}", what, status.error().message));
-  return {};
-}
-
-void Rebuilder::survey(const Event& event) {
-  if (const auto* removal = std::get_if<RemovalEvent>(&event)) removed_.emplace(removal->model, removal->number);
-  if (const auto* publish = std::get_if<PublishEvent>(&event))
-    for (Ino ino : publish->local.view_inos)
-      first_views_.try_emplace(ino, FirstView{publish->version.id, publish->version.time_ns});
-}
-
-// Of the packs that have a blob the first is as good as any; for fsck, that which the index names.
-Status Rebuilder::add_entry(Txn& txn, const NewBlob& blob) {
-  std::optional<FoundBlob> known = input_.known ? input_.known(blob.id) : std::nullopt;
-  WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place, known ? known->key : std::string()));
-  if (made || !known || known->row.place != blob.place) return {};
-  return put(txn, Table::blobs, known->key, known->row);
-}
-
-Status Rebuilder::add_pack(PackId pack) {
-  auto toc = input_.packs.toc(pack);
-  if (!toc.ok()) return tell(std::move(toc).error(), fmt::format("pack {:016x}", pack));
-  return env_.write(lock_, [&](Txn& txn) -> Status {
-    for (const PackEntry& entry : toc->entries) WEFT_CHECK(add_entry(txn, {entry.id, {pack, entry.offset}}));
-    return {};
-  });
-}
-
-Status Rebuilder::add_packs(Progress& progress) {
-  WEFT_TRY(std::vector<PackId> packs, input_.packs.list());
-  for (PackId pack : packs) {
-    if (progress.cancelled()) return Error{Errc::cancelled, "stopped"};
-    WEFT_CHECK(add_pack(pack));
-  }
-  return {};
+Result<VersionContent> Rebuilder::read_content(const VersionRow& version) {
+  WEFT_TRY(std::shared_ptr<const ManifestReader> manifest, input_.manifests.open(version.manifest));
+  return input_.decode(manifest->bytes());
 }
 
 std::optional<VersionContent> Rebuilder::content_of(const VersionRow& version) {
-  auto content = [&]() -> Result<VersionContent> {
-    WEFT_TRY(std::shared_ptr<const ManifestReader> manifest, input_.manifests.open(version.manifest));
-    return input_.decode(manifest->bytes());
-  }();
+  auto content = read_content(version);
   if (content.ok()) return std::move(*content);
   report_.problems.push_back(
       fmt::format("{}: its content cannot be read: {}", label(version), content.error().message));
   return {};
+}
+
+// All content that versions need.
+Result<std::vector<ContentId>> Rebuilder::wanted() {
+  std::vector<ContentId> ids;
+  for (const JournaledEvent& journaled : journal_.events) {
+    const auto* publish = std::get_if<PublishEvent>(&journaled.event);
+    if (publish == nullptr || survey_.is_removed(publish->version.model_name, publish->version.number)) continue;
+    auto content = read_content(publish->version);
+    if (!content.ok()) continue;  // told when it is replayed
+    for (const VersionContent::FileContent& file : content->files)
+      ids.insert(ids.end(), file.extents.begin(), file.extents.end());
+  }
+  return ids;
 }
 
 Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* content, bool reaped) {
@@ -111,7 +86,7 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
     PublishInput input;
     input.content = content;
     input.reaped = reaped;
-    input.first_views = &first_views_;
+    input.first_views = &survey_.first_views();
     input.missing_extents = &missing;
     WEFT_CHECK(apply_publish(txn, event, input));
     return {};
@@ -123,18 +98,19 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
 
 Status Rebuilder::replay_publish(const PublishEvent& event) {
   const VersionRow& version = event.version;
-  bool removed = removed_.count({version.model_name, version.number}) != 0;
+  bool removed = survey_.is_removed(version.model_name, version.number);
   if (removed && !(input_.unreaped && input_.unreaped(version.id))) return try_publish(event, nullptr, true);
   if (!removed) ++report_.versions;
   std::optional<VersionContent> content = content_of(version);
   if (!content) return try_publish(event, nullptr, false);
   Status status = try_publish(event, &*content, false);
   if (status.ok() || status.error().code != Errc::corrupt) return status;
-  WEFT_CHECK(tell(std::move(status), label(version)));
+  WEFT_CHECK(tell(report_, std::move(status), label(version)));
   return try_publish(event, nullptr, false);
 }
 
 Status Rebuilder::replay_removal(const RemovalEvent& event) {
+  if (survey_.is_lost(event.model, event.number)) return {};
   std::optional<VersionContent> content;
   {
     WEFT_TRY(Txn txn, env_.read());
@@ -146,10 +122,26 @@ Status Rebuilder::replay_removal(const RemovalEvent& event) {
   return env_.write(lock_, [&](Txn& txn) { return apply_removal(txn, event, content ? &*content : nullptr); });
 }
 
+// A tag that was set to a lost version is where it was set to after that, or nowhere.
+Status Rebuilder::replay_tags(TagsEvent event) {
+  for (TagChange& change : event.changes)
+    if (change.number != 0 && survey_.is_lost(event.model, change.number)) change.number = 0;
+  return env_.write(lock_, [&](Txn& txn) -> Status {
+    WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+    if (!model && survey_.is_lost(event.model, 1)) return {};
+    return apply_tags(txn, event);
+  });
+}
+
+Status Rebuilder::replay_repair(const RepairEvent& event) {
+  return env_.write(lock_, [&](Txn& txn) { return apply_repair(txn, event); });
+}
+
 Status Rebuilder::replay(const Event& event) {
   if (const auto* publish = std::get_if<PublishEvent>(&event)) return replay_publish(*publish);
   if (const auto* removal = std::get_if<RemovalEvent>(&event)) return replay_removal(*removal);
-  return env_.write(lock_, [&](Txn& txn) { return apply_tags(txn, std::get<TagsEvent>(event)); });
+  if (const auto* repair = std::get_if<RepairEvent>(&event)) return replay_repair(*repair);
+  return replay_tags(std::get<TagsEvent>(event));
 }
 
 // A number whose record was lost is never given again, and says so by naming no version.
@@ -161,41 +153,34 @@ Status Rebuilder::fill_gaps() {
       models.push_back(std::move(row));
       return {};
     }));
-    for (const ModelRow& model : models)
-      for (std::uint64_t number = 1; number < model.next_number; ++number) {
-        std::string key = key_of(model.id, number);
-        WEFT_TRY(std::optional<Bytes> known, txn.get(Table::numbers, key));
-        if (!known) WEFT_CHECK(put(txn, Table::numbers, key, NumberRow{kLostVersion}));
-      }
+    for (const ModelRow& model : models) WEFT_CHECK(fill_numbers(txn, model));
     return {};
   });
 }
 
-Status Rebuilder::finish(std::uint64_t journal_end) {
+// What was given before by a journal that says no more of it is not given again.
+Status Rebuilder::finish(const std::optional<Counters>& mark) {
   WEFT_CHECK(fill_gaps());
   return env_.write(lock_, [&](Txn& txn) -> Status {
+    if (mark) WEFT_CHECK(raise_counters(txn, *mark));
     WEFT_TRY(Counters counters, get_counters(txn));
-    counters.journal_end = journal_end;
+    counters.journal_end = journal_.end;
     counters.sequence += kSequenceStep;
     return put_counters(txn, counters);
   });
 }
 
-Status Rebuilder::run(Progress& progress) {
-  WEFT_TRY(JournalTail journal, input_.journal.read(0, input_.journal_end));
-  report_.problems.insert(report_.problems.end(), journal.problems.begin(), journal.problems.end());
-  if (std::uint64_t end = std::min(journal.size, input_.journal_end); journal.end < end)
-    report_.problems.push_back(fmt::format("{}: {} bytes at {}, its end, are no whole record", input_.journal.path(),
-                                           end - journal.end, journal.end));
-  for (const JournaledEvent& journaled : journal.events) survey(journaled.event);
+Status Rebuilder::run(const std::optional<Counters>& mark, Progress& progress) {
   WEFT_CHECK(env_.write(lock_, [](Txn& txn) { return put_counters(txn, Counters{}); }));
-  WEFT_CHECK(add_packs(progress));
-  for (const JournaledEvent& journaled : journal.events) {
+  WEFT_CHECK(index_packs(
+      env_, lock_, input_, [this] { return wanted(); }, progress, report_));
+  for (const JournaledEvent& journaled : journal_.events) {
     if (progress.cancelled()) return Error{Errc::cancelled, "stopped"};
-    WEFT_CHECK(
-        tell(replay(journaled.event), fmt::format("{}: the record before {}", input_.journal.path(), journaled.end)));
+    WEFT_CHECK(tell(report_, replay(journaled.event),
+                    fmt::format("{}: the record at {}", input_.journal.path(), journaled.begin)));
   }
-  return finish(journal.end);
+  if (survey_.repair() && input_.accept_loss) WEFT_CHECK(replay_repair(*survey_.repair()));
+  return finish(mark);
 }
 
 // Packs need an index only to look blobs up, which a rebuild does not.
@@ -205,58 +190,65 @@ class NoIndex final : public IndexAccess {
   Result<std::unique_ptr<BlobWriter>> write() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
 };
 
-constexpr std::string_view kScratch = "rebuild-";
-
-Status remove_stale_scratch(const std::string& index_dir) {
-  WEFT_TRY(std::vector<std::string> names, list_directory(index_dir));
-  for (const std::string& name : names)
-    if (name.starts_with(kScratch)) WEFT_CHECK(remove_tree(index_dir + "/" + name));
-  return {};
+// What the rebuild has decided goes into the journal before the index goes by it: who dies between the two leaves a
+// repair that the old index cannot follow, and that says so. Both copies are whole afterwards.
+Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
+  WEFT_TRY(WriterLock lock, env.lock_writer());
+  WEFT_CHECK(journal.truncate(outcome.journal_end));
+  Counters counters;
+  WEFT_CHECK(env.write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(counters, get_counters(txn));
+    if (!outcome.repair) return {};
+    counters.journal_end = outcome.journal_end + encode_event(*outcome.repair, outcome.journal_end).size();
+    return put_counters(txn, counters);
+  }));
+  if (outcome.repair) WEFT_CHECK(journal.append(encode_event(*outcome.repair, outcome.journal_end), counters));
+  return journal.mend(counters.journal_end, counters);
 }
 
 }  // namespace
 
-Status fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report) {
-  WEFT_TRY(WriterLock lock, env.lock_writer());
-  return Rebuilder(env, lock, input, report).run(progress);
-}
-
-Result<ScratchIndex> ScratchIndex::make(const std::string& parent) {
-  ScratchIndex scratch(fmt::format("{}/{}{}", parent, kScratch, random_hex(8)));
-  WEFT_CHECK(make_directory(scratch.dir_));
-  WEFT_CHECK(Env::create(scratch.dir_));
-  EnvOptions options;
-  options.write = true;
-  options.sync = false;
-  WEFT_TRY(scratch.env_, Env::open(scratch.dir_, options));
-  return scratch;
-}
-
-ScratchIndex::~ScratchIndex() {
-  env_.reset();
-  if (!dir_.empty()) static_cast<void>(remove_tree(dir_));
-}
-
-Status ScratchIndex::close() {
-  WEFT_CHECK(env_->sync());
-  env_.reset();
+Status tell(FsckReport& report, Status status, const std::string& what) {
+  if (status.ok()) return {};
+  Errc code = status.error().code;
+  if (code == Errc::no_space || code == Errc::io || code == Errc::permission || code == Errc::busy ||
+      code == Errc::cancelled)
+    return status;
+  report.problems.push_back(fmt::format("{}: {}", what, status.error().message));
   return {};
 }
 
-Result<Fd> lock_collector(const std::string& store_path, LockKind kind) {
+Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report) {
+  WEFT_TRY(WriterLock lock, env.lock_writer());
+  WEFT_TRY(JournalTail journal, input.journal.read(0, input.journal_end));
+  WEFT_TRY(std::optional<Counters> mark, input.journal.mark());
+  std::uint64_t expected = mark ? mark->journal_end : journal.size;
+  if (input.journal_end != UINT64_MAX) expected = input.journal_end;
+  JournalSurvey survey(journal, mark, expected, input.journal.path());
+  auto& lines = input.mend ? report.repaired : report.problems;
+  lines.insert(lines.end(), journal.damage.begin(), journal.damage.end());
+  if (!mark) lines.push_back(input.journal.path() + ": the marks of its copy are missing or damaged");
+  auto& losses = input.accept_loss ? report.lost : report.problems;
+  losses.insert(losses.end(), survey.losses().begin(), survey.losses().end());
+  WEFT_CHECK(Rebuilder(env, lock, input, journal, survey, report).run(input.mend ? mark : std::nullopt, progress));
+  return RebuildOutcome{journal.end, survey.repair()};
+}
+
+Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
   std::string path = store_path + "/index/gc";
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_CHECK(lock_fd(fd.get(), kind, LockWait::yes, path));
+  WEFT_CHECK(wait_for_lock(fd.get(), kind, patience, path));
   return fd;
 }
 
-Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, Progress& progress) {
+Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
+                                 Progress& progress) {
   WEFT_TRY(StoreInfo info, read_identity(path));
   std::string index_dir = path + "/index";
   WEFT_CHECK(make_directories(index_dir));
   WEFT_CHECK(Env::create_locks(index_dir));
-  WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive));
-  WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir));
+  WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
+  WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
   WEFT_CHECK(remove_stale_scratch(index_dir));
   progress.phase("rebuilding the index");
   Journal journal(path);
@@ -265,7 +257,11 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   Packs packs(path, info.digest, no_index);
   FsckReport report;
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
-  WEFT_CHECK(fill_index(scratch.env(), {journal, manifests, packs, decode, UINT64_MAX, {}, {}}, progress, report));
+  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
+  report.refused = outcome.repair && !options.accept_loss;
+  if (report.refused) return report;
+  WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));

@@ -25,35 +25,35 @@ struct RebuildInput {
   Packs& packs;
   const ContentDecoder& decode;
   std::uint64_t journal_end = UINT64_MAX;
+  bool accept_loss = false;  // what the journal lost is settled rather than told as problems
+  bool mend = false;         // tables of contents that are lost are made again, and written
   // fsck, to get what is there: removed versions that are not reaped yet, and the keys and places that blobs have.
   std::function<bool(VersionId)> unreaped;
   std::function<std::optional<FoundBlob>(const ContentId&)> known;
 };
 
-// Fills an empty index. What is damaged gets a line in report.problems and is left out; an error is a failure to write.
-Status fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report);
-
-// A directory with an empty index that goes with the object.
-class ScratchIndex {
- public:
-  static Result<ScratchIndex> make(const std::string& parent);
-  ~ScratchIndex();
-  ScratchIndex(ScratchIndex&&) = default;
-  ScratchIndex& operator=(ScratchIndex&&) = delete;
-  Env& env() { return *env_; }
-  const std::string& dir() const { return dir_; }
-  Status close();  // syncs; the files stay until the end
-
- private:
-  explicit ScratchIndex(std::string dir) : dir_(std::move(dir)) {}
-  std::string dir_;
-  std::unique_ptr<Env> env_;
+struct RebuildOutcome {
+  std::uint64_t journal_end = 0;      // of what is whole
+  std::optional<RepairEvent> repair;  // the journal has lost something; with accept_loss the index goes by this
 };
 
+// Fills an empty index. What is damaged gets a line in the report and is left out; an error is a failure to write.
+Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report);
+
+// The blobs of all packs, dead until somebody holds them; `wanted` gives what versions need, for tables of contents
+// that are lost.
+Status index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
+                   const std::function<Result<std::vector<ContentId>>()>& wanted, Progress& progress,
+                   FsckReport& report);
+
 // As Store::rebuild.
-Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, Progress& progress);
+Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
+                                 Progress& progress);
 
 // index/gc: gc and rebuild hold it exclusively, fsck shared. Taken before the writer lock.
-Result<Fd> lock_collector(const std::string& store_path, LockKind kind);
+Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience);
+
+// What cannot be read or applied is a problem of the store, and gets a line; what cannot be written is ours: returned.
+Status tell(FsckReport& report, Status status, const std::string& what);
 
 }  // namespace weft

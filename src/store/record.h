@@ -26,6 +26,7 @@ enum class RecordKind : std::uint16_t {
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
+  repair = 19,
   counters = 32,  // index
   model,
   model_name,

@@ -22,6 +22,7 @@ struct Counters {
   Ino next_ino = kFirstStoredIno;
   std::uint64_t journal_end = 0;  // bytes of the journal that the index has seen
   std::uint64_t lineage_clock = 0;
+  std::uint64_t number_floor = 0;  // numbers up to here may have been given to models that the journal lost
 };
 
 // In `numbers`: the journal lost what this number was.

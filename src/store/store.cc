@@ -1,6 +1,10 @@
 #include "weft/store.h"
 
+#include <unistd.h>
+
 #include <utility>
+
+#include <fmt/core.h>
 
 #include "store/layout.h"
 #include "store/rebuild.h"
@@ -9,26 +13,48 @@
 namespace weft {
 
 StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks,
-                     std::unique_ptr<Env> env)
+                     std::unique_ptr<Env> env, Fd in_use)
     : path_(std::move(path)),
       info_(std::move(info)),
       options_(options),
       hooks_(std::move(hooks)),
+      in_use_(std::move(in_use)),
       env_(std::move(env)),
       journal_(path_),
-      manifests_(path_),
-      packs_(path_, info_.digest, *this) {}
+      manifests_(path_, options_.patience),
+      packs_(path_, info_.digest, *this, options_.patience) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
+  WEFT_TRY(Fd in_use, lock_identity(path, options.patience));
   WEFT_TRY(StoreInfo info, read_identity(path));
   WEFT_CHECK(check_format(path, info));
   EnvOptions env_options;
   env_options.write = options.write;
   env_options.map_bytes = options.map_bytes;
   env_options.reader_wait_ms = options.reader_wait_ms;
+  env_options.patience = options.patience;
   WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
-  return std::unique_ptr<StoreImpl>(new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env)));
+  return std::unique_ptr<StoreImpl>(
+      new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env), std::move(in_use)));
+}
+
+Result<bool> StoreImpl::remove_unused() {
+  auto alone = lock_fd(in_use_.get(), LockKind::exclusive, LockWait::no, path_);
+  if (!alone.ok() && alone.error().code == Errc::busy) return false;
+  WEFT_CHECK(std::move(alone));
+  WEFT_TRY(std::uint64_t journal, journal_.size());
+  if (journal != 0) return false;
+  WEFT_CHECK(remove_store(path_));
+  return true;
+}
+
+Result<bool> Store::remove_unused(std::unique_ptr<Store> store, bool with_directory) {
+  const std::string path = store->path();
+  WEFT_TRY(Fd maker, lock_maker(path, {}));
+  WEFT_TRY(bool removed, static_cast<StoreImpl&>(*store).remove_unused());
+  if (removed && with_directory) static_cast<void>(::rmdir(path.c_str()));
+  return removed;
 }
 
 Status Store::create(const std::string& path, const CreateOptions& options) {
@@ -40,8 +66,9 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const OpenOp
   return std::unique_ptr<Store>(std::move(store));
 }
 
-Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress) {
-  return rebuild_store(path, decode, progress);
+Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress,
+                                  const RebuildOptions& options) {
+  return rebuild_store(path, decode, options, progress);
 }
 
 }  // namespace weft

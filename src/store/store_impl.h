@@ -49,26 +49,33 @@ class StoreImpl final : public Store, public IndexAccess {
   Result<std::unique_ptr<BlobIndex>> read() override;
   Result<std::unique_ptr<BlobWriter>> write() override;
 
-  // The commit of an import. `new_blobs` lie in packs that are durable and locked.
-  Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
+  // The commit of an import. `new_blobs` lie in packs that are durable and locked; `place`, where there is one, puts
+  // these into packs/ first, with the writer lock taken: who gives up waiting for that has left nothing there.
+  Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
+                                 const std::function<Status()>& place = {});
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
 
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
   Env& env() { return *env_; }
+  // Removes all files of a store that nothing was published to and that only this object has open; false: it stays.
+  Result<bool> remove_unused();
 
  private:
   // Makes an event and applies it to the transaction; nothing when there is nothing to do. Run again when the map
   // grows.
   using MakeEvent = std::function<Result<std::optional<Event>>(Txn&)>;
 
-  StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env);
+  StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
+            Fd in_use);
   Status commit(const WriterLock& lock, const MakeEvent& make);
+  Status commit_with_spare(const WriterLock& lock, const MakeEvent& make);  // for what leads to more room
   Status commit_once(Txn& txn, const Event& event);
   Status undo(std::uint64_t journal_end, Status failure);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
-                                     std::span<const NewBlob> new_blobs);
+                                     std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
+  Status check_collisions(std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);
@@ -77,6 +84,7 @@ class StoreImpl final : public Store, public IndexAccess {
   Status reap(const GcOptions& options, GcReport& report);
   Result<bool> reap_version(const VersionRow& version);
   Status check_collectable();
+  Status collect(const GcOptions& options, Progress& progress, GcReport& report);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
   Status remove_orphans(const GcOptions& options, GcReport& report);
 
@@ -84,6 +92,7 @@ class StoreImpl final : public Store, public IndexAccess {
   const StoreInfo info_;
   const OpenOptions options_;
   const CommitHooks hooks_;
+  const Fd in_use_;  // the identity, under a shared lock: a store that somebody has open is not taken away
   const std::unique_ptr<Env> env_;
   const Journal journal_;
   const Manifests manifests_;

@@ -107,6 +107,17 @@ Result<bool> equals_twin(std::span<const std::byte> bytes, const Twin& twin) {
   return true;
 }
 
+Result<bool> equal_twins(const Twin& a, const Twin& b, std::uint64_t length) {
+  std::vector<std::byte> bytes(kCompareStep);
+  for (std::uint64_t done = 0; done < length; done += kCompareStep) {
+    auto piece = std::span(bytes).first(std::min<std::uint64_t>(kCompareStep, length - done));
+    WEFT_CHECK(read_exact(a.fd, a.offset + done, piece, "pack"));
+    WEFT_TRY(bool equal, equals_twin(piece, {b.fd, b.offset + done}));
+    if (!equal) return false;
+  }
+  return true;
+}
+
 Result<Streamed> stream(WindowRing& ring, Source& source, const StreamPlan& plan) {
   Findings findings;
   if (plan.prove) findings.chunks.resize(chunk_count(plan.range.length));

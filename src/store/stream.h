@@ -35,6 +35,7 @@ struct Twin {
 };
 // Errc::io when they cannot be read.
 Result<bool> equals_twin(std::span<const std::byte> bytes, const Twin& twin);
+Result<bool> equal_twins(const Twin& a, const Twin& b, std::uint64_t length);
 
 struct StreamPlan {
   Range range;

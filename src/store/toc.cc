@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/pack_file.h"
 #include "store/record.h"
 #include "toc_generated.h"
 
@@ -112,6 +113,15 @@ Status replace_toc(const std::string& path, const PackToc& toc) {
 Result<PackToc> read_toc(const std::string& path) {
   WEFT_TRY(std::vector<std::byte> bytes, read_file(path, limits::kRecordMax));
   return decode_toc(bytes, path);
+}
+
+Result<PackToc> read_toc_of(const std::string& store_path, PackId pack) {
+  const std::string path = toc_path(store_path, pack);
+  WEFT_TRY(PackToc toc, read_toc(path));
+  if (toc.pack != pack)
+    return Error{Errc::corrupt,
+                 fmt::format("{}: expected the contents of this pack, got those of {}", path, pack_name(toc.pack))};
+  return toc;
 }
 
 }  // namespace weft

@@ -20,5 +20,6 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
 Status write_toc(const std::string& path, const PackToc& toc);
 Status replace_toc(const std::string& path, const PackToc& toc);
 Result<PackToc> read_toc(const std::string& path);
+Result<PackToc> read_toc_of(const std::string& store_path, PackId pack);  // Errc::corrupt also when it is another's
 
 }  // namespace weft

@@ -22,6 +22,14 @@ bool possible_key(Bytes key) {
   return !key.empty() && key.size() <= kKeyMax;
 }
 
+// What LMDB answers may lie anywhere, be any number of bytes long: whoever reads it later does so without a guard.
+[[gnu::no_sanitize("address", "thread")]] void touch(const MDB_val& val) {
+  constexpr std::size_t kPage = 4096;
+  const auto* bytes = static_cast<const volatile char*>(val.mv_data);
+  for (std::size_t at = 0; at < val.mv_size; at += kPage) static_cast<void>(bytes[at]);
+  if (val.mv_size > 0) static_cast<void>(bytes[val.mv_size - 1]);
+}
+
 // LMDB calls a write that came out short an I/O error.
 bool disk_is_full(const std::string& path) {
   constexpr std::uint64_t kNext = 1U << 20U;  // more than one of its writes
@@ -31,15 +39,27 @@ bool disk_is_full(const std::string& path) {
 
 }  // namespace
 
-Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold)
-    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)) {}
+Txn::Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool writes)
+    : mapping_(std::move(mapping)), hold_(std::move(hold)), txn_(txn), id_(mdb_txn_id(txn)), writes_(writes) {}
 
 Txn::~Txn() {
   abort();
 }
 
 void Txn::abort() {
-  if (txn_ != nullptr) mdb_txn_abort(std::exchange(txn_, nullptr));
+  MDB_txn* txn = std::exchange(txn_, nullptr);
+  if (txn == nullptr) return;
+  if (broken_ && writes_) return mapping_->spoil(true);
+  static_cast<void>(call_lmdb([txn] { return mdb_txn_abort(txn), 0; }));
+}
+
+template <class Call>
+int Txn::run(Call&& call) {
+  if (broken_ || txn_ == nullptr) return MDB_BAD_TXN;
+  broken_ = true;
+  int code = call_lmdb(call);
+  broken_ = code == MDB_CORRUPTED || code == MDB_PANIC;
+  return code;
 }
 
 Txn::Txn(Txn&& other) noexcept
@@ -47,6 +67,8 @@ Txn::Txn(Txn&& other) noexcept
       hold_(std::move(other.hold_)),
       txn_(std::exchange(other.txn_, nullptr)),
       id_(other.id_),
+      writes_(other.writes_),
+      broken_(other.broken_),
       map_full_(other.map_full_) {}
 
 const std::string& Txn::path() const {
@@ -62,7 +84,11 @@ Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
   if (!possible_key(key)) return std::optional<Bytes>();
   MDB_val k = to_val(key);
   MDB_val v{};
-  int code = mdb_get(txn_, mapping_->table(table), &k, &v);
+  int code = run([&] {
+    int got = mdb_get(txn_, mapping_->table(table), &k, &v);
+    if (got == 0) touch(v);
+    return got;
+  });
   if (code == MDB_NOTFOUND) return std::optional<Bytes>();
   if (code != 0) return failed(code, table_name(table));
   return std::optional(to_bytes(v));
@@ -70,14 +96,14 @@ Result<std::optional<Bytes>> Txn::get(Table table, Bytes key) {
 
 Result<Cursor> Txn::cursor(Table table) {
   MDB_cursor* cursor = nullptr;
-  int code = mdb_cursor_open(txn_, mapping_->table(table), &cursor);
+  int code = run([&] { return mdb_cursor_open(txn_, mapping_->table(table), &cursor); });
   if (code != 0) return failed(code, table_name(table));
   return Cursor(cursor, this, table);
 }
 
 Result<std::uint64_t> Txn::count(Table table) {
   MDB_stat stat{};
-  int code = mdb_stat(txn_, mapping_->table(table), &stat);
+  int code = run([&] { return mdb_stat(txn_, mapping_->table(table), &stat); });
   if (code != 0) return failed(code, table_name(table));
   return std::uint64_t{stat.ms_entries};
 }
@@ -85,26 +111,28 @@ Result<std::uint64_t> Txn::count(Table table) {
 Status Txn::put(Table table, Bytes key, Bytes value) {
   MDB_val k = to_val(key);
   MDB_val v = to_val(value);
-  int code = mdb_put(txn_, mapping_->table(table), &k, &v, 0);
+  int code = run([&] { return mdb_put(txn_, mapping_->table(table), &k, &v, 0); });
   return code == 0 ? Status{} : Status{failed(code, table_name(table))};
 }
 
 Status Txn::erase(Table table, Bytes key) {
   MDB_val k = to_val(key);
-  int code = mdb_del(txn_, mapping_->table(table), &k, nullptr);
+  int code = run([&] { return mdb_del(txn_, mapping_->table(table), &k, nullptr); });
   return code == 0 || code == MDB_NOTFOUND ? Status{} : Status{failed(code, table_name(table))};
 }
 
 Status Txn::erase_value(Table table, Bytes key, Bytes value) {
   MDB_val k = to_val(key);
   MDB_val v = to_val(value);
-  int code = mdb_del(txn_, mapping_->table(table), &k, &v);
+  int code = run([&] { return mdb_del(txn_, mapping_->table(table), &k, &v); });
   return code == 0 || code == MDB_NOTFOUND ? Status{} : Status{failed(code, table_name(table))};
 }
 
 Status Txn::commit() {
-  int code = mdb_txn_commit(std::exchange(txn_, nullptr));
+  int code = run([&] { return mdb_txn_commit(txn_); });
+  txn_ = nullptr;
   if (code == 0) return {};
+  mapping_->spoil(broken_);
   Error error = failed(code, "commit");
   if (error.code == Errc::io && disk_is_full(path())) error = {Errc::no_space, path() + ": commit: no space left"};
   return error;
@@ -117,10 +145,25 @@ Cursor::~Cursor() {
 Result<std::optional<Entry>> Cursor::move(int operation, Bytes key) {
   MDB_val k = to_val(key);
   MDB_val v{};
-  int code = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(operation));
+  int code = txn_->run([&] {
+    int got = mdb_cursor_get(cursor_, &k, &v, static_cast<MDB_cursor_op>(operation));
+    if (got == 0) touch(k);
+    if (got == 0) touch(v);
+    return got;
+  });
   if (code == MDB_NOTFOUND) return std::optional<Entry>();
   if (code != 0) return txn_->failed(code, table_name(table_));
-  return std::optional(Entry{to_bytes(k), to_bytes(v)});
+  Entry entry{to_bytes(k), to_bytes(v)};
+  last_.first = entry.key;
+  last_.second = keeps_sets(table_) ? entry.value : Bytes();
+  return std::optional(entry);
+}
+
+Result<std::optional<Entry>> Cursor::step(int operation) {
+  std::pair<std::string, std::string> before = std::move(last_);
+  WEFT_TRY(std::optional<Entry> entry, move(operation, {}));
+  if (entry && last_ <= before) return txn_->failed(MDB_CORRUPTED, table_name(table_));
+  return entry;
 }
 
 Result<std::optional<Entry>> Cursor::seek(Bytes key) {
@@ -135,9 +178,14 @@ Result<std::optional<Entry>> Cursor::seek_exact(Bytes key) {
 Result<std::optional<Entry>> Cursor::seek_value(Bytes key, Bytes value) {
   MDB_val k = to_val(key);
   MDB_val v = to_val(value);
-  int code = mdb_cursor_get(cursor_, &k, &v, MDB_GET_BOTH_RANGE);
+  int code = txn_->run([&] {
+    int got = mdb_cursor_get(cursor_, &k, &v, MDB_GET_BOTH_RANGE);
+    if (got == 0) touch(v);
+    return got;
+  });
   if (code == MDB_NOTFOUND) return std::optional<Entry>();
   if (code != 0) return txn_->failed(code, table_name(table_));
+  last_ = {std::string(key), std::string(to_bytes(v))};
   return std::optional(Entry{key, to_bytes(v)});
 }
 
@@ -147,11 +195,11 @@ Result<std::optional<Entry>> Cursor::seek_before(Bytes key) {
 }
 
 Result<std::optional<Entry>> Cursor::next() {
-  return move(MDB_NEXT, {});
+  return step(MDB_NEXT);
 }
 
 Result<std::optional<Entry>> Cursor::next_of_key() {
-  return move(MDB_NEXT_DUP, {});
+  return step(MDB_NEXT_DUP);
 }
 
 // LMDB leaves the key out here; nobody who walks the values of a key looks at it.

@@ -369,6 +369,93 @@ def xxh3_64(data):
     return struct.pack("<Q", library.XXH3_64bits(data, len(data)))
 
 
+def test_failed_first_import_leaves_nothing(tmp_path):
+    """Neither a store nor the directories above it, whatever it fails for."""
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"\xff" * 64)
+    good = write_model(tmp_path / "good", random_tensors(2, 4096, seed="first"))
+    where = tmp_path / "a/b/store"
+    for words in ([bad, "--name", "m"], [good, "--name", "m", "--parent", "none@1"], [good, "--name", "latest"],
+                  [tmp_path / "none", "--name", "m"]):
+        assert_refused(run([WEFT, "--store", where, "import", *words, "--quiet"], check=False))
+        assert not (tmp_path / "a").exists()
+    (tmp_path / "a/b/store").mkdir(parents=True)
+    assert_refused(run([WEFT, "--store", where, "import", good, "--name", "m", "--parent", "none", "--quiet"],
+                       check=False))
+    assert os.listdir(where) == []
+    run([WEFT, "--store", where, "import", good, "--name", "m"])
+
+
+def test_first_imports_at_once(tmp_path):
+    """Several that find no store: one makes it, all publish; one that fails takes nothing from the others."""
+    good = [write_model(tmp_path / f"m{i}", random_tensors(2, 4096, seed=f"race {i}")) for i in range(4)]
+    for attempt in range(8):
+        where = tmp_path / f"area-{attempt}/store"
+        imports = [[good[i], "--name", f"m{i}"] for i in range(4)] + [[good[0], "--name", "x", "--parent", "none"]] * 2
+        started = [subprocess.Popen([WEFT, "--store", where, "import", *words], env=environment(),
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in imports]
+        said = [process.communicate(timeout=60) for process in started]
+        assert [process.returncode for process in started] == [0, 0, 0, 0, 1, 1], said
+        names = json.loads(run([WEFT, "--store", where, "ls", "--json"]).stdout)["models"]
+        assert sorted(model["model"] for model in names) == ["m0", "m1", "m2", "m3"]
+        run([WEFT, "--store", where, "fsck"])
+        shutil.rmtree(where.parent)
+
+
+def test_interrupt_while_waiting(kept, tmp_path):
+    """Ctrl-C ends a wait for another writer at once, who is named, and the store is as it was."""
+    import fcntl
+    before = kept.state()
+    model = write_model(tmp_path / "m", random_tensors(2, 4096, seed="wait"))
+    with open(kept.path / "index/writer", "rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        for words in (["import", model, "--name", "waits"], ["rm", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
+                      ["fsck"], ["fsck", "--rebuild"]):
+            with subprocess.Popen([WEFT, "--store", kept.path, *words], env=environment(), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts) as waiting:
+                assert "waiting for" in waiting.stderr.readline()
+                waiting.send_signal(signal.SIGINT)
+                waiting.communicate(timeout=20)
+            assert waiting.returncode in (128 + signal.SIGINT, -signal.SIGINT), words
+    assert kept.state() == before
+    assert list((kept.path / "tmp").iterdir()) == []
+    kept.assert_sound()
+
+
+def test_damaged_journal(store, small_model, tmp_path):
+    """One damaged file of the journal is mended; both are refused by name, then given up when that is accepted."""
+    other_model = write_model(tmp_path / "other", random_tensors(2, 4096, seed="other"))
+    store.publish(small_model, name="a")
+    begin = (store.path / "journal/0000000000000001.log").stat().st_size
+    store.publish(other_model, name="a", tag="t")
+    end = (store.path / "journal/0000000000000001.log").stat().st_size
+    store.publish(small_model, name="b")
+    before = store.state()
+    log, copy = (store.path / f"journal/0000000000000001.{kind}" for kind in ("log", "copy"))
+    middle = (begin + end) // 2
+    flip(log, middle)
+    assert store.weft("fsck", check=False).returncode == 1
+    shutil.rmtree(store.path / "index")
+    assert "mended" in store.weft("fsck", "--rebuild").stdout
+    assert store.state() == before
+    flip(log, middle)
+    flip(copy, 8192 + middle)
+    shutil.rmtree(store.path / "index")
+    refused = store.weft("fsck", "--rebuild", check=False)
+    assert refused.returncode == 1
+    assert "whole in neither copy" in refused.stdout
+    accepted = store.weft("fsck", "--accept-loss")
+    assert "lost:" in accepted.stdout
+    assert [model["model"] for model in store.json("ls")["models"]] == ["a", "b"]
+    after = store.state()
+    shutil.rmtree(store.path / "index")
+    assert "lost" not in store.weft("fsck", "--rebuild").stdout
+    assert store.state() == after
+    store.publish(other_model, name="a")
+    assert store.json("ls", "a")["versions"][-1]["version"] > 2
+    store.assert_sound()
+
+
 # Disks.
 
 def test_full_disk(small_disk, tmp_path):
@@ -404,10 +491,13 @@ def test_disk_that_others_filled(small_disk, tmp_path):
     assert "m" in store.weft("ls").stdout
     assert_refused(try_import(store, write_model(tmp_path / "n", random_tensors(1, 1 << 20, seed="no room")), name="n"))
     assert "m" in store.weft("ls").stdout
-    os.unlink(small_disk / "ballast")
+    store.weft("tag", "m@1", "last")
     store.weft("rm", "m@1")
     store.weft("gc")
     assert store.pack_bytes() == 0
+    store.assert_sound()
+    os.unlink(small_disk / "ballast")
+    store.publish(model, name="m")
     store.assert_sound()
 
 

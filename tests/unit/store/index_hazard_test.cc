@@ -319,3 +319,32 @@ TEST_CASE("network file systems are refused by name") {
   CHECK(check_file_system("/proc").ok());
   CHECK(check_file_system("/nothing/here").error().code == Errc::not_found);
 }
+
+TEST_CASE("after a commit that failed the same process goes on") {
+  if (::getuid() != 0) return;
+  TempDir dir;
+  CHECK(exited(in_child([&] {
+    if (!mount_tmpfs(dir.path(), 4U << 20U)) return false;
+    std::string path = dir / "store";
+    if (!Store::create(path, {}).ok()) return false;
+    auto store = open_store(path);
+    must_publish(*store, "m", many(0, 100));
+    std::uint64_t free = std::filesystem::space(dir.path()).available;
+    if (!write_exact(open_file(dir / "fill", O_WRONLY | O_CREAT).value().get(), 0, std::vector<std::byte>(free), "fill")
+             .ok())
+      return false;
+    // A commit that has no journal: as gc and the replay of a record make them.
+    auto write = [&] {
+      WriterLock lock = store->lock_writer().value();
+      return store->env().write(lock, [](Txn& txn) -> Status {
+        for (std::uint64_t n = 0; n < 5000; ++n) WEFT_CHECK(put(txn, Table::dead, key_of(n, n), NumberRow{n}));
+        return {};
+      });
+    };
+    Status full = write();
+    if (full.ok() || full.error().code != Errc::no_space) return false;
+    if (store->snapshot().value()->model("m").value().latest != 1) return false;
+    std::filesystem::remove(dir / "fill");
+    return write().ok() && must_publish(*store, "m", {{1}}).version.number == 2;
+  })));
+}

@@ -156,44 +156,6 @@ TEST_CASE("a lost manifest is told, and gc frees nothing while it cannot know wh
   }
 }
 
-TEST_CASE("a damaged journal gives back what is whole, and a lost number stays lost") {
-  TestStore test;
-  auto store = open_store(test.path);
-  must_publish(*store, "m", {{1}});
-  std::uint64_t begin = std::filesystem::file_size(test.path + "/journal/0000000000000001.log");
-  must_publish(*store, "m", {{2}});
-  must_publish(*store, "m", {{3}}, {{}, {"t"}});
-  store.reset();
-  std::string journal = read_text(test.path + "/journal/0000000000000001.log");
-  journal[begin + 40] = static_cast<char>(journal[begin + 40] ^ 1);
-  write_file(test.path + "/journal/0000000000000001.log", journal);
-  CHECK_FALSE(open_store(test.path)->fsck({}, decode, no_progress()).value().clean());
-  FsckReport report = Store::rebuild(test.path, decode, no_progress()).value();
-  CHECK(report.problems.size() == 1);
-  store = open_store(test.path);
-  auto snapshot = store->snapshot().value();
-  ModelRow model = snapshot->model("m").value();
-  CHECK(snapshot->versions(model.id).value().size() == 2);
-  CHECK(snapshot->version(model.id, 2).error().code == Errc::not_found);
-  snapshot.reset();
-  CHECK(must_publish(*store, "m", {{4}}).version.number == 4);
-}
-
-TEST_CASE("a rebuild tells of damage at the journal's end, where a record may have been") {
-  TestStore test;
-  must_publish(*open_store(test.path), "m", {{1}});
-  must_publish(*open_store(test.path), "m", {{2}});
-  std::string path = test.path + "/journal/0000000000000001.log";
-  std::string journal = read_text(path);
-  journal.back() = static_cast<char>(journal.back() ^ 1);
-  write_file(path, journal);
-  CHECK_FALSE(open_store(test.path)->fsck({}, decode, no_progress()).value().clean());
-  FsckReport report = Store::rebuild(test.path, decode, no_progress()).value();
-  REQUIRE(report.problems.size() == 1);
-  CHECK(report.problems[0].find("no whole record") != std::string::npos);
-  CHECK(open_store(test.path)->snapshot().value()->model("m").value().latest == 1);
-}
-
 TEST_CASE("gc reaps a removed version once nobody uses it") {
   TestStore test;
   auto store = open_store(test.path);

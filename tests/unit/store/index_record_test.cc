@@ -97,16 +97,17 @@ TEST_CASE("rows and events come back as they went") {
   event.tags = {{"t", 5}};
   event.local = {1, 2000, 10, {1, 2, 3}};
   event.packs = {42};
-  auto record = encode_event(event);
+  auto record = encode_event(event, 7);
   CHECK(record_length(record) == record.size());
-  auto again = std::get<PublishEvent>(decode_event(record, "event").value());
-  CHECK(encode_event(again) == record);
+  CHECK(decode_event(record, "event").value().place == 7);
+  auto again = std::get<PublishEvent>(decode_event(record, "event").value().event);
+  CHECK(encode_event(again, 7) == record);
   CHECK(again.local.view_inos == std::vector<Ino>{1, 2, 3});
   CHECK(again.packs.at(0) == 42);
   CHECK(again.version.elsewhere.at(0) == "else");
   CHECK(again.version.tensors == 9);
   event.local.ino_count = UINT64_MAX;
-  CHECK(decode_event(encode_event(event), "event").error().code == Errc::corrupt);
+  CHECK(decode_event(encode_event(event, 7), "event").error().code == Errc::corrupt);
 }
 
 TEST_CASE("keys sort as their numbers do") {
