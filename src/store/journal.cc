@@ -14,6 +14,8 @@ namespace weft {
 namespace {
 
 Status cut(int fd, std::uint64_t size, const std::string& path) {
+  WEFT_TRY(struct stat st, stat_fd(fd, path));
+  if (static_cast<std::uint64_t>(st.st_size) <= size) return {};
   if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return sys_error(errno, fmt::format("{}: truncate", path));
   return {};
 }
@@ -37,8 +39,10 @@ Status Journal::create() {
 }
 
 Result<std::uint64_t> Journal::size() const {
-  WEFT_TRY(struct stat st, stat_file(path_));
-  return static_cast<std::uint64_t>(st.st_size);
+  auto st = stat_file(path_);
+  if (!st.ok() && st.error().code == Errc::not_found) return std::uint64_t{0};  // lost: the copy may have it
+  if (!st.ok()) return std::move(st).error();
+  return static_cast<std::uint64_t>(st->st_size);
 }
 
 Result<std::optional<Counters>> Journal::mark() const {
@@ -85,11 +89,9 @@ Status Journal::append(std::span<const std::byte> record, const Counters& counte
 Status Journal::truncate(std::uint64_t size) const {
   WEFT_TRY(Fd copy, open_file(copy_path_, O_RDWR | O_CREAT));
   WEFT_CHECK(pull_marks_back(copy.get(), size, copy_path_));
-  WEFT_TRY(struct stat st, stat_fd(copy.get(), copy_path_));
-  if (static_cast<std::uint64_t>(st.st_size) > kMarksBytes + size)
-    WEFT_CHECK(cut(copy.get(), kMarksBytes + size, copy_path_));
+  WEFT_CHECK(cut(copy.get(), kMarksBytes + size, copy_path_));
   WEFT_CHECK(sync_file(copy.get(), copy_path_));
-  WEFT_TRY(Fd log, open_file(path_, O_WRONLY));
+  WEFT_TRY(Fd log, open_file(path_, O_WRONLY | O_CREAT));
   WEFT_CHECK(cut(log.get(), size, path_));
   return sync_file(log.get(), path_);
 }

@@ -44,7 +44,8 @@ Result<bool> StoreImpl::remove_unused() {
   if (!alone.ok() && alone.error().code == Errc::busy) return false;
   WEFT_CHECK(std::move(alone));
   WEFT_TRY(std::uint64_t journal, journal_.size());
-  if (journal != 0) return false;
+  WEFT_TRY(std::optional<Counters> mark, journal_.mark());
+  if (journal != 0 || !mark || mark->journal_end != 0) return false;
   WEFT_CHECK(remove_store(path_));
   return true;
 }
