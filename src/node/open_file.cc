@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/page_cache.h"
 #include "base/sys.h"
 
 namespace weft {
@@ -78,7 +79,10 @@ class BlobFile final : public OpenFile {
       : where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {
     for (std::size_t i = 0; i < blobs.size(); ++i) append(std::move(places[i]), blobs[i].length);
     runs_.shrink_to_fit();
+    for (const Run& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
   }
+
+  void read_ahead(Prefetcher& prefetcher, std::vector<std::uint64_t> borders);
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
@@ -96,12 +100,21 @@ class BlobFile final : public OpenFile {
   std::string where_;
   std::string head_;
   std::uint64_t size_;
-  std::vector<Run> runs_;  // in order, touching, from head_.size() to size_
+  std::vector<Run> runs_;                        // in order, touching, from head_.size() to size_
+  std::unique_ptr<Prefetcher::Watch> prefetch_;  // last: it uses the packs' descriptors
 };
+
+void BlobFile::read_ahead(Prefetcher& prefetcher, std::vector<std::uint64_t> borders) {
+  PrefetchSubject subject{{}, std::move(borders), backing_fd() < 0};
+  for (const Run& run : runs_)
+    subject.pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
+  prefetch_ = prefetcher.watch(std::move(subject));
+}
 
 Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> out) {
   if (offset >= size_ || out.empty()) return std::size_t{0};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
+  if (prefetch_) prefetch_->told(offset, count);
   std::span<std::byte> rest = out.first(count);
   if (offset < head_.size()) {
     const std::size_t part = std::min<std::size_t>(rest.size(), head_.size() - offset);
@@ -126,6 +139,24 @@ int BlobFile::backing_fd() const {
   const Run& run = runs_.front();
   return run.place.offset == 0 && run.place.pack->size() == size_ ? run.place.pack->fd() : -1;
 }
+
+class PrecededFile final : public OpenFile {
+ public:
+  PrecededFile(std::shared_ptr<OpenFile> file, const ReadAhead& ahead)
+      : file_(std::move(file)),
+        watch_(ahead.prefetcher->watch({{{0, file_->size(), file_->backing_fd(), 0}}, ahead.borders, false})) {}
+  std::uint64_t size() const override { return file_->size(); }
+  int backing_fd() const override { return file_->backing_fd(); }
+  bool changing() const override { return file_->changing(); }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
+    watch_->told(offset, out.size());
+    return file_->read(offset, out);
+  }
+
+ private:
+  std::shared_ptr<OpenFile> file_;
+  std::unique_ptr<Prefetcher::Watch> watch_;  // last: it uses the file's descriptor
+};
 
 class TextFile final : public OpenFile {
  public:
@@ -152,11 +183,17 @@ Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const Conten
 }
 
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
-                                             std::span<const ContentId> blobs) {
+                                             std::span<const ContentId> blobs, const ReadAhead& ahead) {
   auto places = lock_blobs(store, blobs);
   if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
-  return std::shared_ptr<OpenFile>(
-      std::make_shared<BlobFile>(std::move(where), std::move(head), blobs, std::move(places).value()));
+  auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), blobs, std::move(places).value());
+  if (ahead.prefetcher != nullptr && !ahead.borders.empty()) file->read_ahead(*ahead.prefetcher, ahead.borders);
+  return std::shared_ptr<OpenFile>(std::move(file));
+}
+
+std::shared_ptr<OpenFile> read_ahead_in(std::shared_ptr<OpenFile> file, const ReadAhead& ahead) {
+  if (ahead.prefetcher == nullptr || ahead.borders.empty()) return file;
+  return std::make_shared<PrecededFile>(std::move(file), ahead);
 }
 
 std::shared_ptr<OpenFile> open_text(std::string text, Changing changing) {

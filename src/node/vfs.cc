@@ -52,7 +52,7 @@ Error is_a_directory(Ino ino) {
 class StoreVfs final : public Vfs {
  public:
   StoreVfs(Store& store, const VfsOptions& options)
-      : store_(store), versions_(store, options.show_views), mount_status_(options.mount_status) {}
+      : store_(store), versions_(store, prefetcher_, options.show_views), mount_status_(options.mount_status) {}
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
@@ -80,6 +80,7 @@ class StoreVfs final : public Vfs {
   Result<std::string> status_text();
 
   Store& store_;
+  Prefetcher prefetcher_;
   Versions versions_;
   std::mutex mutex_;
   std::string mount_status_;  // guarded by mutex_

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "node/open_file.h"
 
 namespace weft {
 
@@ -38,11 +37,11 @@ std::shared_ptr<Assembly> VfsAssembly::current() const {
   return assembly_;
 }
 
-Result<std::shared_ptr<OpenFile>> VfsAssembly::open(AssembledSource source, Ino ino) {
+Result<std::shared_ptr<OpenFile>> VfsAssembly::open(AssembledSource source, Ino ino, const ReadAhead& ahead) {
   const auto assembly = source.size >= kAssembledFileMin ? current() : nullptr;
   if (assembly)
-    if (auto file = assembly->open(source)) return file;
-  WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs));
+    if (auto file = assembly->open(source)) return read_ahead_in(std::move(file), ahead);
+  WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs, ahead));
   if (!assembly || composed->backing_fd() >= 0) return composed;
   return Assembly::watch(assembly, std::move(composed), std::move(source), ino);
 }

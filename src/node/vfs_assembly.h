@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "node/assembly.h"
+#include "node/open_file.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -21,7 +22,7 @@ class VfsAssembly {
   void stop();
 
   // `source` as one file if there is one, else as `compose` gives it, and assembled later.
-  Result<std::shared_ptr<OpenFile>> open(AssembledSource source, Ino ino);
+  Result<std::shared_ptr<OpenFile>> open(AssembledSource source, Ino ino, const ReadAhead& ahead);
   bool has(const AssembledSource& source) const;
 
   // The member "assembly" of .weft/status.

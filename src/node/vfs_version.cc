@@ -25,6 +25,24 @@ const File& file_of(const TreeNode& node) {
   return node.version->tree->manifest().files[node.node().file];
 }
 
+std::vector<std::uint64_t> tensor_offsets(const File& file) {
+  std::vector<std::uint64_t> out;
+  for (const Tensor& tensor : file.tensors)
+    if (tensor.extent != kNoExtent) out.push_back(file.extents[tensor.extent].offset);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<std::uint64_t> blob_offsets(const Container& container) {
+  std::vector<std::uint64_t> out;
+  std::uint64_t offset = container.header.size();
+  for (const ContentId& blob : container.blobs) {
+    out.push_back(offset);
+    offset += blob.length;
+  }
+  return out;
+}
+
 bool is_directory(const Node& node) {
   return node.kind == NodeKind::dir || node.kind == NodeKind::lineage_dir;
 }
@@ -199,10 +217,11 @@ Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:
-      return assembly_.open(source(node), node.ino());
+      return assembly_.open(source(node), node.ino(), {&prefetcher_, tensor_offsets(file_of(node))});
     case NodeKind::layer_container: {
       Container container = make_container(*node.version->tree, n.layer);
-      return open_blobs(store_, where(node), std::move(container.header), container.blobs);
+      ReadAhead ahead{&prefetcher_, blob_offsets(container)};
+      return open_blobs(store_, where(node), std::move(container.header), container.blobs, ahead);
     }
     case NodeKind::info_json:
     case NodeKind::layer_json:

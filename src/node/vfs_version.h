@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/prefetch.h"
 #include "node/vfs_assembly.h"
 #include "node/vfs_cache.h"
 #include "weft/node.h"
@@ -41,7 +42,9 @@ struct TreeNode {
 
 class Versions {
  public:
-  Versions(Store& store, bool show_views) : store_(store), show_views_(show_views) {}
+  // `prefetcher` outlives what is opened here.
+  Versions(Store& store, Prefetcher& prefetcher, bool show_views)
+      : store_(store), prefetcher_(prefetcher), show_views_(show_views) {}
 
   // The node that an inode of kind `version` is.
   Result<TreeNode> node(const InodeRow& row, Ino ino);
@@ -68,6 +71,7 @@ class Versions {
   AssembledSource source(const TreeNode& node) const;
 
   Store& store_;
+  Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
   const bool show_views_;
   std::mutex loading_;  // one version is read at a time

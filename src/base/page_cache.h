@@ -1,0 +1,22 @@
+// The kernel's page cache: what of a file is in it, and bringing more in. Any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/result.h"
+
+namespace weft {
+
+std::uint64_t page_bytes();
+
+// How many pages of [offset, offset + length) are in the page cache, also those that are just being read.
+// Errc::unsupported before Linux 6.5.
+Result<std::uint64_t> cached_pages(int fd, std::uint64_t offset, std::uint64_t length);
+
+// Starts reading [offset, offset + length) into the page cache and does not wait for it. Best effort.
+void start_reading(int fd, std::uint64_t offset, std::uint64_t length);
+
+// From now on a read of `fd` reads what was asked for and nothing ahead of it. Other descriptors are not concerned.
+void read_exactly_from_now_on(int fd);
+
+}  // namespace weft

@@ -1,0 +1,149 @@
+#include "node/prefetch.h"
+
+#include <algorithm>
+
+#include "base/page_cache.h"
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPollReading = 1ms;     // while the reader moves: 2 MiB at 2 GB/s
+constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
+constexpr auto kPollIdle = 1s;
+constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
+constexpr auto kLookForJumps = 10ms;
+constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
+
+PrefetchShape shape_of(const PrefetchSubject& subject) {
+  PrefetchShape shape;
+  shape.page = page_bytes();
+  if (subject.reads_seen) shape.wire_first = kWithoutWires;
+  return shape;
+}
+
+std::uint64_t size_of(const PrefetchSubject& subject) {
+  return subject.pieces.empty() ? 0 : subject.pieces.back().offset + subject.pieces.back().length;
+}
+
+}  // namespace
+
+struct Prefetcher::Watch::State {
+  explicit State(PrefetchSubject of)
+      : subject(std::move(of)), window(size_of(subject), subject.borders, shape_of(subject)) {}
+
+  // Calls visit(fd, offset, length) for each part of [offset, offset + length).
+  template <class Visit>
+  void each_part(std::uint64_t offset, std::uint64_t length, Visit visit) const {
+    auto piece = std::upper_bound(subject.pieces.begin(), subject.pieces.end(), offset,
+                                  [](std::uint64_t at, const FilePiece& one) { return at < one.offset + one.length; });
+    for (; length > 0 && piece != subject.pieces.end(); ++piece) {
+      const std::uint64_t begin = std::max(offset, piece->offset);
+      const std::uint64_t end = std::min(offset + length, piece->offset + piece->length);
+      if (begin < end) visit(piece->fd, piece->fd_offset + (begin - piece->offset), end - begin);
+      if (end <= offset) return;
+      length -= std::min(length, end - offset);
+      offset = end;
+    }
+  }
+
+  bool is_cached(std::uint64_t offset) const {
+    bool cached = false;
+    each_part(offset, 1, [&](int fd, std::uint64_t at, std::uint64_t) {
+      const auto pages = cached_pages(fd, at, 1);
+      cached = pages.ok() && *pages > 0;
+    });
+    return cached;
+  }
+
+  std::mutex mutex;         // after Prefetcher::mutex_ where both are held
+  bool ended = false;       // guarded by mutex, as are the following
+  PrefetchSubject subject;  // never changes
+  PrefetchWindow window;
+  Clock::time_point moved{};      // when the reader was last seen to move
+  Clock::time_point jumps_due{};  // when jumps are to be looked for again
+  Clock::time_point due{};        // when to look again
+};
+
+Prefetcher::Watch::~Watch() {
+  {
+    const std::lock_guard lock(owner_.mutex_);
+    std::erase(owner_.watched_, state_);
+  }
+  const std::lock_guard lock(state_->mutex);  // until the thread is done with it
+  state_->ended = true;
+}
+
+void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto now = Clock::now();
+    state_->window.told(offset, length);
+    state_->moved = now;
+    if (state_->due <= now + kPollReading) return;
+    state_->due = now;
+  }
+  const std::lock_guard lock(owner_.mutex_);
+  owner_.hurry_ = true;
+  owner_.wake_.notify_one();
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
+  auto state = std::make_shared<Watch::State>(std::move(subject));
+  state->moved = Clock::now();
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  watched_.push_back(state);
+  hurry_ = true;
+  wake_.notify_one();
+  return std::unique_ptr<Watch>(new Watch(*this, std::move(state)));
+}
+
+Prefetcher::Clock::time_point Prefetcher::step(Watch::State& state, Clock::time_point now) {
+  const std::lock_guard lock(state.mutex);
+  if (state.ended) return Clock::time_point::max();
+  if (now < state.due) return state.due;
+  const auto is_cached = [&](std::uint64_t offset) { return state.is_cached(offset); };
+  auto wanted = state.window.advance(is_cached);
+  if (wanted.empty() && !state.subject.reads_seen && now >= state.jumps_due) {
+    if (state.window.jumped(is_cached)) wanted = state.window.advance(is_cached);
+    const auto took = Clock::now() - now;
+    state.jumps_due = now + kLookForJumps + 50 * took;  // a file of many tensors is looked through less often
+  }
+  for (const ByteRange& range : wanted) state.each_part(range.offset, range.length, start_reading);
+  if (!wanted.empty()) state.moved = now;
+  const auto still = now - state.moved;
+  state.due = now + (still < kReadingLasts ? Clock::duration(kPollReading)
+                                           : std::min<Clock::duration>(still / kPausePart, kPollIdle));
+  return state.due;
+}
+
+void Prefetcher::run() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    hurry_ = false;
+    const auto watched = watched_;
+    lock.unlock();
+    auto next = Clock::time_point::max();
+    const auto now = Clock::now();
+    for (const auto& state : watched) next = std::min(next, step(*state, now));
+    lock.lock();
+    const auto changed = [this] { return ending_ || hurry_; };
+    if (watched.empty())
+      wake_.wait(lock, changed);
+    else
+      wake_.wait_until(lock, next, changed);
+  }
+}
+
+}  // namespace weft

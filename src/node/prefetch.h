@@ -1,0 +1,71 @@
+// Reads ahead in containers that are open, each around its reader (prefetch_window.h), on one thread for all. While
+// nobody reads, that thread wakes once a second at most; with nothing to watch it sleeps. Any thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "node/prefetch_window.h"
+
+namespace weft {
+
+// [offset, offset + length) of a file is what lies in `fd` from fd_offset on.
+struct FilePiece {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  int fd = -1;
+  std::uint64_t fd_offset = 0;
+};
+
+// What to read ahead in. Pieces are in order and touch, from pieces[0].offset to the file's end.
+struct PrefetchSubject {
+  std::vector<FilePiece> pieces;
+  std::vector<std::uint64_t> borders;  // where tensors begin, ascending
+  bool reads_seen = false;             // every read is told; else the page cache is watched
+};
+
+class Prefetcher {
+ public:
+  // One open file that is read ahead in, until this is destroyed; then its descriptors are not used any more.
+  class Watch {
+   public:
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
+
+   private:
+    friend class Prefetcher;
+    struct State;
+    Watch(Prefetcher& owner, std::shared_ptr<State> state) : owner_(owner), state_(std::move(state)) {}
+    Prefetcher& owner_;
+    std::shared_ptr<State> state_;
+  };
+
+  Prefetcher() = default;
+  ~Prefetcher();  // after every Watch
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // Begins at once with the file's beginning.
+  std::unique_ptr<Watch> watch(PrefetchSubject subject);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void run();
+  static Clock::time_point step(Watch::State& state, Clock::time_point now);  // when it is due again
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::shared_ptr<Watch::State>> watched_;  // guarded by mutex_
+  bool hurry_ = false;                                  // guarded by mutex_: something changed
+  bool ending_ = false;                                 // guarded by mutex_
+  std::thread thread_;                                  // started with the first watch
+};
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+#include "node/prefetch_window.h"
+
+#include <algorithm>
+
+namespace weft {
+
+PrefetchWindow::PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape)
+    : size_(size), borders_(std::move(borders)), shape_(shape), seen_(borders_.size()) {
+  begin_at(0);
+}
+
+void PrefetchWindow::begin_at(std::uint64_t offset) {
+  tensor_end_ = end_of_tensor(offset);
+  begin_ = reader_ = front_ = offset / shape_.page * shape_.page;
+  room_ = shape_.window_first;
+  wire_next_ = begin_ + shape_.wire_first;
+  wires_.clear();
+}
+
+std::uint64_t PrefetchWindow::end_of_tensor(std::uint64_t offset) const {
+  const auto next = std::upper_bound(borders_.begin(), borders_.end(), offset);
+  return next == borders_.end() ? size_ : *next;
+}
+
+void PrefetchWindow::reach(std::uint64_t offset) {
+  if (offset <= reader_) return;
+  reader_ = offset;
+  room_ = std::min(2 * room_, shape_.window_max);
+  while (!wires_.empty() && wires_.front() < reader_) wires_.pop_front();
+}
+
+// Who jumped to a tensor may want that one alone: what lies behind it is brought in sparingly until they go on to it.
+std::vector<ByteRange> PrefetchWindow::advance(const IsCached& is_cached) {
+  for (std::size_t i = wires_.size(); i-- > 0;) {
+    if (!is_cached(wires_[i])) continue;
+    reach(wires_[i] + shape_.page);
+    break;
+  }
+  std::uint64_t target = reader_ + room_;
+  if (begin_ > 0 && reader_ <= tensor_end_ + shape_.wire_gap)
+    target = std::min(target, tensor_end_ + shape_.window_first);
+  return fill(std::min(target, size_));
+}
+
+std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
+  std::vector<ByteRange> out;
+  while (front_ < target) {
+    const std::uint64_t stop = std::min(target, std::max(wire_next_, front_));
+    if (stop > front_) out.push_back({front_, stop - front_});
+    front_ = stop;
+    if (front_ != wire_next_) continue;
+    wires_.push_back(wire_next_);
+    front_ = wire_next_ + shape_.page;
+    wire_next_ += shape_.wire_gap;
+  }
+  const auto known = std::lower_bound(borders_.begin(), borders_.end(), front_);
+  for (auto border = known; border != borders_.begin() && *std::prev(border) >= begin_; --border)
+    seen_[static_cast<std::size_t>(std::prev(border) - borders_.begin())] = true;
+  return out;
+}
+
+bool PrefetchWindow::jumped(const IsCached& is_cached) {
+  bool found = false;
+  for (std::size_t i = 0; i < borders_.size(); ++i) {
+    if (seen_[i] || !is_cached(borders_[i])) continue;
+    seen_[i] = true;
+    if (found || !looked_) continue;
+    found = true;
+    begin_at(borders_[i]);
+  }
+  looked_ = true;
+  return found;
+}
+
+void PrefetchWindow::told(std::uint64_t offset, std::uint64_t length) {
+  if (offset < begin_ || offset > front_ + shape_.window_first) begin_at(offset);
+  front_ = std::max(front_, (offset + length) / shape_.page * shape_.page);
+  reach(offset + length);
+  wire_next_ = std::max(wire_next_, front_ + shape_.wire_first);
+}
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+// Where to read ahead of somebody who reads a file in ways that nobody reports: a mapping, or a handle that the kernel
+// serves. Pages are left out of what is brought in, a few MiB apart. Whoever reads on comes upon such a page and makes
+// the kernel bring it in; seeing it in the page cache tells how far the reader is. Pure: it asks what is cached through
+// a function, and says what to bring in. One thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+namespace weft {
+
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
+struct PrefetchShape {
+  std::uint64_t window_max = 64U << 20U;    // ahead of the reader
+  std::uint64_t window_first = 16U << 20U;  // when a file is opened, and after a jump
+  std::uint64_t wire_gap = 8U << 20U;       // between pages that are left out
+  std::uint64_t wire_first = 1U << 20U;     // from where reading begins to the first such page
+  std::uint64_t page = 4096;
+};
+
+class PrefetchWindow {
+ public:
+  // Is the page at this offset in the page cache?
+  using IsCached = std::function<bool(std::uint64_t offset)>;
+
+  // `borders`: where tensors begin, ascending, below `size`.
+  PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape);
+
+  // Looks how far the reader is; returns what to bring in now, in order. Empty while nobody reads on.
+  std::vector<ByteRange> advance(const IsCached& is_cached);
+  // Has a tensor outside of the window been touched since the last call? Then the window begins anew there.
+  bool jumped(const IsCached& is_cached);
+  // Somebody told that [offset, offset + length) is read.
+  void told(std::uint64_t offset, std::uint64_t length);
+
+  // Nothing is left to bring in ahead of the reader.
+  bool at_end() const { return front_ >= size_; }
+
+ private:
+  std::uint64_t end_of_tensor(std::uint64_t offset) const;
+  void begin_at(std::uint64_t offset);
+  void reach(std::uint64_t offset);
+  std::vector<ByteRange> fill(std::uint64_t target);
+
+  const std::uint64_t size_;
+  const std::vector<std::uint64_t> borders_;
+  const PrefetchShape shape_;
+  std::vector<bool> seen_;        // by border: its page was cached, or ours to bring in
+  bool looked_ = false;           // seen_ is filled in
+  std::uint64_t begin_ = 0;       // where the window was set up
+  std::uint64_t tensor_end_ = 0;  // of the tensor there
+  std::uint64_t reader_ = 0;      // the reader is here or further
+  std::uint64_t front_ = 0;       // [begin_, front_) was brought in, but for wires
+  std::uint64_t room_ = 0;        // how far ahead of the reader it may go
+  std::uint64_t wire_next_ = 0;
+  std::deque<std::uint64_t> wires_;  // pages left out, ascending, not yet seen
+};
+
+}  // namespace weft

@@ -1,0 +1,133 @@
+#include "node/prefetch_window.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace weft::testing {
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20U;
+constexpr std::uint64_t kSize = 1024 * kMiB;
+
+// A page cache that remembers which pages are in it.
+class Cache {
+ public:
+  void bring_in(const std::vector<ByteRange>& ranges) {
+    for (const ByteRange& range : ranges) {
+      CHECK(range.length > 0);
+      for (std::uint64_t at = range.offset; at < range.offset + range.length; at += 4096) pages_.insert(at);
+      filled += range.length;
+    }
+  }
+  // A reader takes all of [from, to): the kernel brings in what is missing.
+  void read(std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t at = from / 4096 * 4096; at < to; at += 4096) pages_.insert(at);
+  }
+  PrefetchWindow::IsCached look() {
+    return [this](std::uint64_t offset) { return pages_.contains(offset / 4096 * 4096); };
+  }
+  std::uint64_t front() const { return pages_.empty() ? 0 : *pages_.rbegin() + 4096; }
+  std::uint64_t filled = 0;
+
+ private:
+  std::set<std::uint64_t> pages_;
+};
+
+std::vector<std::uint64_t> borders_every(std::uint64_t step) {
+  std::vector<std::uint64_t> out;
+  for (std::uint64_t at = 100; at < kSize; at += step) out.push_back(at);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("an opened file has its beginning brought in, and no more while nobody reads") {
+  Cache cache;
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
+  cache.bring_in(window.advance(cache.look()));
+  CHECK(cache.filled > 15 * kMiB);
+  CHECK(cache.filled <= 16 * kMiB);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(window.advance(cache.look()).empty());
+    CHECK_FALSE(window.jumped(cache.look()));
+  }
+}
+
+TEST_CASE("the window goes before a reader, never further than its size, to the end of the file") {
+  Cache cache;
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
+  std::uint64_t ahead_min = kSize;
+  for (std::uint64_t reader = 0; reader < kSize; reader += kMiB / 2) {
+    cache.read(reader, reader + kMiB / 2);
+    cache.bring_in(window.advance(cache.look()));
+    CHECK(cache.front() <= reader + 65 * kMiB);
+    if (reader > 16 * kMiB && reader < kSize - 64 * kMiB) ahead_min = std::min(ahead_min, cache.front() - reader);
+  }
+  CHECK(ahead_min >= 55 * kMiB);
+  CHECK(window.at_end());
+  CHECK(cache.front() == kSize);
+}
+
+TEST_CASE("what is cached already is passed over") {
+  Cache cache;
+  cache.read(0, kSize / 2);
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
+  for (int i = 0; i < 1000; ++i) cache.bring_in(window.advance(cache.look()));
+  CHECK(cache.front() >= kSize / 2);
+  CHECK(cache.front() <= kSize / 2 + 64 * kMiB);
+}
+
+TEST_CASE("a tensor far away that is touched draws the window there, and little is brought in behind it") {
+  Cache cache;
+  PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
+  cache.bring_in(window.advance(cache.look()));
+  CHECK_FALSE(window.jumped(cache.look()));
+  cache.filled = 0;
+  const std::uint64_t tensor = 100 + 20 * 32 * kMiB;
+  cache.read(tensor - kMiB, tensor + kMiB);
+  CHECK(window.jumped(cache.look()));
+  for (std::uint64_t reader = tensor; reader < tensor + 32 * kMiB; reader += kMiB / 2) {
+    cache.read(reader, reader + kMiB / 2);
+    cache.bring_in(window.advance(cache.look()));
+    CHECK_FALSE(window.jumped(cache.look()));
+  }
+  CHECK(cache.filled >= 32 * kMiB);
+  CHECK(cache.filled <= (32 + 16) * kMiB);
+}
+
+TEST_CASE("tensors that were cached before are no sign of a reader") {
+  Cache cache;
+  cache.read(500 * kMiB, 600 * kMiB);
+  PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
+  cache.bring_in(window.advance(cache.look()));
+  CHECK_FALSE(window.jumped(cache.look()));
+  CHECK_FALSE(window.jumped(cache.look()));
+}
+
+TEST_CASE("a reader who tells where he reads is followed without pages left out") {
+  PrefetchShape shape;
+  shape.wire_first = std::uint64_t{1} << 62U;
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
+  const auto never = [](std::uint64_t) { return false; };
+  CHECK(window.advance(never) == std::vector<ByteRange>{{0, 16 * kMiB}});
+  CHECK(window.advance(never).empty());
+  window.told(0, kMiB);
+  CHECK(window.advance(never) == std::vector<ByteRange>{{16 * kMiB, 17 * kMiB}});
+  window.told(500 * kMiB, kMiB);
+  const auto there = window.advance(never);
+  REQUIRE(there.size() == 1);
+  CHECK(there[0].offset == 501 * kMiB);
+}
+
+TEST_CASE("a file smaller than the first window is brought in whole") {
+  Cache cache;
+  PrefetchWindow window(3 * kMiB + 5, {8}, {});
+  cache.bring_in(window.advance(cache.look()));
+  CHECK(cache.filled == 3 * kMiB + 5 - 4096);
+  CHECK(window.at_end());
+}
+
+}  // namespace weft::testing
