@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -72,9 +73,17 @@ Status go_on_supervising(const MountOptions& options, const Inherited& inherited
   return Supervisor(options, exec_launcher(kOwnProgram, options)).resume(inherited);
 }
 
+// Sixteen threads would each keep a heap of their own, and large lists would stay in it.
+void keep_memory_small() {
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 10);
+}
+
 Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   for (const int fd : {ends.channel, ends.state}) keep_private(fd);
   WEFT_CHECK(set_up_process(options));
+  keep_memory_small();
   raise_file_limit();
   WEFT_TRY(const auto store, Store::open(options.store, OpenOptions{}));
   const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, ""});

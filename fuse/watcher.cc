@@ -24,6 +24,7 @@ namespace {
 constexpr int kWakeSignal = SIGUSR1;  // does nothing but interrupt a system call
 constexpr int kWakeEveryMs = 20;
 constexpr int kLookEveryMs = 5000;
+constexpr unsigned kIdleLooksMax = 4;
 
 void ignore_signal(int) {}
 
@@ -117,14 +118,13 @@ bool Watcher::take_signals() {
   return false;
 }
 
-// Memory goes back once nothing was asked between two looks.
+// Memory goes back while nothing is asked, until what was kept for a while has gone too.
 void Watcher::rest() {
   server_.vfs.trim();
   const std::uint64_t begun = server_.requests.begun();
-  const bool idle = begun == begun_;
-  if (idle && !rested_) ::malloc_trim(0);
-  rested_ = idle;
+  idle_looks_ = begun == begun_ ? idle_looks_ + 1 : 0;
   begun_ = begun;
+  if (idle_looks_ >= 1 && idle_looks_ <= kIdleLooksMax) ::malloc_trim(0);
 }
 
 // The loop may be just about to sleep: it is woken until it has seen the request.

@@ -45,7 +45,7 @@ class Watcher {
   Fd ended_;
   Status read_ahead_;
   std::uint64_t begun_ = 0;  // requests, when last looked at
-  bool rested_ = false;
+  unsigned idle_looks_ = 0;
   std::thread thread_;
 };
 

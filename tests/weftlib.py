@@ -123,6 +123,13 @@ class Mount:
         wait_until(lambda: not self.server_pids())
 
 
+def is_alive(pid):
+    """Does the process run? One that has ended and waits for its parent does not."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
+
+
 def is_mounted(path):
     places = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
     return str(path) in (place.encode().decode("unicode_escape") for place in places)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, Mount, Store, in_mount_namespace, is_mounted,
+from weftlib import (MOUNT_WEFT, NOBODY, Mount, Store, in_mount_namespace, is_alive, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -100,7 +100,7 @@ def test_an_ordinary_users_mount(user):
     assert after["restarts"] == 1 and after["pid"] != status["pid"]
     user.weft("mount", "--upgrade", user.where)
     user.weft("umount", user.where)
-    assert not os.path.exists(f"/proc/{status['supervisor_pid']}")
+    assert not is_alive(status["supervisor_pid"])
 
 
 def test_a_users_mount_that_was_left_dead(user):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, WEFT, Mount, Store, environment, files_below, is_mounted, programs_for_everybody,
+from weftlib import (MOUNT_WEFT, WEFT, Mount, environment, files_below, is_alive, is_mounted, programs_for_everybody,
                      random_tensors, run, wait_until, write_model)
 
 KILLS = 200
@@ -39,12 +39,6 @@ def children(pid):
     with contextlib.suppress(OSError):
         return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
-
-
-def is_alive(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    return False
 
 
 def new_server(mount, old):
