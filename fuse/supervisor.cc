@@ -283,7 +283,8 @@ void Supervisor::stop(std::string_view why) {
 
 void Supervisor::give_up(std::string reason) {
   outcome_ = Error{Errc::internal, fmt::format("{}: unmounted: {}", options_.directory, reason)};
-  log_error("{}", outcome_.error().message);
+  // In the background whoever ran this logs it; in the foreground it goes to stderr.
+  if (options_.foreground && !options_.log_file.empty()) log_error("{}", outcome_.error().message);
   if (!options_.foreground) ::syslog(LOG_DAEMON | LOG_ERR, "mount.weft: %s", outcome_.error().message.c_str());
   unmount(options_, state_->head());
   over_ = true;
