@@ -40,9 +40,12 @@ class ClassRows {
 
   // Rows of all open items, and of those of others that this opens.
   Status add() {
+    std::vector<bool> known(class_.size());  // to be open: behind one that is not, none is
     for (std::size_t item = 0; item < class_.size(); ++item) {
+      if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return known[input]; })) continue;
       WEFT_TRY(bool open, is_open(item));
       if (!open) continue;
+      known[item] = true;
       WEFT_TRY(Owners before, owners(class_.id(item)));
       WEFT_CHECK(put(item, best_));
       if (before.count == 1) WEFT_CHECK(of_others(before.only, class_.id(item), &ClassRows::open_after));
