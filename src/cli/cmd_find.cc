@@ -17,8 +17,10 @@ constexpr CommandInfo kInfo = {
     .examples =
         "weft find 'family = bert and parameters < 100M'\n"
         "weft find 'has linear[3072,768] -> linear[768,3072]{act=gelu} -> layer_norm'\n"
-        "weft find 'metric.accuracy >= 0.9 and not dtype = F16' -0 | xargs -0 -n 1 weft info\n",
-    .json = "{versions: [{model, version, time, time_ns, logical_bytes, metrics: {KEY: VALUE}}]}\n",
+        "weft find 'metric.loss <= 0.3 and not dtype = F16' -0 | xargs -0 -n 1 weft info\n",
+    .json =
+        "{versions: [{model, version, time, time_ns, logical_bytes,\n"
+        " metrics: {KEY: VALUE}}]}\n",
     .interrupted = "nothing was changed",
 };
 

@@ -21,8 +21,8 @@ constexpr CommandInfo kInfo = {
         "weft info org/minilm@stable --json | jq .files\n"
         "weft info bert --graph dot | dot -Tsvg > bert.svg\n",
     .json =
-        "the version's info.json; see weft(7). --graph json prints {family, id, vertices: [{kind,\n"
-        "name, params, tensors: [{role, name, dtype, shape}], inputs, summed, id}]}\n",
+        "the version's info.json; see weft(7). --graph json prints {family, id, vertices:\n"
+        "[{kind, name, params, tensors: [{role, name, dtype, shape}], inputs, summed, id}]}\n",
     .interrupted = "",
 };
 
