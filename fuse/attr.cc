@@ -4,8 +4,9 @@ namespace weft {
 namespace {
 
 constexpr double kLastingSeconds = 86400;
-// Link counts and owned bytes change with a publish or removal, which is to show within 100 ms; until then a listing's
-// attributes answer the stat(2) calls that follow it.
+// Of attributes that change and are not told of: a change is to show within 100 ms; until then a listing's attributes
+// answer the stat(2) calls that follow it. Names that may come or go are asked for each time: to take one back the
+// kernel takes its directory's lock, waits there for lookups, and never lets a server go that is killed meanwhile.
 constexpr double kChangingSeconds = 0.05;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 
@@ -46,16 +47,16 @@ struct stat to_stat(const Attr& attr, const MountOptions& options) {
   return out;
 }
 
-double attr_timeout_s(const Attr& attr) {
-  if (attr.lasting_attr) return kLastingSeconds;
+double attr_timeout_s(const Attr& attr, bool told) {
+  if (attr.lasting_attr || (attr.told && told)) return kLastingSeconds;
   return attr.lasting_name ? kChangingSeconds : 0;
 }
 
-fuse_entry_param to_entry(const Attr& attr, const MountOptions& options) {
+fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool told) {
   fuse_entry_param entry{};
   entry.ino = attr.ino;
   entry.attr = to_stat(attr, options);
-  entry.attr_timeout = attr_timeout_s(attr);
+  entry.attr_timeout = attr_timeout_s(attr, told);
   entry.entry_timeout = attr.lasting_name ? kLastingSeconds : 0;
   return entry;
 }

@@ -1,19 +1,27 @@
 #include "ops.h"
 
 namespace weft {
+namespace {
+
+Status reply_absent(Server& server, fuse_req_t request, fuse_ino_t parent, const Error& error) {
+  const auto dir = server.vfs.getattr(parent);
+  if (!dir.ok() || !dir->lasting_entries) return error;
+  const fuse_entry_param entry = absent_entry();
+  fuse_reply_entry(request, &entry);
+  return {};
+}
+
+}  // namespace
 
 Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const char* name) {
+  const Freshness::Time looked = server.freshness.now();
   const auto found = server.vfs.lookup(parent, name);
-  fuse_entry_param entry{};
-  if (found.ok()) {
-    entry = to_entry(*found, server.options);
-    entry.ino = choose_node(server, *found);
-  } else {
-    if (found.error().code != Errc::not_found) return found.error();
-    const auto dir = server.vfs.getattr(parent);
-    if (!dir.ok() || !dir->lasting_entries) return found.error();
-    entry = absent_entry();
-  }
+  if (!found.ok() && found.error().code == Errc::not_found) return reply_absent(server, request, parent, found.error());
+  if (!found.ok()) return found.error();
+  const NodeId node = choose_node(server, *found);
+  const Freshness::Pass pass = server.freshness.pass(looked);
+  fuse_entry_param entry = to_entry(*found, server.options, pass.keeps());
+  entry.ino = node;
   fuse_reply_entry(request, &entry);
   return {};
 }

@@ -37,7 +37,7 @@ Status serve_device(Server& server, int channel) {
   server.open_files.set_device(server.device);
   go_on(server);
   Watcher watcher(session, server, channel);
-  Status served = server.notifier.start(session.kernel_cache());
+  Status served = server.notifier.start(session.kernel_cache(), server.shared.head().told);
   if (served.ok()) served = watcher.start();
   if (served.ok()) served = session.loop();
   watcher.loop_ended();

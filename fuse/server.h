@@ -4,6 +4,7 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include "freshness.h"
 #include "listings.h"
 #include "notifier.h"
 #include "open_files.h"
@@ -30,7 +31,8 @@ struct Server {
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, passthrough, open_table};
   Listings listings{shared.head().generation};
-  Notifier notifier;
+  Freshness freshness;
+  Notifier notifier{vfs, freshness};
   int device = -1;  // /dev/fuse of this mount
 };
 

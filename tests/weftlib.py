@@ -142,6 +142,16 @@ def in_mount_namespace(script, *options):
                 "mount --make-rprivate / 2>/dev/null || true\n" + script])
 
 
+def context_switches(pids):
+    count = 0
+    for pid in pids:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for line in (task / "status").read_text().splitlines():
+                if line.startswith("voluntary_ctxt_switches"):
+                    count += int(line.split()[1])
+    return count
+
+
 def wait_until(condition, seconds_max=10.0, pause=0.001):
     """Seconds until condition() held; an AssertionError when it did not in time."""
     start = time.monotonic()

@@ -157,7 +157,8 @@ struct MatchHit {
 class Snapshot {
  public:
   virtual ~Snapshot() = default;
-  virtual std::uint64_t sequence() const = 0;  // grows with each commit
+  virtual std::uint64_t sequence() const = 0;     // grows with each commit
+  virtual std::uint64_t journal_end() const = 0;  // where the journal of this state ends: see Store::commits()
 
   virtual Result<ModelRow> model(std::string_view name) = 0;
   virtual Result<ModelRow> model(ModelId id) = 0;
@@ -186,6 +187,8 @@ class Snapshot {
   // The same, but of more than 2 × `count_max` only so many from each end.
   virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId& id,
                                                                                 std::size_t count_max) = 0;
+  // The first of them alone: whose owned bytes it counts among. Nothing for a blob that is dead or not there.
+  virtual Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId& id) = 0;
   // The live versions that share most items with the query, all of those that share any if there are no more than
   // `top`: by items shared, then by the metric (versions without it, or to whom it is no number, come last), then the
   // earliest published first. Exact. The work grows with the logarithm of the number of versions where the query and
@@ -297,6 +300,24 @@ struct FsckReport {
   bool clean() const { return problems.empty(); }
 };
 
+// A commit of the journal, as far as it tells what changed.
+struct Commit {
+  enum class Kind : std::uint8_t { publish, tags, removal };
+  Kind kind = Kind::publish;
+  std::string model;
+  std::uint64_t number = 0;  // of the version that came or went
+  std::vector<Ino> tags;     // links that were set, moved or deleted
+  LocalRow local;            // publish
+};
+
+// Tells of commits by any process of this machine. For one thread.
+class CommitWatch {
+ public:
+  virtual ~CommitWatch() = default;
+  virtual int fd() const = 0;  // readable once somebody may have committed
+  virtual void clear() = 0;    // before one looks at what was committed
+};
+
 struct CreateOptions {
   DigestMode digest = DigestMode::tree_sha256;
   Patience patience = {};  // with another who makes a store there
@@ -331,6 +352,10 @@ class Store {
   virtual const std::string& path() const = 0;
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
+  // What was committed between two states, given by their Snapshot::journal_end(); oldest first. Errc::invalid when the
+  // journal does not reach so far, these are no ends of records in it, or it was repaired between them.
+  virtual Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) = 0;
+  virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
 
   // Opens the pack that holds `id` and locks it shared, then looks again: the place is sure while LockedPlace lives.
   virtual Result<LockedPlace> lock_blob(const ContentId& id) = 0;

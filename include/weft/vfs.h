@@ -25,7 +25,6 @@ inline constexpr Ino kDotWeftIno = 4;
 inline constexpr Ino kStatusIno = 5;
 // lineage/parents and lineage/children links: bit 62, then bit 61 (child), 30 bits of version, 30 bits of the other.
 inline constexpr Ino kLineageLinkBit = Ino{1} << 62U;
-// Directories whose entries change while mounted are not cached by the kernel; others never change.
 
 enum class FileType : std::uint8_t { regular, directory, link };
 
@@ -39,7 +38,11 @@ struct Attr {
   bool lasting_name = false;     // the entry that led here stays true for as long as its directory is there
   bool lasting_attr = false;     // these attributes never change
   bool lasting_entries = false;  // a directory whose names never change: absent ones stay absent
+  bool told = false;             // when these attributes change, Vfs::changes() tells
 };
+
+// Called with inodes whose attributes are not what they were: link counts, owned bytes, times, sizes.
+using TellChanges = std::function<void(const std::vector<Ino>&)>;
 
 struct DirEntry {
   std::string name;
@@ -91,6 +94,13 @@ class Vfs {
   virtual Result<StatFs> statfs() = 0;
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;
+  // Commits, by any process, are known by the position they lead to. What is asked of this object shows at least all
+  // commits up to a position that was known before.
+  virtual Result<std::unique_ptr<CommitWatch>> watch() = 0;
+  virtual Result<std::uint64_t> position() = 0;
+  // Tells which attributes the commits between two positions changed, one commit after the other; more is told than
+  // there is where it cannot be known better. Errc::invalid: the history has been cut off, all may be otherwise.
+  virtual Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) = 0;
   // Gives back memory that was not used for some seconds.
   virtual void trim() {}
   // Replaces VfsOptions::mount_status.

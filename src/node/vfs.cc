@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "node/open_file.h"
+#include "node/vfs_changes.h"
 #include "node/vfs_lineage.h"
 #include "node/vfs_models.h"
 #include "node/vfs_version.h"
@@ -62,6 +63,11 @@ class StoreVfs final : public Vfs {
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
   Result<StatFs> statfs() override;
   Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
+  Result<std::unique_ptr<CommitWatch>> watch() override { return store_.watch_commits(); }
+  Result<std::uint64_t> position() override;
+  Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) override {
+    return tell_changes(store_, versions_, from, to, tell);
+  }
   void set_mount_status(std::string json_members) override;
   void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) override {
     versions_.assembly().start(options, std::move(tell));
@@ -263,6 +269,11 @@ Result<Place> StoreVfs::place(Ino ino) {
   WEFT_TRY(const TreeNode node, versions_.node(row, ino));
   WEFT_TRY(const Ino dir, versions_.parent(node));
   return Place{dir, node.node().name};
+}
+
+Result<std::uint64_t> StoreVfs::position() {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  return snapshot->journal_end();
 }
 
 void StoreVfs::set_mount_status(std::string json_members) {

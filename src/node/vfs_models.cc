@@ -16,6 +16,12 @@ Error absent(std::string_view name) {
   return {Errc::not_found, fmt::format("no entry {}", printable(name))};
 }
 
+// Commits change it, and Vfs::changes() tells of that.
+Attr told(Attr attr) {
+  attr.told = true;
+  return attr;
+}
+
 // When the model last got a version or a tag.
 Result<std::uint64_t> model_time_ns(Snapshot& snapshot, const ModelRow& model) {
   std::uint64_t time_ns = model.created_ns;
@@ -30,17 +36,17 @@ Result<std::uint64_t> model_time_ns(Snapshot& snapshot, const ModelRow& model) {
 
 Result<Attr> model_dir_attr(Snapshot& snapshot, const ModelRow& model) {
   WEFT_TRY(const std::uint64_t time_ns, model_time_ns(snapshot, model));
-  return directory_attr(model.ino, time_ns);
+  return told(directory_attr(model.ino, time_ns));
 }
 
 Result<Attr> latest_attr(Snapshot& snapshot, const ModelRow& model) {
   if (model.latest == 0) return absent(kLatest);
   WEFT_TRY(const VersionRow latest, snapshot.version(model.id, model.latest));
-  return link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size());
+  return told(link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size()));
 }
 
 Attr tag_attr(const TagRow& tag) {
-  return link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size());
+  return told(link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size()));
 }
 
 Result<Attr> numbered_attr(Snapshot& snapshot, ModelId model, std::string_view name) {

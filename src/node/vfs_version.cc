@@ -141,6 +141,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
     attr.size = generated_size(node);
   attr.blocks = attr.size == 0 ? 0 : 1;
   attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
+  attr.told = !attr.lasting_attr;
   return attr;
 }
 

@@ -58,9 +58,11 @@ class Versions {
   bool assembled(const TreeNode& node) const;
   void trim() { versions_.drop_unused(kKeptFor); }
 
+  Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
+
  private:
   static constexpr std::chrono::seconds kKeptFor{10};
-  Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
+
   Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
 
   Attr fixed_attr(const TreeNode& node);

@@ -34,6 +34,7 @@ Attr view_attr(const InodeRow& row) {
   attr.nlink = row.view_links;
   attr.mtime_ns = row.view_time_ns;
   attr.lasting_name = true;
+  attr.told = true;
   return attr;
 }
 

@@ -34,10 +34,11 @@ Status count_packs(const std::string& store_path, StoreCounts& counts) {
 
 class TxnSnapshot final : public Snapshot {
  public:
-  TxnSnapshot(std::string store_path, Txn txn, std::uint64_t sequence)
-      : store_path_(std::move(store_path)), txn_(std::move(txn)), sequence_(sequence) {}
+  TxnSnapshot(std::string store_path, Txn txn, const Counters& counters)
+      : store_path_(std::move(store_path)), txn_(std::move(txn)), counters_(counters) {}
 
-  std::uint64_t sequence() const override { return sequence_; }
+  std::uint64_t sequence() const override { return counters_.sequence; }
+  std::uint64_t journal_end() const override { return counters_.journal_end; }
 
   Result<ModelRow> model(std::string_view name) override {
     return or_not_found(find_model(txn_, name), fmt::format("model {}", printable(name)));
@@ -84,6 +85,10 @@ class TxnSnapshot final : public Snapshot {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
     return weft::some_holders(txn_, blob.key, count_max);
   }
+  Result<std::optional<Holder>> owner(const ContentId& id) override {
+    WEFT_TRY(std::optional<FoundBlob> blob, weft::find_blob(txn_, id));
+    return blob ? first_holder(txn_, blob->key) : Result<std::optional<Holder>>(std::nullopt);
+  }
   Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
   Result<StoreCounts> counts() override;
 
@@ -103,7 +108,7 @@ class TxnSnapshot final : public Snapshot {
 
   const std::string store_path_;
   Txn txn_;
-  const std::uint64_t sequence_;
+  const Counters counters_;
 };
 
 Result<std::vector<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view prefix) {
@@ -209,7 +214,7 @@ Result<StoreCounts> TxnSnapshot::counts() {
 Result<std::unique_ptr<Snapshot>> StoreImpl::snapshot() {
   WEFT_TRY(Txn txn, env_->read());
   WEFT_TRY(Counters counters, get_counters(txn));
-  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(path_, std::move(txn), counters.sequence));
+  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(path_, std::move(txn), counters));
 }
 
 }  // namespace weft

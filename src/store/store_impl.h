@@ -36,6 +36,8 @@ class StoreImpl final : public Store, public IndexAccess {
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return path_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
+  Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
+  Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<LockedPlace> lock_blob(const ContentId& id) override { return packs_.lock_blob(id); }
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return manifests_.open(digest);

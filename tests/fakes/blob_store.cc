@@ -29,6 +29,7 @@ class BlobSnapshot final : public Snapshot {
   explicit BlobSnapshot(std::map<ContentId, BlobPlace> places) : places_(std::move(places)) {}
 
   std::uint64_t sequence() const override { return 0; }
+  std::uint64_t journal_end() const override { return 0; }
   Result<BlobPlace> find_blob(const ContentId& id) override {
     const auto found = places_.find(id);
     if (found == places_.end()) return Error{Errc::not_found, "no such blob"};
@@ -54,6 +55,7 @@ class BlobSnapshot final : public Snapshot {
     return no_versions();
   }
   Result<std::vector<MatchHit>> match(const MatchQuery&) override { return no_versions(); }
+  Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId&) override { return no_versions(); }
   Result<StoreCounts> counts() override { return no_versions(); }
 
  private:
@@ -100,6 +102,12 @@ Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
 }
 
 Result<std::shared_ptr<const ManifestReader>> BlobStore::open_manifest(const Digest&) {
+  return no_versions();
+}
+Result<std::vector<Commit>> BlobStore::commits(std::uint64_t, std::uint64_t) {
+  return no_versions();
+}
+Result<std::unique_ptr<CommitWatch>> BlobStore::watch_commits() {
   return no_versions();
 }
 Result<std::unique_ptr<Import>> BlobStore::begin_import() {

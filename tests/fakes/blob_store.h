@@ -28,6 +28,8 @@ class BlobStore final : public Store {
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
+  Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
+  Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<LockedPlace> lock_blob(const ContentId& id) override;
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override;
   Result<std::unique_ptr<Import>> begin_import() override;

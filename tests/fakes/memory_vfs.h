@@ -13,7 +13,7 @@
 
 namespace weft::testing {
 
-// Filled by one thread first, then read by any.
+// Filled by one thread first, then read by any; commits at any time.
 class MemoryVfs final : public Vfs {
  public:
   MemoryVfs();
@@ -24,6 +24,10 @@ class MemoryVfs final : public Vfs {
   void add_link(const std::string& path, std::string target);
   void add_counter(const std::string& path);   // reads as the number of opens before, and the mount's status
   void make_lasting(const std::string& path);  // names and attributes below stay as they are
+
+  // Also while others read: a commit, by whose attributes it changed. The tree stays as it is.
+  void commit(std::vector<Ino> changed);
+  void forget_history();  // what was committed so far cannot be told any more
 
   std::atomic<std::uint64_t> lookups{0};
   std::atomic<std::uint64_t> reads{0};
@@ -36,6 +40,9 @@ class MemoryVfs final : public Vfs {
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
   Result<StatFs> statfs() override;
   Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
+  Result<std::unique_ptr<CommitWatch>> watch() override;
+  Result<std::uint64_t> position() override;
+  Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) override;
   void set_mount_status(std::string json_members) override;
 
  private:
@@ -54,7 +61,10 @@ class MemoryVfs final : public Vfs {
   std::map<Ino, Inode> inodes_;
   std::atomic<std::uint64_t> opens_{0};
   std::mutex mutex_;
-  std::string mount_status_;  // guarded by mutex_
+  std::string mount_status_;               // guarded by mutex_
+  std::vector<std::vector<Ino>> history_;  // guarded by mutex_
+  std::uint64_t history_begin_ = 0;        // guarded by mutex_
+  std::shared_ptr<Fd> committed_;
 };
 
 }  // namespace weft::testing

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from weftlib import Mount, Store, files_below, random_tensors, wait_until, write_model
+from weftlib import Mount, Store, context_switches, files_below, random_tensors, wait_until, write_model
 
 VISIBLE_SECONDS_MAX = 0.1
 TRIES = 5
@@ -186,16 +186,6 @@ def test_composed_file_survives_removal_and_gc(store, tmp_path):
             return store.pack_bytes() < 64 << 10
 
         wait_until(empty, pause=0.1)
-
-
-def context_switches(pids):
-    count = 0
-    for pid in pids:
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            for line in (task / "status").read_text().splitlines():
-                if line.startswith("voluntary_ctxt_switches"):
-                    count += int(line.split()[1])
-    return count
 
 
 def test_idle_mount_sleeps(mounted):

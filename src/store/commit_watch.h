@@ -1,0 +1,16 @@
+// Commits as the file system tells of them: LMDB writes its file with write(2), which inotify sees whoever does it, and
+// a rebuild renames a new file into place.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// `index_dir` holds data.mdb.
+Result<std::unique_ptr<CommitWatch>> watch_index(const std::string& index_dir);
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+// The history of commits, for who follows it.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "store/commit_watch.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+Commit commit_of(PublishEvent event) {
+  Commit commit;
+  commit.kind = Commit::Kind::publish;
+  commit.model = std::move(event.version.model_name);
+  commit.number = event.version.number;
+  commit.local = std::move(event.local);
+  for (const NamedInode& tag : event.tags) commit.tags.push_back(tag.ino);
+  return commit;
+}
+
+Commit commit_of(TagsEvent event) {
+  Commit commit;
+  commit.kind = Commit::Kind::tags;
+  commit.model = std::move(event.model);
+  for (const TagChange& change : event.changes) commit.tags.push_back(change.ino);
+  return commit;
+}
+
+Commit commit_of(RemovalEvent event) {
+  Commit commit;
+  commit.kind = Commit::Kind::removal;
+  commit.model = std::move(event.model);
+  commit.number = event.number;
+  return commit;
+}
+
+}  // namespace
+
+Result<std::vector<Commit>> StoreImpl::commits(std::uint64_t from, std::uint64_t to) {
+  if (from > to) return Error{Errc::invalid, fmt::format("{}: no commits from {} to {}", journal_.path(), from, to)};
+  WEFT_TRY(JournalTail tail, journal_.read(from, to));
+  const bool repaired = std::any_of(tail.events.begin(), tail.events.end(), [](const JournaledEvent& journaled) {
+    return std::holds_alternative<RepairEvent>(journaled.event);
+  });
+  if (tail.end != to || !tail.gaps.empty() || repaired)
+    return Error{Errc::invalid, fmt::format("{}: expected whole records from {} to {}, got them to {}{}",
+                                            journal_.path(), from, to, tail.end, repaired ? ", with a repair" : "")};
+  std::vector<Commit> commits;
+  for (JournaledEvent& journaled : tail.events) {
+    if (auto* publish = std::get_if<PublishEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*publish)));
+    if (auto* tags = std::get_if<TagsEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*tags)));
+    if (auto* removal = std::get_if<RemovalEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*removal)));
+  }
+  return commits;
+}
+
+Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {
+  return watch_index(path_ + "/index");
+}
+
+}  // namespace weft

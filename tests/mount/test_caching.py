@@ -1,0 +1,197 @@
+"""What the kernel keeps of a mount, and that it is told when that is no longer so."""
+import ctypes
+import mmap
+import os
+import pathlib
+import random
+import subprocess
+import threading
+import time
+
+import pytest
+
+from weftlib import (MOUNT_WEFT, WEFT, Mount, context_switches, in_mount_namespace, random_tensors, wait_until,
+                     write_model)
+
+VISIBLE_SECONDS_MAX = 0.1
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def seen(root):
+    """Path -> inode number and what may change of it, for all below a directory; links with their targets."""
+    everything = {}
+    for path in sorted(pathlib.Path(root).rglob("*")):
+        status = path.lstat()
+        target = os.readlink(path) if path.is_symlink() else None
+        everything[path.relative_to(root).as_posix()] = (status.st_ino, status.st_nlink, status.st_blocks,
+                                                         status.st_size, status.st_mtime_ns, target)
+    return everything
+
+
+def resident_pages(mapping):
+    """How many pages of a mapping are in memory."""
+    pages = (len(mapping) + mmap.PAGESIZE - 1) // mmap.PAGESIZE
+    present = (ctypes.c_ubyte * pages)()
+    address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(mapping)), present) == 0
+    return sum(page & 1 for page in present)
+
+
+def test_link_count_is_refreshed_and_pages_stay(mounted, small_model):
+    view = mounted.version("org/small", 1) / "tensors/layer.0.weight.npy"
+    with open(view, "rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    file_bytes = view.read_bytes()
+    pages = resident_pages(mapping)
+    assert pages == (len(file_bytes) + mmap.PAGESIZE - 1) // mmap.PAGESIZE
+    assert view.stat().st_nlink == 2
+    mounted.store.publish(small_model, name="twin")
+    wait_until(lambda: view.stat().st_nlink == 4)
+    assert resident_pages(mapping) == pages
+
+
+def test_what_is_known_is_not_asked_for_again(mounted):
+    """Of a version: not attributes, not names, not that a name is absent."""
+    version = mounted.version("org/small", 1)
+    paths = [*(path.relative_to(version) for path in version.rglob("*")), "none", "layers/none", "tensors/none.npy"]
+    paths = [path for path in paths if "lineage" not in str(path)]  # it may change
+    top = os.open(version, os.O_PATH)
+
+    def look():
+        found = []
+        for path in paths:
+            try:
+                found.append(os.stat(path, dir_fd=top))
+            except FileNotFoundError:
+                found.append(None)
+        return found
+
+    try:
+        first = look()
+        pids = mounted.server_pids()
+        time.sleep(0.5)
+        before = context_switches(pids)
+        for _ in range(10):
+            assert look() == first
+        assert context_switches(pids) - before <= 3, "more than the server's waking by itself"
+    finally:
+        os.close(top)
+
+
+def test_a_second_listing_of_a_version_reads_no_names(mounted):
+    version = mounted.version("org/small", 1)
+
+    def walk():
+        return sorted(os.path.join(top, name) for top, _, names in os.walk(version) for name in names)
+
+    first = walk()
+    directories = 1 + sum(path.is_dir() for path in version.rglob("*"))
+    pids = mounted.server_pids()
+    time.sleep(0.5)
+    before = context_switches(pids)
+    assert walk() == first
+    # lineage/parents and lineage/children may change: opened, read, read to the end.
+    assert context_switches(pids) - before <= 2 * directories + 8
+
+
+def test_absent_names_come_true(mounted, small_model, tmp_path):
+    """A version, a tag, a model and a directory of models that were looked for in vain."""
+    models = mounted / "models"
+    awaited = [models / "org/small/2", models / "org/small/best", models / "org/other", models / "deep/er/model/1"]
+
+    def all_absent():
+        return not any(os.path.lexists(path) for path in awaited)
+
+    assert all_absent() and all_absent()
+    write_model(tmp_path / "next", random_tensors(1, 4096, seed="next"))
+    mounted.store.publish(tmp_path / "next", name="org/small", tag="best")
+    wait_until(lambda: awaited[0].is_dir() and os.readlink(awaited[1]) == "2")
+    mounted.store.publish(small_model, name="org/other")
+    wait_until(awaited[2].is_dir)
+    mounted.store.publish(small_model, name="deep/er/model")
+    wait_until(awaited[3].is_dir)
+    for name in ("org/small@2", "org/other@1", "deep/er/model@1"):
+        mounted.store.weft("rm", name)
+    wait_until(all_absent)
+    assert not (models / "deep").exists()
+
+
+def test_a_new_version_can_be_lived_in(mounted, tmp_path):
+    """What is told of a new name does not cut off who is there already."""
+    models = mounted / "models/org/small"
+    assert not (models / "2").exists()
+    write_model(tmp_path / "next", random_tensors(1, 4096, seed="next"))
+    mounted.store.publish(tmp_path / "next", name="org/small")
+    wait_until((models / "2").is_dir)
+    script = f"cd {models}/2/layers && sleep 0.7 && pwd -P && ls layer >/dev/null"
+    done = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{models}/2/layers"
+
+
+def change_at_random(store, directory, steps, seed):
+    """Publishes, tags and removals of a few models that share tensors."""
+    rng = random.Random(seed)
+    made, live = {"org/small": 1, "org/b": 0, "c": 0}, {"org/small": [1], "org/b": [], "c": []}
+    for step in range(steps):
+        name = rng.choice(list(made))
+        action = rng.randrange(4) if live[name] else 3
+        if action == 0:
+            gone = live[name].pop(rng.randrange(len(live[name])))
+            store.weft("rm", f"{name}@{gone}")
+        elif action == 1:
+            store.weft("tag", f"{name}@{rng.choice(live[name])}", rng.choice(["red", "green"]))
+        else:
+            own = random_tensors(rng.randrange(3), 4096, seed=f"own {rng.randrange(4)}", prefix="own")
+            source = write_model(directory / str(step), random_tensors(2, 4096, seed="shared") | own,
+                                 files=[("step", str(step).encode())])
+            store.publish(source, name=name)
+            made[name] += 1
+            live[name].append(made[name])
+
+
+def test_many_changes_under_readers(mounted, tmp_path):
+    """Whatever readers saw and the kernel kept meanwhile, in the end the mount shows what a fresh one does."""
+    stop, failures = threading.Event(), []
+
+    def walk():
+        while not stop.is_set():
+            done = subprocess.run(["ls", "-lR", mounted / "models"], capture_output=True, check=False)
+            if done.returncode not in (0, 1):  # 1: what was listed was gone when it was looked at
+                failures.append(done.stderr)
+
+    readers = [threading.Thread(target=walk) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    try:
+        change_at_random(mounted.store, tmp_path / "steps", steps=40, seed=7)
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
+    assert not failures
+    with Mount(mounted.store, tmp_path / "fresh") as fresh:
+        expected = seen(fresh / "models")
+        assert len(expected) > 100
+        wait_until(lambda: seen(mounted / "models") == expected, seconds_max=5)
+
+
+@needs_root
+def test_where_nothing_tells_of_commits_all_is_asked_for(store, small_model, tmp_path):
+    """A user namespace that allows no inotify."""
+    store.publish(small_model, name="m")
+    mount = tmp_path / "mnt"
+    mount.mkdir()
+    in_mount_namespace(f"""
+        echo 0 > /proc/sys/user/max_inotify_instances
+        {MOUNT_WEFT} {store.path} {mount}
+        grep -q notifier_problem {mount}/.weft/status
+        test ! -e {mount}/models/m/2
+        test $(stat -c %h {mount}/models/m/1/tensors/layer.0.weight.npy) = 2
+        {WEFT} --store {store.path} --quiet import {small_model} --name n
+        echo >> {small_model}/config.json
+        {WEFT} --store {store.path} --quiet import {small_model} --name m
+        sleep {VISIBLE_SECONDS_MAX}
+        test -e {mount}/models/m/2/config.json
+        test $(stat -c %h {mount}/models/m/1/tensors/layer.0.weight.npy) = 6
+        umount {mount}""", "--user", "--map-root-user")
