@@ -112,6 +112,9 @@ Status OptionSet::parse(std::vector<std::string> args) {
   try {
     parser_->app.parse(std::move(args));
   } catch (const CLI::Error& error) {
+    // A mistyped option is said before what is missing: it may be what is missing.
+    for (const std::string& word : parser_->app.remaining())
+      if (word.size() > 1 && word.starts_with('-')) return Error{Errc::invalid, fmt::format("unknown option {}", word)};
     return Error{Errc::invalid, error.what()};
   }
   return {};

@@ -25,7 +25,8 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"--store", "/x"}, "expected a command");
   usage_error({"--frob"}, "unknown option --frob");
   usage_error({"frobnicate"}, "no command \"frobnicate\"; see `weft --help`");
-  usage_error({"ls", "--frob"}, "ls: ");
+  usage_error({"ls", "--frob"}, "ls: unknown option --frob");
+  usage_error({"import", "path", "--nmae", "x"}, "import: unknown option --nmae");
   usage_error({"ls", "a", "b"}, "ls: ");
   usage_error({"ls", "--store"}, "--store");
   usage_error({"import", "--name", "x"}, "PATH");
