@@ -1,8 +1,22 @@
+# What most sources include, parsed once: it takes a fifth off a first build. Off elsewhere, so that a source which leaves
+# out an include is found, and because ccache keeps nothing that was compiled so.
+if(WEFT_PCH)
+  file(WRITE ${CMAKE_BINARY_DIR}/pch.cc "")
+  add_library(weft_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cc)
+  target_link_libraries(weft_pch PRIVATE fmt::fmt)
+  target_precompile_headers(weft_pch PRIVATE
+    <algorithm> <array> <atomic> <cstddef> <cstdint> <cstring> <functional> <map> <memory> <mutex> <optional> <span>
+    <string> <string_view> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/core.h>)
+endif()
+
 # One static library a folder; its arrows are its target_link_libraries.
 #   weft_library(base result.cc …)             src/base -> target weft_base
 function(weft_library name)
   add_library(weft_${name} STATIC ${ARGN})
   target_include_directories(weft_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+  if(WEFT_PCH)
+    target_precompile_headers(weft_${name} REUSE_FROM weft_pch)
+  endif()
 endfunction()
 
 # FlatBuffers: SCHEMA.fbs beside the caller -> SCHEMA_generated.h in the build tree, for this target alone.
