@@ -21,8 +21,8 @@ constexpr CommandInfo kInfo = {
     .json =
         "{store, uuid, format, digest, created, models, versions, tags, blobs, views,\n"
         " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
-        " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}]}; status is .weft/status of that mount, "
-        "or null\n",
+        " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}]};\n"
+        " status is .weft/status of that mount, or null\n",
     .interrupted = "",
 };
 
