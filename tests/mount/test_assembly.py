@@ -1,4 +1,5 @@
 """The cache of assembled files, as mounts of one store share it."""
+import contextlib
 import mmap
 import os
 import random
@@ -140,7 +141,14 @@ def test_gc_removes_what_no_version_needs(store, family, tmp_path):
 
 
 def kill_servers(mount):
-    mount.kill()
+    """Whoever serves the mount, and who would start another server."""
+    def gone():
+        for pid in mount.server_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not mount.server_pids()
+
+    wait_until(gone)
     run(["umount", "-l", mount.path], check=False)
 
 
