@@ -1,5 +1,4 @@
 """The cache of assembled files, as mounts of one store share it."""
-import contextlib
 import mmap
 import os
 import random
@@ -140,18 +139,6 @@ def test_gc_removes_what_no_version_needs(store, family, tmp_path):
     assert_right(store, family)
 
 
-def kill_servers(mount):
-    """Whoever serves the mount, and who would start another server."""
-    def gone():
-        for pid in mount.server_pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return not mount.server_pids()
-
-    wait_until(gone)
-    run(["umount", "-l", mount.path], check=False)
-
-
 @needs_root
 def test_killed_at_any_moment(store, tmp_path):
     """No wrong file is left, and no part once another one is assembled."""
@@ -167,7 +154,8 @@ def test_killed_at_any_moment(store, tmp_path):
         with Mount(store, tmp_path / "mnt") as mount:
             assert container_of(mount, "big").read_bytes() == family["big"]
             time.sleep(chance.uniform(0, 0.15))
-            kill_servers(mount)
+            mount.kill()
+            run(["umount", "-l", mount.path])
         assert_right(store, family)
         wait_until(emptied, pause=0.05)  # the dying server lets go of its locks last
         store.weft("cache", "--max", "1G")
