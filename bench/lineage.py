@@ -11,7 +11,7 @@ import tempfile
 import measure
 
 # Each part is a module lineage_<part>.py whose run(build, directory) prints its tables.
-PARTS = ["match"]
+PARTS = ["match", "tree"]
 
 
 def main():

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/kin.h"
 #include "weft/manifest.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -20,6 +21,18 @@ namespace weft {
 // "MODEL[@V]" against a snapshot: V a number, a tag, "latest" or nothing (latest). Removed versions are not_found; the
 // message names what there is.
 Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
+
+// The same, but a number may be that of a removed version.
+Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view spec);
+
+// The nearest kin of a version, removed ones too: of one way up to limits::kKinCountedMax, of both (by edges of either
+// way, so with siblings) up to limits::kKinDrawnMax.
+Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way);
+// As lineage/owners.tsv.
+Result<std::string> owners_text(Store& store, const VersionRow& version);
+// Of the tensors that changed, are of float types on both sides, and kept their shape. Reads them by all threads; their
+// packs stay locked meanwhile.
+Result<Norms> measure_norms(Store& store, const DiffSides& sides, const ManifestDiff& diff, Progress& progress);
 
 // A version's manifest and tree, read from the store.
 struct LoadedVersion {
@@ -40,6 +53,10 @@ inline constexpr double kFindParentPart = 0.5;
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
   std::string name;
+  // MODEL[@V]: the version has this one's files, and the safetensors files of `paths` hold only the tensors that
+  // differ; other files take the place of those of their path. "": `paths` are the version.
+  std::string inherit;
+  bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes
   std::vector<std::string> parents;  // MODEL[@V]
   // When neither these nor the files name a stored parent: how large a part of the tensor bytes a version must share to
   // be taken for one, from 0 to 1. None: nobody is looked for.
@@ -69,7 +86,8 @@ class PreparedImport {
 };
 // Finds the files and reads their headers, once. `store_path` need not be there yet.
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress);
-// All or nothing. Bad input, a changing source, a full disk, a cancel: an error, and the store is as it was.
+// All or nothing. Bad input, a changing source, a full disk, a cancel: an error, and the store is as it was. Of what
+// is inherited nothing is read, but a config.json where the architecture has to be found anew.
 Result<ImportReport> run_import(Store& store, PreparedImport import, Progress& progress);
 Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);  // both
 

@@ -2,11 +2,13 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --parent --find-parent --no-find-parent --tag --message --metric --json --quiet --store --help" ;;
+    import) echo "--name --inherit --add --parent --find-parent --no-find-parent --tag --message --metric --json --quiet --store --help" ;;
     export) echo "--json --quiet --store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --help" ;;
     info) echo "--graph --json --quiet --store --help" ;;
     log) echo "--json --quiet --store --help" ;;
+    lineage) echo "--ancestors --descendants --owners --dot --svg --json --quiet --store --help" ;;
+    diff) echo "--norms --json --quiet --store --help" ;;
     find) echo "--null --json --quiet --store --help" ;;
     match) echo "--top --by --json --quiet --store --help" ;;
     tag) echo "--delete --json --quiet --store --help" ;;
@@ -62,13 +64,13 @@ _weft() {
     mapfile -t COMPREPLY < <(compgen -W "tree-sha256 none" -- "$word")
   elif [[ $before == --graph ]]; then
     mapfile -t COMPREPLY < <(compgen -W "json dot" -- "$word")
-  elif [[ $before == --parent || $before == -p || $before == --name || $before == -n ]]; then
+  elif [[ $before == --parent || $before == -p || $before == --inherit || $before == --name || $before == -n ]]; then
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log find match tag rm gc du fsck mount umount pin cache status init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin cache status init \
             completion help" -- "$word") ;;
-      ls | info | log | tag | rm | du | pin) _weft_models "$word" "${store[@]}" ;;
+      ls | info | log | lineage | diff | tag | rm | du | pin) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"

@@ -28,7 +28,9 @@ _weft() {
     local -a commands
     commands=('import:publish files as a new version of a model' 'export:write the files of a version into a directory'
       'ls:list models, versions or files' 'info:show all that is known about a version'
-      'log:tell the history of a model' 'find:list the versions that a pattern is true of'
+      'log:tell the history of a model or of a version'
+      'lineage:show where a version comes from, and what came from it' 'diff:compare the tensors of two versions'
+      'find:list the versions that a pattern is true of'
       'match:show versions whose architecture begins in the same way' 'tag:set, move, delete or list tags' 'rm:remove versions'
       'gc:give back the space that no version needs' 'du:show space and what sharing saves'
       'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
@@ -40,6 +42,7 @@ _weft() {
   fi
   case $words[1] in
     import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
+      '--inherit[take the files of this version]:version:_weft_models' '--add[also what it lacks]' \
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part to share]:part:' \
       '--no-find-parent[look for no parent]' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' '*:path:_files' ;;
@@ -48,6 +51,9 @@ _weft() {
       '1:model:_weft_models' ;;
     info) _arguments $common $json '--graph[the graph of layers]:format:(json dot)' '1:version:_weft_models' ;;
     log) _arguments $common $json '1:model:_weft_models' ;;
+    lineage) _arguments $common $json '--ancestors[what it comes from]' '--descendants[what came from it]' \
+      '--owners[who first had each tensor]' '--dot[as a graph]' '--svg[as a picture]' '1:version:_weft_models' ;;
+    diff) _arguments $common $json '--norms[how far tensors moved]' '1:before:_weft_models' '2:after:_weft_models' ;;
     find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' '1:query:' ;;
     match) _arguments $common $json '--top[show so many]:number:' '--by[what decides between equals]:order:(prefix)' \
       '1:version:_weft_models' ;;

@@ -51,6 +51,9 @@ inline constexpr std::uint64_t kVersionNumberMax = 1U << 24U;  // of one model's
 inline constexpr std::size_t kKinTensorsMax = 4096;
 inline constexpr std::size_t kKinHoldersMax = 128;
 inline constexpr std::size_t kKinComparedMax = 16;
+// Of a version's kin: so many are walked to in all, and drawn as a graph.
+inline constexpr std::size_t kKinCountedMax = 10'000;
+inline constexpr std::size_t kKinDrawnMax = 40;
 
 // Architectures. What is larger has none; nothing is refused for it.
 inline constexpr std::uint64_t kConfigMax = 1U << 20U;     // a config.json that is read

@@ -22,11 +22,16 @@ constexpr CommandInfo kInfo = {
         "store as it was. The store is made when there is none.\n\n"
         "Parents are what --parent names, and stored models that a model card (README.md:\n"
         "base_model) or an adapter_config.json (base_model_name_or_path) names; without\n"
-        "any, the version that shares most bytes.\n",
+        "any, the version that shares most bytes.\n\n"
+        "With --inherit the version has the files of BASE, byte for byte but for what\n"
+        "PATH changes: the tensors of a safetensors file take the place of those of their\n"
+        "name, any other file that of its path. BASE is a parent, and none of its bytes\n"
+        "are read.\n",
     .examples =
         "weft import ./all-MiniLM-L6-v2 --name org/minilm --tag stable\n"
         "weft import model.safetensors config.json --name bert --parent bert@1 \\\n"
-        "     --message 'layer 3 tuned' --metric accuracy=0.93\n",
+        "     --message 'layer 3 tuned' --metric accuracy=0.93\n"
+        "weft import head.safetensors --name bert-tuned --inherit bert@1\n",
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
         " shared_bytes, parents: [{model, version, declared, same_tensors, same_bytes}],\n"
@@ -42,6 +47,10 @@ class ImportCommand final : public Command {
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
+    options.value("--inherit", "BASE[@V]", import_.inherit,
+                  "take the files of this version, with the tensors of PATH in the place of its own");
+    options.flag("--add", import_.add,
+                 "with --inherit: PATH may have tensors, types, shapes and files that BASE lacks");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version that this one was made from");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -60,6 +69,7 @@ class ImportCommand final : public Command {
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
     if (!find_parent_.empty() && no_find_parent_)
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected one of them"};
+    if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected --inherit with it"};
     WEFT_CHECK(find_part());
     return {};
   }

@@ -2,22 +2,28 @@
 #include "cli/catalog.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "weft/node.h"
 
 namespace weft {
 namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "log",
-    .summary = "tell the history of a model, newest version first",
+    .summary = "tell the history of a model or of a version, newest first",
     .description =
-        "Every version that was ever published, with its time, parents, metrics and\n"
-        "message; removed versions are shown as such.\n",
-    .examples = "weft log bert\n",
+        "Of MODEL every version that was ever published, with its time, parents, metrics\n"
+        "and message; removed versions are shown as such. Of MODEL@V this version and all\n"
+        "that it comes from, of whatever model, as the mounted tree has it in\n"
+        "lineage/log.\n",
+    .examples =
+        "weft log bert\n"
+        "weft log bert@latest\n",
     .json =
         "{model, versions: [{model, version, latest, removed, time, time_ns, manifest,\n"
         " logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
         " version, declared, same_tensors, same_bytes}], parents_elsewhere}]}, newest\n"
-        " first; times are UTC\n",
+        " first; of MODEL@V {model, version, ancestors} as `weft lineage --json`; times\n"
+        " are UTC\n",
     .interrupted = "",
 };
 
@@ -48,11 +54,12 @@ class LogCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL", model_, OptionSet::Need::required, "the model");
+    options.argument("MODEL[@V]", model_, OptionSet::Need::required, "the model, or a version");
   }
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
+    if (model_.find('@') != std::string::npos) return run_version(context, *store);
     WEFT_TRY(ModelEntry model, model_entry(*store, model_));
     JsonWriter json;
     json.begin_object().member("model", model.row.name).key("versions").begin_array();
@@ -68,6 +75,19 @@ class LogCommand final : public Command {
   }
 
  private:
+  Result<int> run_version(Context& context, Store& store) const {
+    WEFT_TRY(const VersionRow row, ([&]() -> Result<VersionRow> {
+               WEFT_TRY(auto snapshot, store.snapshot());
+               return resolve_or_tombstone(*snapshot, model_);
+             })());
+    WEFT_TRY(const KinGraph kin, kin_of(store, row, KinWay::ancestors));
+    JsonWriter json;
+    json.begin_object().member("model", row.model_name).member("version", row.number);
+    json.key("ancestors").raw(kin_json(kin)).end_object();
+    context.json ? context.print_json(json) : context.print("{}", render_log(kin));
+    return kExitDone;
+  }
+
   std::string model_;
 };
 

@@ -10,6 +10,7 @@ namespace weft {
 
 std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_completion_command();
+std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_du_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_find_command();
@@ -18,6 +19,7 @@ std::unique_ptr<Command> make_gc_command();
 std::unique_ptr<Command> make_import_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_init_command();
+std::unique_ptr<Command> make_lineage_command();
 std::unique_ptr<Command> make_log_command();
 std::unique_ptr<Command> make_ls_command();
 std::unique_ptr<Command> make_match_command();

@@ -46,16 +46,6 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
   return text;
 }
 
-std::string short_time(std::uint64_t time_ns) {
-  std::string text = utc_time(time_ns).substr(0, 16);
-  std::replace(text.begin(), text.end(), 'T', ' ');
-  return text;
-}
-
-std::string first_line(std::string_view text) {
-  return printable(text.substr(0, text.find('\n')), 60);
-}
-
 std::string count_of(std::uint64_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }

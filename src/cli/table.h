@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/brief.h"
+
 namespace weft {
 
 enum class Align : unsigned char { left, right };
@@ -28,8 +30,6 @@ class Table {
 };
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator);
-std::string short_time(std::uint64_t time_ns);                      // "2024-05-01 12:00", UTC
-std::string first_line(std::string_view text);                      // without control characters, cut at 60 bytes
 std::string count_of(std::uint64_t count, std::string_view thing);  // "1 file", "3 files"
 
 }  // namespace weft

@@ -10,7 +10,7 @@ std::string render_readme() {
          "      tensors/NAME.npy           each tensor (numpy.load, mmap_mode=\"r\" too)\n"
          "      layers/A/B/C.npy           the same by layers, names split at their dots; layer.json sums a layer up\n"
          "      layers/A/B.safetensors     all tensors of the layer A.B\n"
-         "      lineage/parents, children  links to the versions that it came from, and that came from it\n"
+         "      lineage/                   parents/, children/ (links), ancestors, descendants, log, graph.svg, diff/\n"
          "  .weft/status                   about this mount (JSON)\n"
          "Equal tensors are one inode (find -samefile); du -s of models tells what is stored, shared parts once.\n";
 }

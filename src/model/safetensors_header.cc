@@ -1,6 +1,7 @@
+#include "model/safetensors_header.h"
+
 #include <algorithm>
 
-#include "base/json.h"
 #include "weft/tree.h"
 
 namespace weft {
@@ -12,14 +13,21 @@ std::uint32_t alignment(DType dtype) {
   return info.block_elements == 1 ? info.block_bytes : 1;
 }
 
-void write_entry(JsonWriter& json, const Tensor& tensor, Range range) {
+}  // namespace
+
+void write_safetensors_entry(JsonWriter& json, const Tensor& tensor, Range range) {
   json.key(tensor.name).begin_object().member("dtype", dtype_info(tensor.dtype)->name).key("shape").begin_array();
   for (std::uint64_t dimension : tensor.shape) json.value(dimension);
   json.end_array().key("data_offsets").begin_array().value(range.offset).value(range.offset + range.length).end_array();
   json.end_object();
 }
 
-}  // namespace
+std::string framed_safetensors_header(std::string text) {
+  text.append((8 - text.size() % 8) % 8, ' ');
+  std::string header;
+  for (unsigned shift = 0; shift < 64; shift += 8) header += static_cast<char>(text.size() >> shift);
+  return header + text;
+}
 
 // Part of kTreeLayout: it decides which layers have a container.
 bool safetensors_can_hold(DType dtype) {
@@ -47,15 +55,11 @@ std::string safetensors_header(const Manifest& manifest, std::span<const TensorR
   for (const TensorRef& ref : tensors) {
     const File& file = manifest.files[ref.file];
     Range range{offset, stored_bytes(file, file.tensors[ref.tensor])};
-    write_entry(json, file.tensors[ref.tensor], range);
+    write_safetensors_entry(json, file.tensors[ref.tensor], range);
     offset += range.length;
   }
   json.end_object();
-  std::string text = json.take();
-  text.append((8 - text.size() % 8) % 8, ' ');
-  std::string header;
-  for (unsigned shift = 0; shift < 64; shift += 8) header += static_cast<char>(text.size() >> shift);
-  return header + text;
+  return framed_safetensors_header(json.take());
 }
 
 }  // namespace weft

@@ -74,6 +74,17 @@ Result<std::optional<std::uint64_t>> number_of(Snapshot& snapshot, const ModelRo
 
 }  // namespace
 
+Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view text) {
+  auto live = resolve_version(snapshot, text);
+  if (live.ok() || live.error().code != Errc::not_found) return live;
+  WEFT_TRY(const VersionSpec spec, parse_version_spec(text));
+  const auto number = parse_u64(spec.version);
+  auto model = snapshot.model(spec.model);
+  if (!number || !model.ok()) return live;
+  auto row = snapshot.version(model->id, *number);
+  return row.ok() ? row : live;
+}
+
 Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view text) {
   WEFT_TRY(VersionSpec spec, parse_version_spec(text));
   auto model = snapshot.model(spec.model);

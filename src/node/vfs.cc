@@ -160,6 +160,7 @@ Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
   }
   if (fixed_entry(parent) != nullptr) return lookup_fixed(parent, name);
   if (is_kin_link(parent)) return not_a_directory(parent);
+  if (is_kin_file(parent)) return versions_.kin().lookup_in(parent, name);
   InodeRow row;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -174,6 +175,7 @@ Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
 
 Result<Attr> StoreVfs::getattr(Ino ino) {
   if (const FixedEntry* entry = fixed_entry(ino)) return fixed_attr(*entry);
+  if (is_kin_file(ino)) return versions_.kin().attr(ino);
   InodeRow row;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -189,6 +191,7 @@ Result<Attr> StoreVfs::getattr(Ino ino) {
 Result<std::vector<DirEntry>> StoreVfs::list(Ino dir) {
   if (dir != kModelsIno && fixed_entry(dir) != nullptr) return list_fixed(dir);
   if (is_kin_link(dir)) return not_a_directory(dir);
+  if (is_kin_file(dir)) return versions_.kin().list_in(dir);
   InodeRow row;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -205,6 +208,7 @@ Result<std::vector<DirEntry>> StoreVfs::list(Ino dir) {
 Result<Ino> StoreVfs::parent(Ino dir) {
   if (const FixedEntry* entry = fixed_entry(dir)) return entry->parent;
   if (is_kin_link(dir)) return not_a_directory(dir);
+  if (is_kin_file(dir)) return versions_.lineage_ino(KinFiles::version_of(dir));
   InodeRow row;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -218,7 +222,7 @@ Result<Ino> StoreVfs::parent(Ino dir) {
 
 Result<std::string> StoreVfs::readlink(Ino ino) {
   const Error no_link{Errc::invalid, fmt::format("inode {} is not a link", ino)};
-  if (fixed_entry(ino) != nullptr) return no_link;
+  if (fixed_entry(ino) != nullptr || is_kin_file(ino)) return no_link;
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (is_kin_link(ino)) return kin_link_target(*snapshot, ino);
   WEFT_TRY(const InodeRow row, snapshot->inode(ino));
@@ -234,6 +238,7 @@ Result<std::shared_ptr<OpenFile>> StoreVfs::open(Ino ino) {
   }
   if (fixed_entry(ino) != nullptr) return is_a_directory(ino);
   if (is_kin_link(ino)) return Error{Errc::invalid, fmt::format("inode {} is a link", ino)};
+  if (is_kin_file(ino)) return versions_.kin().open(ino);
   WEFT_TRY(const InodeRow row, inode(ino));
   if (row.kind == InodeKind::view) return open_view(store_, row);
   if (row.kind == InodeKind::namespace_dir || row.kind == InodeKind::model_dir) return is_a_directory(ino);
@@ -249,14 +254,15 @@ Result<StatFs> StoreVfs::statfs() {
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> StoreVfs::xattrs(Ino ino) {
-  if (ino < kFirstStoredIno || is_kin_link(ino)) return std::vector<std::pair<std::string, std::string>>();
+  if (ino < kFirstStoredIno || is_kin_link(ino) || is_kin_file(ino))
+    return std::vector<std::pair<std::string, std::string>>();
   WEFT_TRY(const InodeRow row, inode(ino));
   if (row.kind != InodeKind::view) return std::vector<std::pair<std::string, std::string>>();
   return view_xattrs(row);
 }
 
 bool StoreVfs::assembled(Ino ino) {
-  if (ino < kFirstStoredIno || is_kin_link(ino)) return false;
+  if (ino < kFirstStoredIno || is_kin_link(ino) || is_kin_file(ino)) return false;
   const auto row = inode(ino);
   if (!row.ok() || row->kind != InodeKind::version) return false;
   const auto node = versions_.node(*row, ino);

@@ -51,17 +51,6 @@ Attr attr_between(Ino ino, const LinkEnds& ends) {
   return link_attr(ino, ends.other.time_ns, target_between(ends).size());
 }
 
-std::string link_name(const VersionRow& other) {
-  std::string out;
-  for (const char c : other.model_name) {
-    if (c == '/')
-      out += kEscapedSlash;
-    else
-      out.push_back(c);
-  }
-  return fmt::format("{}@{}", out, other.number);
-}
-
 std::optional<ParentRef> parse_link_name(std::string_view name) {
   const auto at = name.rfind('@');
   if (at == std::string_view::npos) return std::nullopt;
@@ -97,26 +86,37 @@ Result<std::optional<VersionRow>> live_version(Snapshot& snapshot, std::string_v
   return row->removed ? std::nullopt : std::optional<VersionRow>(std::move(row).value());
 }
 
-Result<std::vector<VersionRow>> live_parents(Snapshot& snapshot, const VersionRow& version) {
-  std::vector<VersionRow> out;
-  for (const ParentRef& parent : version.parents) {
-    WEFT_TRY(auto row, live_version(snapshot, parent.model, parent.number));
-    if (row) out.push_back(std::move(*row));
+}  // namespace
+
+std::string kin_name(const VersionRow& version) {
+  std::string out;
+  for (const char c : version.model_name) {
+    if (c == '/')
+      out += kEscapedSlash;
+    else
+      out.push_back(c);
   }
-  return out;
+  return fmt::format("{}@{}", out, version.number);
 }
 
-Result<std::vector<VersionRow>> live_children(Snapshot& snapshot, const VersionRow& version) {
-  WEFT_TRY(const auto ids, snapshot.children(version.id, SIZE_MAX));
+Result<std::vector<VersionRow>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+  std::vector<VersionId> ids;
+  if (kin == Kin::child) {
+    WEFT_TRY(ids, snapshot.children(version.id, SIZE_MAX));
+  } else {
+    for (const ParentRef& parent : version.parents)
+      if (parent.id != 0) ids.push_back(parent.id);
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  }
   std::vector<VersionRow> out;
   for (const VersionId id : ids) {
-    WEFT_TRY(VersionRow row, snapshot.version(id));
-    if (!row.removed) out.push_back(std::move(row));
+    auto row = snapshot.version(id);
+    if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
+    if (row.ok() && !row->removed) out.push_back(std::move(row).value());
   }
   return out;
 }
-
-}  // namespace
 
 bool is_kin_link(Ino ino) {
   return (ino & kLineageLinkBit) != 0;
@@ -136,21 +136,19 @@ Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, 
   const auto ref = parse_link_name(name);
   if (!ref) return absent(name);
   WEFT_TRY(auto other, live_version(snapshot, ref->model, ref->number));
-  if (!other || !related(version, *other, kin) || link_name(*other) != name) return absent(name);
+  if (!other || !related(version, *other, kin) || kin_name(*other) != name) return absent(name);
   WEFT_TRY(const Ino ino, link_ino(version.id, other->id, kin));
   return attr_between(ino, {version, *other});
 }
 
 Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
-  WEFT_TRY(const auto others, kin == Kin::parent ? live_parents(snapshot, version) : live_children(snapshot, version));
+  WEFT_TRY(const auto others, live_kin(snapshot, version, kin));
   std::vector<DirEntry> out;
   for (const VersionRow& other : others) {
     WEFT_TRY(const Ino ino, link_ino(version.id, other.id, kin));
-    out.push_back(bare_entry(link_name(other), ino, FileType::link));
+    out.push_back(bare_entry(kin_name(other), ino, FileType::link));
   }
   std::sort(out.begin(), out.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
-  const auto same = [](const DirEntry& a, const DirEntry& b) { return a.name == b.name; };
-  out.erase(std::unique(out.begin(), out.end(), same), out.end());  // a parent may be declared twice
   return out;
 }
 

@@ -14,6 +14,10 @@ namespace weft {
 
 enum class Kin : std::uint8_t { parent, child };
 
+// "org%2Fbert@2"
+std::string kin_name(const VersionRow& version);
+Result<std::vector<VersionRow>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);  // each once
+
 Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);
 Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
 

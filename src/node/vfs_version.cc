@@ -47,6 +47,12 @@ bool is_directory(const Node& node) {
   return node.kind == NodeKind::dir || node.kind == NodeKind::lineage_dir;
 }
 
+// Its entries are partly nodes of the tree, and partly kin files.
+bool is_lineage(const TreeNode& node) {
+  const Node& n = node.node();
+  return n.view && n.kind == NodeKind::dir && n.parent == 0 && n.name == "lineage";
+}
+
 Kin kin_of(const Node& lineage_dir) {
   return lineage_dir.name == "children" ? Kin::child : Kin::parent;
 }
@@ -129,7 +135,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   const Node& n = node.node();
   Attr attr = version_dir_attr(node.version->row, node.ino());
   attr.lasting_name = node.index != 0;
-  if (n.kind == NodeKind::lineage_dir) attr.lasting_entries = false;
+  if (n.kind == NodeKind::lineage_dir || is_lineage(node)) attr.lasting_entries = false;
   if (is_directory(n)) return attr;
   attr.type = FileType::regular;
   attr.lasting_entries = false;
@@ -173,6 +179,7 @@ Result<Attr> Versions::lookup(const TreeNode& dir, std::string_view name) {
     return lookup_kin(*snapshot, dir.version->row, kin_of(dir.node()), name);
   }
   const auto child = dir.version->tree->lookup(dir.index, name);
+  if (!child && is_lineage(dir)) return kin_.lookup(dir.version->row, name);
   if (!child) return Error{Errc::not_found, fmt::format("no entry {}", printable(name))};
   return attr({dir.version, *child});
 }
@@ -192,8 +199,25 @@ Result<std::vector<DirEntry>> Versions::list_tree(const TreeNode& dir) {
   return out;
 }
 
+Result<std::vector<DirEntry>> Versions::list_lineage(const TreeNode& dir) {
+  WEFT_TRY(auto entries, list_tree(dir));
+  if (!show_views_) return entries;
+  WEFT_TRY(auto files, kin_.list(dir.version->row));
+  std::ranges::move(files, std::back_inserter(entries));
+  std::ranges::sort(entries, {}, &DirEntry::name);
+  return entries;
+}
+
+Result<Ino> Versions::lineage_ino(VersionId id) {
+  WEFT_TRY(const auto version, load(id));
+  const auto node = version->tree->lookup(0, "lineage");
+  if (!node) return Error{Errc::not_found, "no lineage"};
+  return version->local.ino_base + *node;
+}
+
 Result<std::vector<DirEntry>> Versions::list(const TreeNode& dir) {
   if (!is_directory(dir.node())) return Error{Errc::not_dir, where(dir) + ": not a directory"};
+  if (is_lineage(dir)) return list_lineage(dir);
   if (dir.node().kind == NodeKind::dir) return list_tree(dir);
   WEFT_TRY(const auto snapshot, store_.snapshot());
   return list_kin(*snapshot, dir.version->row, kin_of(dir.node()));

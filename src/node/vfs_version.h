@@ -15,6 +15,7 @@
 #include "node/prefetch.h"
 #include "node/vfs_assembly.h"
 #include "node/vfs_cache.h"
+#include "node/vfs_kin.h"
 #include "weft/node.h"
 #include "weft/store.h"
 #include "weft/tree.h"
@@ -44,7 +45,7 @@ class Versions {
  public:
   // `prefetcher` outlives what is opened here.
   Versions(Store& store, Prefetcher& prefetcher, bool show_views)
-      : store_(store), prefetcher_(prefetcher), show_views_(show_views) {}
+      : store_(store), prefetcher_(prefetcher), show_views_(show_views), kin_(store) {}
 
   // The node that an inode of kind `version` is.
   Result<TreeNode> node(const InodeRow& row, Ino ino);
@@ -57,6 +58,9 @@ class Versions {
   VfsAssembly& assembly() { return assembly_; }
   bool assembled(const TreeNode& node) const;
   void trim() { versions_.drop_unused(kKeptFor); }
+  KinFiles& kin() { return kin_; }
+  // lineage/ of a version.
+  Result<Ino> lineage_ino(VersionId id);
 
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
 
@@ -69,6 +73,7 @@ class Versions {
   Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
   std::uint64_t generated_size(const TreeNode& node);
   Result<std::vector<DirEntry>> list_tree(const TreeNode& dir);
+  Result<std::vector<DirEntry>> list_lineage(const TreeNode& dir);
 
   AssembledSource source(const TreeNode& node) const;
 
@@ -76,6 +81,7 @@ class Versions {
   Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
   const bool show_views_;
+  KinFiles kin_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};
 };

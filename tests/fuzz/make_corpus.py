@@ -98,7 +98,15 @@ def write_npy():
     write(target, "object", npy(header("'|O'", "(1,)"), b"\x80\x04N."))
 
 
+def write_bases():
+    target = "bases"
+    write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
+    write(target, "flow", b"---\nbase_model: [org/a,\n  'b']\n...\n")
+    write(target, "adapter", b'{"base_model_name_or_path": "org/base", "r": 8, "x": {"base_model_name_or_path": "y"}}')
+
+
 if __name__ == "__main__":
+    write_bases()
     write_safetensors()
     write_index()
     write_gguf()

@@ -1,0 +1,19 @@
+#include "base/brief.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace weft {
+
+std::string short_time(std::uint64_t time_ns) {
+  std::string text = utc_time(time_ns).substr(0, 16);
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  return text;
+}
+
+std::string first_line(std::string_view text) {
+  return printable(text.substr(0, text.find('\n')), 60);
+}
+
+}  // namespace weft

@@ -1,0 +1,119 @@
+// Tensors by the names that tensors/ gives them, and what became of them
+// between two manifests.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "model/tree_scopes.h"
+#include "weft/kin.h"
+
+namespace weft {
+namespace {
+
+// Tensors of a manifest by label.
+struct Side {
+  const Manifest& manifest;
+  std::vector<std::string> labels;
+  std::vector<TensorRef> refs;                              // by ordinal
+  std::unordered_map<std::string_view, std::size_t> known;  // label to ordinal
+
+  const Tensor& tensor(TensorRef ref) const { return manifest.files[ref.file].tensors[ref.tensor]; }
+  ContentId content(TensorRef ref) const {
+    const Tensor& t = tensor(ref);
+    return t.extent == kNoExtent ? ContentId{} : manifest.files[ref.file].extents[t.extent].id;
+  }
+};
+
+Result<Side> side_of(const Manifest& manifest) {
+  Side side{manifest, {}, {}, {}};
+  WEFT_TRY(side.labels, tensor_labels(manifest));
+  for (std::uint32_t file = 0; file < manifest.files.size(); ++file)
+    for (std::uint32_t tensor = 0; tensor < manifest.files[file].tensors.size(); ++tensor)
+      side.refs.push_back({file, tensor});
+  for (std::size_t i = 0; i < side.labels.size(); ++i) side.known.emplace(side.labels[i], i);
+  return side;
+}
+
+bool equal(const Side& a, TensorRef x, const Side& b, TensorRef y) {
+  const Tensor& one = a.tensor(x);
+  const Tensor& other = b.tensor(y);
+  return one.dtype == other.dtype && one.shape == other.shape && one.descr == other.descr &&
+         a.content(x) == b.content(y);
+}
+
+void diff_tensors(const Side& before, const Side& after, ManifestDiff& diff) {
+  std::unordered_map<ContentId, std::size_t> contents;
+  for (std::size_t i = before.refs.size(); i-- > 0;)
+    if (ContentId id = before.content(before.refs[i]); id.length > 0) contents[id] = i;
+  for (std::size_t i = 0; i < after.refs.size(); ++i) {
+    TensorChange& one = diff.tensors.emplace_back();
+    one.label = after.labels[i];
+    one.after = after.refs[i];
+    if (auto found = before.known.find(one.label); found != before.known.end()) {
+      one.before = before.refs[found->second];
+      one.change = equal(before, *one.before, after, *one.after) ? Change::same : Change::changed;
+      continue;
+    }
+    one.change = Change::added;
+    auto also = contents.find(after.content(*one.after));
+    if (also != contents.end()) one.also = before.labels[also->second];
+  }
+  for (std::size_t i = 0; i < before.refs.size(); ++i)
+    if (!after.known.contains(before.labels[i]))
+      diff.tensors.push_back({Change::removed, before.labels[i], before.refs[i], std::nullopt, ""});
+}
+
+// Both lists of files are sorted by path.
+void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
+  auto a = before.files.begin();
+  auto b = after.files.begin();
+  while (a != before.files.end() || b != after.files.end()) {
+    int order = a == before.files.end() ? 1 : b == after.files.end() ? -1 : a->path.compare(b->path);
+    if (order == 0)
+      diff.files.push_back({a->extents == b->extents ? Change::same : Change::changed, a->path});
+    else
+      diff.files.push_back({order < 0 ? Change::removed : Change::added, order < 0 ? a->path : b->path});
+    if (order <= 0) ++a;
+    if (order >= 0) ++b;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> tensor_labels(const Manifest& manifest) {
+  WEFT_TRY(const std::vector<Scope> scopes, plan_scopes(manifest));
+  std::vector<std::string> prefix(manifest.files.size());
+  for (const Scope& scope : scopes)
+    for (std::uint32_t file : scope.files) prefix[file] = scope.dir.empty() ? "" : scope.dir + "/";
+  std::vector<std::string> labels;
+  for (std::size_t file = 0; file < manifest.files.size(); ++file)
+    for (const Tensor& tensor : manifest.files[file].tensors)
+      labels.push_back(prefix[file] + escape_component(tensor.name));
+  return labels;
+}
+
+std::string render_owners(const Manifest& manifest, std::span<const std::string> labels,
+                          std::span<const std::string> owners) {
+  std::string out;
+  std::size_t ordinal = 0;
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors) {
+      out += fmt::format("{}\t{}\t{}\n", labels[ordinal], owners[ordinal], stored_bytes(file, tensor));
+      ++ordinal;
+    }
+  return out;
+}
+
+Result<ManifestDiff> diff_manifests(const Manifest& before, const Manifest& after) {
+  WEFT_TRY(const Side a, side_of(before));
+  WEFT_TRY(const Side b, side_of(after));
+  ManifestDiff diff;
+  diff_tensors(a, b, diff);
+  diff_files(before, after, diff);
+  return diff;
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// Places of a directed acyclic graph's nodes in layers, so that edges all go
+// one way, cross seldom, and lie straight. The method of Sugiyama et al.
+// (1981): layers by longest path, waypoints where an edge passes a layer, order
+// within layers by barycentres, positions by least squares under that order.
+// Deterministic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+struct GraphEdges {
+  std::size_t nodes = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // from, to; no cycles, none twice
+};
+
+struct LayoutPoint {
+  double layer = 0;   // 0, 1, 2 …: a whole number
+  double across = 0;  // from 0; nodes of a layer are 1 or more apart
+};
+
+struct GraphLayout {
+  std::vector<LayoutPoint> nodes;
+  std::vector<std::vector<LayoutPoint>> edges;  // from the one end by waypoints to the other, a point for each
+                                                // layer
+  std::size_t layers = 0;
+  double breadth = 0;  // the largest `across`
+};
+
+// `waypoint_gap`: how far a waypoint keeps from its neighbours, of a node's 1.
+GraphLayout layered_layout(const GraphEdges& graph, double waypoint_gap = 0.5);
+
+}  // namespace weft

@@ -1,0 +1,200 @@
+#include "model/inherit.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "model/safetensors_file.h"
+#include "weft/tree.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kFormat = "safetensors";
+constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
+
+std::string type_text(const Tensor& tensor) {
+  return fmt::format("{} {}", dtype_info(tensor.dtype)->name, shape_text(tensor.shape));
+}
+
+ContentId id_of(const File& file, const Tensor& tensor) {
+  return tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
+}
+
+class Composer {
+ public:
+  explicit Composer(const InheritInput& input)
+      : in_(input), out_{input.base.files, {}}, rewritten_(input.base.files.size()) {
+    for (std::uint32_t file = 0; file < in_.base.files.size(); ++file)
+      for (std::uint32_t tensor = 0; tensor < in_.base.files[file].tensors.size(); ++tensor)
+        homes_[in_.base.files[file].tensors[tensor].name].push_back({file, tensor});
+  }
+
+  Result<Inherited> run() {
+    for (std::size_t i = 0; i < in_.given.files.size(); ++i) {
+      const File& file = in_.given.files[i];
+      WEFT_CHECK(file.format == kFormat ? take_tensors(file, in_.places[i]) : take_file(file, in_.places[i]));
+    }
+    WEFT_CHECK(check_index());
+    WEFT_CHECK(rewrite());
+    std::ranges::sort(out_.files, {}, &File::path);
+    return Inherited{std::move(out_), std::move(headers_)};
+  }
+
+ private:
+  // A base's file that is laid out anew.
+  struct Rewrite {
+    std::map<std::uint32_t, PlacedTensor> changed;  // by index in the base's file
+    std::vector<PlacedTensor> added;
+  };
+
+  Error refused(const std::string& place, std::string_view what) const {
+    return {Errc::invalid, fmt::format("{}: {}", place, what)};
+  }
+
+  Status take_tensors(const File& given, const std::string& place) {
+    for (const Tensor& tensor : given.tensors) {
+      if (!seen_.insert(tensor.name).second)
+        return refused(
+            place, fmt::format("tensor \"{}\": expected it in one of the files, got it twice", printable(tensor.name)));
+      auto home = homes_.find(tensor.name);
+      if (home == homes_.end()) {
+        WEFT_CHECK(add_tensor(given, tensor, place));
+      } else if (home->second.size() > 1) {
+        return refused(place, fmt::format("tensor \"{}\": expected it in one "
+                                          "file of {}, got it in {} and {}",
+                                          printable(tensor.name), in_.base_name, path_of(home->second[0]),
+                                          path_of(home->second[1])));
+      } else {
+        WEFT_CHECK(take_tensor(given, tensor, home->second.front(), place));
+      }
+    }
+    return {};
+  }
+
+  const std::string& path_of(TensorRef ref) const { return in_.base.files[ref.file].path; }
+
+  Status take_tensor(const File& given, const Tensor& tensor, TensorRef home, const std::string& place) {
+    File& file = out_.files[home.file];
+    const Tensor& old = in_.base.files[home.file].tensors[home.tensor];
+    if (old.dtype == tensor.dtype && old.shape == tensor.shape && old.descr.empty()) {
+      if (old.extent != kNoExtent) file.extents[old.extent].id = id_of(given, tensor);
+      return {};
+    }
+    const bool other_format = file.format != kFormat;
+    if (!in_.add || other_format)
+      return refused(place,
+                     fmt::format("tensor \"{}\": expected {} as in {} of {}, got {} ({})", printable(tensor.name),
+                                 type_text(old), file.path, in_.base_name, type_text(tensor),
+                                 other_format ? "only a safetensors file can take another" : "--add takes it"));
+    rewritten_[home.file].changed[home.tensor] = {tensor, id_of(given, tensor)};
+    return {};
+  }
+
+  Status add_tensor(const File& given, const Tensor& tensor, const std::string& place) {
+    if (!in_.add)
+      return refused(place, fmt::format("tensor \"{}\": expected a name of {}, which "
+                                        "has none of that name (--add adds it)",
+                                        printable(tensor.name), in_.base_name));
+    WEFT_TRY(const std::uint32_t file, file_for(given, tensor, place));
+    rewritten_[file].added.push_back({tensor, id_of(given, tensor)});
+    return {};
+  }
+
+  // The base's one safetensors file, or the one that is called as the given
+  // one.
+  Result<std::uint32_t> file_for(const File& given, const Tensor& tensor, const std::string& place) const {
+    std::vector<std::uint32_t> choices;
+    for (std::uint32_t file = 0; file < in_.base.files.size(); ++file) {
+      if (in_.base.files[file].format != kFormat) continue;
+      if (in_.base.files[file].path == given.path) return file;
+      choices.push_back(file);
+    }
+    if (choices.size() == 1) return choices.front();
+    return refused(place, fmt::format("tensor \"{}\": expected a file called as that "
+                                      "of {} which is to have it, got {} "
+                                      "safetensors files to choose from",
+                                      printable(tensor.name), in_.base_name, choices.size()));
+  }
+
+  Status take_file(const File& given, const std::string& place) {
+    auto old = std::ranges::find(out_.files, given.path, &File::path);
+    if (old != out_.files.end()) {
+      *old = given;
+      return {};
+    }
+    if (!in_.add)
+      return refused(place, fmt::format("expected a safetensors file, or a file that "
+                                        "{} has; it has no {} (--add adds it)",
+                                        in_.base_name, given.path));
+    out_.files.push_back(given);
+    rewritten_.emplace_back();
+    return {};
+  }
+
+  // transformers opens the shards by the index: a tensor that is not in it
+  // would not be there.
+  Status check_index() const {
+    if (std::ranges::none_of(rewritten_, [](const Rewrite& one) { return !one.added.empty(); })) return {};
+    for (const File& file : in_.base.files) {
+      if (!file.path.ends_with(kIndexSuffix)) continue;
+      if (std::ranges::find(in_.given.files, file.path, &File::path) == in_.given.files.end())
+        return Error{Errc::invalid, fmt::format("{}: {} lists its tensors: expected a new one "
+                                                "with those that are added",
+                                                in_.base_name, file.path)};
+    }
+    return {};
+  }
+
+  Status rewrite() {
+    for (std::size_t i = 0; i < rewritten_.size(); ++i) {
+      const Rewrite& change = rewritten_[i];
+      if (change.changed.empty() && change.added.empty()) continue;
+      WEFT_CHECK(rewrite_file(out_.files[i], change));
+    }
+    return {};
+  }
+
+  Status rewrite_file(File& file, const Rewrite& change) {
+    std::vector<PlacedTensor> tensors;
+    for (const Tensor& tensor : file.tensors) tensors.push_back({tensor, id_of(file, tensor)});
+    WEFT_CHECK(check_metadata(file, tensors));
+    for (const auto& [index, placed] : change.changed) tensors[index] = placed;
+    tensors.insert(tensors.end(), change.added.begin(), change.added.end());
+    SafetensorsFile made = lay_out_safetensors(file.path, std::move(tensors), file.metadata);
+    headers_.emplace_back(file.path, std::move(made.header));
+    file = std::move(made.file);
+    return {};
+  }
+
+  // A manifest leaves out metadata that is very long or very much: then our
+  // header would lack it.
+  Status check_metadata(const File& file, std::vector<PlacedTensor> tensors) const {
+    const std::uint64_t kept = lay_out_safetensors(file.path, std::move(tensors), file.metadata).header.size();
+    const std::uint64_t had = file.extents.empty() ? 0 : file.extents.front().id.length;
+    if (file.metadata.size() < limits::kMetadataEntriesMax && had < kept + limits::kMetadataTextMax) return {};
+    return Error{Errc::unsupported, fmt::format("{} of {}: its header has more metadata than is "
+                                                "kept with a version; "
+                                                "publish the whole file",
+                                                file.path, in_.base_name)};
+  }
+
+  const InheritInput& in_;
+  Manifest out_;
+  std::vector<Rewrite> rewritten_;                            // by file of out_
+  std::map<std::string_view, std::vector<TensorRef>> homes_;  // by tensor name
+  std::set<std::string_view> seen_;                           // tensors that were given
+  std::vector<std::pair<std::string, std::string>> headers_;
+};
+
+}  // namespace
+
+Result<Inherited> inherit_manifest(const InheritInput& input) {
+  return Composer(input).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,61 @@
+#include "model/kin_facts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+std::string day(std::uint64_t time_ns) {
+  return utc_time(time_ns).substr(0, 10);
+}
+
+}  // namespace
+
+std::string left_out_text(const KinGraph& kin) {
+  if (kin.left_out == 0 && !kin.uncounted) return {};
+  return fmt::format("and {}{} more", kin.uncounted ? "at least " : "", kin.left_out);
+}
+
+std::string facts_line(const KinVersion& version) {
+  if (version.removed_ns != 0) return fmt::format("removed {}", day(version.removed_ns));
+  return fmt::format("{} · {}", day(version.facts.time_ns), human_bytes(version.bytes));
+}
+
+// How much of a child's tensor bytes its parent has, 0 to 1.
+double part_of(const ParentRef& edge, const KinVersion& child) {
+  if (child.tensor_bytes == 0) return 0;
+  return std::min(1.0, static_cast<double>(edge.same_bytes) / static_cast<double>(child.tensor_bytes));
+}
+
+// Never "100 %" of what is not all, nor "0 %" of what is something.
+std::string percent(double part) {
+  double rounded = std::round(part * 100);
+  if (part < 1) rounded = std::min(rounded, 99.0);
+  return rounded < 1 && part > 0 ? "<1 %" : fmt::format("{:.0f} %", rounded);
+}
+
+std::string title_of(const KinGraph& kin) {
+  return "Lineage of " + name_of(kin.versions[0]);
+}
+
+std::string count_line(const KinGraph& kin) {
+  const std::size_t shown = kin.versions.size();
+  if (kin.left_out == 0 && !kin.uncounted) return fmt::format("{} version{}", shown, shown == 1 ? "" : "s");
+  return fmt::format("the nearest {} of {}{} versions", shown, kin.uncounted ? "more than " : "", shown + kin.left_out);
+}
+
+std::vector<KinEdge> edges_of(const KinGraph& kin) {
+  const KinIndex index(kin);
+  std::vector<KinEdge> edges;
+  for (std::uint32_t child = 0; child < kin.versions.size(); ++child)
+    for (const ParentRef& ref : kin.versions[child].facts.parents)
+      if (auto parent = index.find(ref.id)) edges.push_back({*parent, child, &ref});
+  return edges;
+}
+
+}  // namespace weft

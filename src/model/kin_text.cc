@@ -1,0 +1,217 @@
+// Kin as text: trees, the log, JSON.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/brief.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "model/kin_facts.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kNameWidthMax = 64;  // wider ones push the facts of their line aside
+constexpr std::size_t kIndentMax = 200;    // columns; deeper branches are named and not followed
+constexpr std::size_t kMessageWidth = 60;  // bytes of a message's first line
+
+// Columns of a terminal: code points, near enough for names and branches.
+std::size_t columns(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string facts_text(const KinVersion& version) {
+  std::string text = fmt::format("{}  {:>9}", short_time(version.facts.time_ns), human_bytes(version.bytes));
+  if (version.removed_ns != 0) text += fmt::format("  removed {}", short_time(version.removed_ns));
+  return text;
+}
+
+// Draws downwards from a version: what `next` gives stands below it.
+class TreeDrawing {
+ public:
+  enum class Way { ancestors, descendants };
+  TreeDrawing(const KinGraph& kin, Way way) : kin_(kin), index_(kin), way_(way), drawn_(kin.versions.size(), false) {}
+
+  std::string text() {
+    draw();
+    std::size_t width = 0;
+    for (const Line& line : lines_)
+      if (std::size_t w = columns(line.name); w <= kNameWidthMax) width = std::max(width, w);
+    std::string out;
+    for (const Line& line : lines_) {
+      out += line.name;
+      if (!line.facts.empty()) {
+        out.append(width - std::min(width, columns(line.name)) + 2, ' ');
+        out += line.facts;
+      }
+      out += '\n';
+    }
+    if (std::string more = left_out_text(kin_); !more.empty()) out += fmt::format("… {}\n", more);
+    return out;
+  }
+
+ private:
+  struct Line {
+    std::string name;
+    std::string facts;
+  };
+  // What stands below a version: one that is here, or a name alone.
+  struct Next {
+    std::optional<std::uint32_t> version;
+    std::string name;
+    std::string edge;
+  };
+  // A branch that is still to be drawn, the topmost of the stack first.
+  struct Branch {
+    Next next;
+    std::string prefix;  // before the branch's first line, and before those that follow
+    std::string rest;
+  };
+
+  void draw() {
+    std::vector<Branch> stack;
+    stack.push_back({{0, name_of(kin_.versions[0]), ""}, "", ""});
+    while (!stack.empty()) {
+      Branch branch = std::move(stack.back());
+      stack.pop_back();
+      draw_branch(std::move(branch), stack);
+    }
+  }
+
+  // Goes straight down as long as there is one way.
+  void draw_branch(Branch branch, std::vector<Branch>& stack) {
+    for (;;) {
+      if (!draw_line(branch)) return;
+      std::vector<Next> below = next_of(*branch.next.version);
+      if (below.empty()) return;
+      branch.prefix = branch.rest;
+      if (below.size() > 1) return push_branches(branch, std::move(below), stack);
+      branch.next = std::move(below.front());
+    }
+  }
+
+  // Whether what is below it is to be drawn too.
+  bool draw_line(const Branch& branch) {
+    const Next& next = branch.next;
+    Line line{branch.prefix + next.name, ""};
+    bool again = next.version && drawn_[*next.version];
+    if (again) line.name += "  ↑ above";
+    if (next.version && !again) line.facts = facts_text(kin_.versions[*next.version]);
+    if (!next.edge.empty()) line.facts += (line.facts.empty() ? "" : "  ") + next.edge;
+    if (next.version && !again && !kin_.versions[*next.version].facts.message.empty())
+      line.facts += "  " + first_line(kin_.versions[*next.version].facts.message);
+    lines_.push_back(std::move(line));
+    if (!next.version || again) return false;
+    drawn_[*next.version] = true;
+    return true;
+  }
+
+  void push_branches(const Branch& from, std::vector<Next> below, std::vector<Branch>& stack) {
+    if (columns(from.rest) + 4 > kIndentMax) {
+      lines_.push_back({fmt::format("{}… {} branches", from.rest, below.size()), ""});
+      return;
+    }
+    for (std::size_t i = below.size(); i-- > 0;) {
+      bool last = i + 1 == below.size();
+      stack.push_back(
+          {std::move(below[i]), from.rest + (last ? "└── " : "├── "), from.rest + (last ? "    " : "│   ")});
+    }
+  }
+
+  std::vector<Next> next_of(std::uint32_t version) const {
+    return way_ == Way::ancestors ? parents_of(version) : children_of(version);
+  }
+
+  std::vector<Next> parents_of(std::uint32_t version) const {
+    const KinVersion& child = kin_.versions[version];
+    std::vector<Next> next;
+    for (const ParentRef& ref : child.facts.parents)
+      next.push_back({index_.find(ref.id), spec_of(ref.model, ref.number), edge_text(ref, child.tensors)});
+    for (const std::string& name : child.facts.elsewhere)
+      next.push_back({std::nullopt, printable(name), "declared, not stored here"});
+    return next;
+  }
+
+  std::vector<Next> children_of(std::uint32_t version) const {
+    std::vector<Next> next;
+    for (std::uint32_t child : index_.children(version)) {
+      const KinVersion& row = kin_.versions[child];
+      next.push_back({child, name_of(row), edge_text(*index_.edge(version, child), row.tensors)});
+    }
+    return next;
+  }
+
+  const KinGraph& kin_;
+  const KinIndex index_;
+  const Way way_;
+  std::vector<bool> drawn_;
+  std::vector<Line> lines_;
+};
+
+void append_log(std::string& out, const KinVersion& version) {
+  const VersionFacts& facts = version.facts;
+  out += fmt::format("{}{}  {}  {}", out.empty() ? "" : "\n", name_of(version), short_time(facts.time_ns),
+                     human_bytes(version.bytes));
+  if (version.removed_ns != 0) out += fmt::format("  (removed {})", short_time(version.removed_ns));
+  out += '\n';
+  for (const ParentRef& parent : facts.parents)
+    out +=
+        fmt::format("    parent   {}: {}\n", spec_of(parent.model, parent.number), edge_text(parent, version.tensors));
+  for (const std::string& name : facts.elsewhere)
+    out += fmt::format("    parent   {}: declared, not stored here\n", printable(name));
+  std::string metrics;
+  for (const auto& [key, value] : facts.metrics)
+    metrics += fmt::format("{}{}={}", metrics.empty() ? "" : ", ", key, value);
+  if (!metrics.empty()) out += fmt::format("    metrics  {}\n", metrics);
+  if (facts.message.empty()) return;
+  for (std::string_view line : split(facts.message, '\n')) out += fmt::format("    {}\n", line);
+}
+
+std::vector<const KinVersion*> newest_first(const KinGraph& kin) {
+  std::vector<const KinVersion*> versions;
+  for (const KinVersion& version : kin.versions) versions.push_back(&version);
+  std::ranges::sort(versions, std::greater(), &KinVersion::id);
+  return versions;
+}
+
+void write_version(JsonWriter& json, const KinVersion& version) {
+  const VersionFacts& facts = version.facts;
+  json.begin_object().member("model", std::string_view(facts.model)).member("version", facts.number);
+  json.member("removed", version.removed_ns != 0);
+  json.member("time", std::string_view(utc_time(facts.time_ns))).member("time_ns", facts.time_ns);
+  json.member("logical_bytes", version.bytes).member("tensors", version.tensors);
+  json.member("tensor_bytes", version.tensor_bytes).member("message", std::string_view(facts.message));
+  json.key("metrics").begin_object();
+  for (const auto& [key, value] : facts.metrics) json.member(key, std::string_view(value));
+  json.end_object().key("parents").begin_array();
+  for (const ParentRef& parent : facts.parents) json.raw(edge_json(parent));
+  json.end_array().key("parents_elsewhere").begin_array();
+  for (const std::string& name : facts.elsewhere) json.value(std::string_view(name));
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string draw_ancestors(const KinGraph& kin) {
+  return TreeDrawing(kin, TreeDrawing::Way::ancestors).text();
+}
+
+std::string draw_descendants(const KinGraph& kin) {
+  return TreeDrawing(kin, TreeDrawing::Way::descendants).text();
+}
+
+std::string render_log(const KinGraph& kin) {
+  std::string out;
+  for (const KinVersion* version : newest_first(kin)) append_log(out, *version);
+  if (std::string more = left_out_text(kin); !more.empty()) out += fmt::format("\n… {}\n", more);
+  return out;
+}
+
+std::string kin_json(const KinGraph& kin) {
+  JsonWriter json;
+  json.begin_array();
+  for (const KinVersion* version : newest_first(kin)) write_version(json, *version);
+  return json.end_array().take();
+}
+
+}  // namespace weft

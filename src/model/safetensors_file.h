@@ -1,0 +1,28 @@
+// A whole safetensors file, laid out as the reference implementation's
+// save_file() does: tensors by element type, larger types first, then by name;
+// a compact header, padded with blanks to 8 bytes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/manifest.h"
+
+namespace weft {
+
+struct PlacedTensor {
+  Tensor tensor;  // its extent is not looked at
+  ContentId id;   // of its bytes; none where the length is 0
+};
+
+// All of them such as safetensors can hold; names are unique.
+struct SafetensorsFile {
+  std::string header;  // the bytes of the first extent, whose id has nothing but
+                       // its length
+  File file;
+};
+SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> tensors,
+                                    std::vector<std::pair<std::string, std::string>> metadata);
+
+}  // namespace weft

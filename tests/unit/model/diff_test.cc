@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "unit/model/models.h"
+#include "weft/kin.h"
+
+namespace weft {
+namespace {
+
+using testing::content;
+using testing::file_of;
+using testing::opaque;
+
+// Each tensor's content by a number.
+Manifest of(std::vector<std::pair<testing::Spec, std::uint64_t>> tensors, std::uint64_t config = 1) {
+  std::vector<testing::Spec> specs;
+  for (auto& [spec, seed] : tensors) specs.push_back(spec);
+  Manifest manifest{{opaque("config.json"), file_of("model.safetensors", specs)}};
+  manifest.files[0].extents[0].id = content(10, config);
+  File& file = manifest.files[1];
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (file.tensors[i].extent == kNoExtent) continue;
+    ContentId& id = file.extents[file.tensors[i].extent].id;
+    id = content(id.length, tensors[i].second);
+  }
+  return manifest;
+}
+
+ManifestDiff diff(const Manifest& a, const Manifest& b) {
+  auto made = diff_manifests(a, b);
+  REQUIRE(made.ok());
+  return *made;
+}
+
+}  // namespace
+
+TEST_CASE("a diff tells tensors that are the same, changed, added and removed") {
+  Manifest a = of({{{"x"}, 1}, {{"y"}, 2}, {{"old"}, 3}, {{"z"}, 4}});
+  Manifest b = of({{{"x"}, 1}, {{"y"}, 9}, {{"z", DType::bf16}, 5}, {{"new"}, 6}, {{"renamed"}, 3}}, 2);
+  ManifestDiff d = diff(a, b);
+  std::string text = render_diff({"m@1", "m@2", a, b}, d);
+  CHECK(text ==
+        "m@1 → m@2\n"
+        "  changed        2 tensors       36 B\n"
+        "  added          2 tensors       48 B\n"
+        "  removed        1 tensor        24 B\n"
+        "  same           1 tensor        24 B\n"
+        "\nfiles\n~ config.json\n~ model.safetensors\n"
+        "\ntensors\n"
+        "~ y        F32 [2, 3]  24 B\n"
+        "~ z        F32 [2, 3] → BF16 [2, 3]  12 B\n"
+        "+ new      F32 [2, 3]  24 B\n"
+        "+ renamed  F32 [2, 3]  24 B  was old\n"
+        "- old      F32 [2, 3]  24 B\n"
+        "= x        F32 [2, 3]  24 B\n");
+  CHECK(shared_tensors(b, a).tensors == 2);
+  CHECK(shared_tensors(b, a).bytes == 48);
+  std::string json = diff_json({"m@1", "m@2", a, b}, d, {std::nullopt, ChangeNorms{2, 1, 0.5, 3}});
+  CHECK(json.find("\"changed\":{\"tensors\":2,\"bytes\":36}") != std::string::npos);
+  CHECK(json.find("\"norms\":{\"before\":2,\"difference\":1,\"largest\":0.5,\"not_finite\":3}") != std::string::npos);
+  std::string measured = render_diff({"m@1", "m@2", a, b}, d, {std::nullopt, ChangeNorms{2, 1, 0.5, 3}});
+  CHECK(measured.find("24 B  ‖Δ‖ 1  ‖Δ‖/‖a‖ 0.5  max|Δ| 0.5  3 not finite\n") != std::string::npos);
+}
+
+TEST_CASE("equal versions have nothing but what is the same") {
+  Manifest a = of({{{"x"}, 1}, {{"y"}, 2}});
+  ManifestDiff d = diff(a, a);
+  for (const TensorChange& one : d.tensors) CHECK(one.change == Change::same);
+  CHECK(render_diff({"m@1", "m@1", a, a}, d).find("files") == std::string::npos);
+  CHECK(diff({}, {}).tensors.empty());
+}
+
+TEST_CASE("tensors of files set aside are compared with those of the same file") {
+  Manifest a{{testing::named("a.safetensors", {"w"}), testing::named("b.safetensors", {"w"})}};
+  Manifest b = a;
+  b.files[1].extents[1].id = content(24, 77);
+  ManifestDiff d = diff(a, b);
+  REQUIRE(d.tensors.size() == 2);
+  CHECK(d.tensors[0].change == Change::same);
+  CHECK(d.tensors[1].change == Change::changed);
+  CHECK(d.tensors[1].label == "@b.safetensors/w");
+}
+
+TEST_CASE("owners.tsv has a line for each tensor, named as in tensors/") {
+  Manifest a = of({{{"x/y"}, 1}, {{"z", DType::f32, {0}}, 0}});
+  auto labels = tensor_labels(a);
+  REQUIRE(labels.ok());
+  std::vector<std::string> owners = {"m@1", "m@2"};
+  CHECK(render_owners(a, *labels, owners) == "x%2Fy\tm@1\t24\nz\tm@2\t0\n");
+}
+
+}  // namespace weft
