@@ -79,22 +79,6 @@ def test_what_is_known_is_not_asked_for_again(mounted):
         os.close(top)
 
 
-def test_a_second_listing_of_a_version_reads_no_names(mounted):
-    version = mounted.version("org/small", 1)
-
-    def walk():
-        return sorted(os.path.join(top, name) for top, _, names in os.walk(version) for name in names)
-
-    first = walk()
-    directories = 1 + sum(path.is_dir() for path in version.rglob("*"))
-    pids = mounted.server_pids()
-    time.sleep(0.5)
-    before = context_switches(pids)
-    assert walk() == first
-    # lineage/parents and lineage/children may change: opened, read, read to the end.
-    assert context_switches(pids) - before <= 2 * directories + 8
-
-
 def test_absent_names_come_true(mounted, small_model, tmp_path):
     """A version, a tag, a model and a directory of models that were looked for in vain."""
     models = mounted / "models"
