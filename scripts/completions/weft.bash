@@ -15,7 +15,7 @@ _weft_options() {
     rm) echo "--all --json --quiet --store --help" ;;
     gc) echo "--dry-run --json --quiet --store --help" ;;
     du) echo "--json --quiet --store --help" ;;
-    fsck) echo "--rebuild --quick --json --quiet --store --help" ;;
+    fsck) echo "--rebuild --accept-loss --quick --json --quiet --store --help" ;;
     mount) echo "--options --upgrade --foreground --quiet --store --help" ;;
     umount) echo "--lazy --quiet --store --help" ;;
     pin) echo "--delete --json --quiet --store --help" ;;

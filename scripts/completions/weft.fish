@@ -109,6 +109,7 @@ complete -c weft -n '__fish_seen_subcommand_from tag' -s d -l delete -d 'delete 
 complete -c weft -n '__fish_seen_subcommand_from rm' -l all -d 'all versions of a model'
 complete -c weft -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing'
 complete -c weft -n '__fish_seen_subcommand_from fsck' -l rebuild -d 'make the index anew'
+complete -c weft -n '__fish_seen_subcommand_from fsck' -l accept-loss -d 'rebuild without what the journal has lost'
 complete -c weft -n '__fish_seen_subcommand_from fsck' -l quick -d 'do not read the blobs'
 complete -c weft -n '__fish_seen_subcommand_from mount' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from mount' -s o -l options -x -d 'mount options'

@@ -61,7 +61,7 @@ _weft() {
     rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' ;;
     du) _arguments $common $json '1:model:_weft_models' ;;
-    fsck) _arguments $common $json '--rebuild[make the index anew]' '--quick[do not read the blobs]' ;;
+    fsck) _arguments $common $json '--rebuild[make the index anew]' '--accept-loss[rebuild without what the journal has lost]' '--quick[do not read the blobs]' ;;
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '--upgrade[go on with the mount.weft of now]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;

@@ -16,14 +16,17 @@ thread_local sigjmp_buf* innermost = nullptr;
 std::array<struct sigaction, kSignals.size()> before{};
 
 // The instruction runs again under the handler of before, so that a core or a sanitizer's report shows the right place.
-void hand_back(int signal) {
+// A signal that somebody sent has no instruction to run again.
+void hand_back(int signal, bool sent) {
   for (std::size_t i = 0; i < kSignals.size(); ++i)
     if (kSignals[i] == signal) ::sigaction(signal, &before[i], nullptr);
+  if (sent) ::raise(signal);
 }
 
-extern "C" void on_guarded_fault(int signal, siginfo_t* /*info*/, void* /*context*/) {
-  if (innermost != nullptr) siglongjmp(*innermost, 1);
-  hand_back(signal);
+extern "C" void on_guarded_fault(int signal, siginfo_t* info, void* /*context*/) {
+  const bool sent = info->si_code <= 0;  // as sigaction(2) says of kill(2) and the like
+  if (innermost != nullptr && !sent) siglongjmp(*innermost, 1);
+  hand_back(signal, sent);
 }
 
 void install() {
