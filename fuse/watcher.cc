@@ -69,6 +69,7 @@ Status Watcher::start() {
   WEFT_TRY(signals_, open_stop_signals());
   ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
   if (!ended_.valid()) return Error{Errc::io, "no descriptor to wait for the end"};
+  publish_status();  // a request may come before set_up() is done
   thread_ = std::thread([this] { run(); });
   return {};
 }

@@ -97,6 +97,7 @@ class Mount:
         if run(unmount_command, check=False).returncode != 0:
             run([*unmount_command[:-1], "-l" if os.geteuid() == 0 else "-z", self.path])
             raise AssertionError(f"{self.path} was busy when its test ended")
+        wait_until(lambda: not self.server_pids(), seconds_max=30)  # until then the disk below is busy
 
     def __truediv__(self, name):
         return self.path / name
