@@ -1,0 +1,94 @@
+"""What is read from the store's packs, seen in the page cache of the pack files."""
+import mmap
+import os
+
+import pytest
+
+from loaders import cached_pages, forget
+from weftlib import Mount, Store, random_tensors, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
+
+MIB = 1 << 20
+WINDOW_FIRST, WINDOW_MAX = 16 * MIB, 64 * MIB
+TENSOR = 4 * MIB
+TENSORS = 32
+
+
+@pytest.fixture(scope="module")
+def mount(tmp_path_factory):
+    """m@1 with 32 tensors of 4 MiB in one pack; n@1 shares the first 31 with it."""
+    area = tmp_path_factory.mktemp("prefetch")
+    first = random_tensors(TENSORS, TENSOR, seed="base")
+    last = f"layer.{TENSORS - 1}.weight"
+    second = first | {last: ("F32", [TENSOR // 4], os.urandom(TENSOR))}
+    store = Store(area / "store")
+    for name, tensors in (("m", first), ("n", second)):
+        store.publish(write_model(area / name, tensors), name=name)
+    with Mount(store, area / "mnt") as mounted:
+        if cached_pages(next((store.path / "packs").iterdir())) is None:
+            pytest.skip("cachestat(2) needs Linux 6.5")
+        yield mounted
+
+
+def packs(mount):
+    return sorted((mount.store.path / "packs").glob("*.pack"))
+
+
+def go_cold(mount):
+    wait_until(lambda: all(forget(pack) for pack in packs(mount)))
+
+
+def cached_bytes(mount):
+    return sum(cached_pages(pack) for pack in packs(mount)) * mmap.PAGESIZE
+
+
+def test_opening_a_container_brings_its_beginning_in(mount):
+    go_cold(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb"):
+        wait_until(lambda: cached_bytes(mount) >= WINDOW_FIRST - MIB)
+        assert cached_bytes(mount) <= WINDOW_FIRST + MIB
+
+
+def test_opening_other_files_reads_nothing_ahead(mount):
+    go_cold(mount)
+    version = mount.version("m", 1)
+    for name in ("config.json", "tensors/layer.0.weight.npy"):
+        with open(version / name, "rb"):
+            pass
+    assert cached_bytes(mount) == 0
+
+
+def test_a_reader_of_a_mapping_is_preceded(mount):
+    """Who touches one page after the other finds the next ones there, to the end of the file."""
+    go_cold(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb") as file, \
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+        memory.madvise(mmap.MADV_RANDOM)  # the kernel itself reads no page but those that are touched
+        for end in range(0, len(memory), 8 * MIB):
+            wanted = min(end + WINDOW_FIRST, len(memory))
+            wait_until(lambda: (sum(memory[end:end + 8 * MIB:mmap.PAGESIZE]), cached_bytes(mount) >= wanted - MIB)[1])
+        assert cached_bytes(mount) >= len(memory) - MIB
+
+
+def test_a_view_reads_its_tensor_and_little_more(mount):
+    go_cold(mount)
+    assert len((mount.version("m", 1) / "tensors/layer.9.weight.npy").read_bytes()) > TENSOR
+    assert cached_bytes(mount) <= TENSOR + MIB // 4
+
+
+def test_one_page_of_a_view_reads_little(mount):
+    go_cold(mount)
+    with open(mount.version("m", 1) / "tensors/layer.11.weight.npy", "rb") as file, \
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+        assert memory[TENSOR // 2] is not None
+    assert cached_bytes(mount) <= TENSOR + MIB // 4
+
+
+def test_models_that_share_a_tensor_share_its_pages(mount):
+    """Once one model's view was read, the other's costs no I/O: nothing comes from the packs."""
+    name = "tensors/layer.3.weight.npy"
+    content = (mount.version("m", 1) / name).read_bytes()
+    go_cold(mount)
+    assert (mount.version("n", 1) / name).read_bytes() == content
+    assert cached_bytes(mount) == 0
