@@ -34,6 +34,10 @@ int errno_of(Errc code) {
       return EISDIR;
     case Errc::not_dir:
       return ENOTDIR;
+    case Errc::timed_out:
+      return ETIMEDOUT;
+    case Errc::unreachable:
+      return EHOSTUNREACH;
     case Errc::internal:
       return EIO;
   }

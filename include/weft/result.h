@@ -26,6 +26,8 @@ enum class Errc : std::uint8_t {
   read_only,    // a write to what can only be read
   is_dir,
   not_dir,
+  timed_out,    // no answer within the time that was given
+  unreachable,  // a peer or service that cannot be talked to now
   internal,  // a bug of ours
 };
 

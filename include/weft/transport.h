@@ -1,0 +1,116 @@
+// Moves bytes between nodes: small messages both ways, and one-sided reads of memory that a peer has opened.
+//
+// Trust: none is made here. Messages may come from anybody who reaches the endpoint, and what a read brings is what the
+// peer's memory held: sessions authenticate messages, digests verify bytes (weftd.8).
+// Threads: every call from any thread. The receiver runs on the transport's own thread: it must be short, and may send,
+// but not wait for a read.
+// Lifetime: windows and landings are dropped before their transport; pending reads may outlive it.
+// Waiting: nothing spins; a transport without work sleeps on a descriptor.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/result.h"
+
+namespace weft {
+
+// Small enough that every provider sends it at once: larger ones would need a rendezvous, and arrive out of order.
+inline constexpr std::size_t kMessageBytesMax = 8U << 10U;
+
+// Where a transport can be reached, as its provider writes it. Only transports of one provider understand each other.
+using EndpointAddress = std::vector<std::byte>;
+
+// A peer of this transport; never reused in one transport.
+using PeerId = std::uint64_t;
+
+// What a peer must know to read a window. `key` is random: who has it may read, who has not cannot guess it.
+struct RemoteWindow {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+  std::uint64_t length = 0;
+  bool operator==(const RemoteWindow&) const = default;
+};
+
+// Memory of ours that peers may read while this lives. A read that is under way when it ends may still be answered: the
+// memory must stay mapped for as long as the transport lives, or hold nothing that the reader could not have had.
+class Window {
+ public:
+  virtual ~Window() = default;
+  virtual RemoteWindow remote() const = 0;
+};
+
+// Memory of ours that reads land in, registered once and used for any number of reads. It is kept, with its owner,
+// until the last read into it is over, also one that nobody waits for any more.
+class Landing {
+ public:
+  virtual ~Landing() = default;
+  virtual std::span<std::byte> bytes() const = 0;
+};
+
+// One read in flight. Dropping it, or giving up the wait, sets the read aside: it may still write into its landing, and
+// nobody waits for it.
+class PendingRead {
+ public:
+  using Clock = std::chrono::steady_clock;
+  virtual ~PendingRead() = default;
+  // Until it is over, at most until the deadline (Errc::timed_out). Errc::unreachable: the peer is gone.
+  // Errc::permission: the peer does not know that window, or the range is not in it.
+  virtual Status wait(Clock::time_point deadline) = 0;
+};
+
+struct TransportCounters {
+  std::uint64_t messages_sent = 0, messages_received = 0;
+  std::uint64_t reads_done = 0, reads_failed = 0, read_bytes = 0;
+  std::uint64_t reads_in_flight = 0, reads_set_aside = 0;  // set aside: in flight, and nobody waits for it
+};
+
+class Transport {
+ public:
+  // `message` is valid during the call.
+  using Receiver = std::function<void(std::span<const std::byte> message)>;
+
+  virtual ~Transport() = default;
+
+  virtual const std::string& provider() const = 0;
+  virtual const EndpointAddress& address() const = 0;
+  virtual TransportCounters counters() const = 0;
+
+  // Errc::invalid for an address that is none of this provider's. Sends nothing: the peer need not be there.
+  virtual Result<PeerId> add_peer(std::span<const std::byte> address) = 0;
+  // Later sends and reads to it are refused; its reads in flight end with Errc::unreachable for those who wait.
+  virtual void remove_peer(PeerId peer) = 0;
+
+  // Queues a copy of a message of 1 to kMessageBytesMax bytes; to one peer they arrive whole, in order, at most once,
+  // or are lost with the peer. Errc::busy when too many are unsent to this peer.
+  virtual Status send(PeerId peer, std::span<const std::byte> message) = 0;
+
+  // `memory` is only read, and stays until the window is closed (see Window).
+  virtual Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) = 0;
+  virtual Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,
+                                                        std::shared_ptr<const void> owner) = 0;
+  // Brings `length` bytes from `offset` of the window to `at` of the landing. Errc::invalid when they do not fit there;
+  // Errc::permission when they are not in the window.
+  virtual Result<std::unique_ptr<PendingRead>> read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
+                                                    std::shared_ptr<Landing> landing, std::size_t at,
+                                                    std::size_t length) = 0;
+};
+
+struct TransportOptions {
+  std::string provider = "auto";  // or a provider's name: verbs, efa, cxi, psm3, net, tcp;ofi_rxm
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any
+  Transport::Receiver receiver;
+};
+
+// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp;ofi_rxm that has reliable
+// datagrams with one-sided reads on this host and can wait on a descriptor. Errc::unsupported names what each lacked.
+Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options);
+
+}  // namespace weft

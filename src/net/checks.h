@@ -1,0 +1,17 @@
+// What every transport checks before anything leaves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "weft/transport.h"
+
+namespace weft::net {
+
+Status check_message(std::span<const std::byte> message);
+// Errc::permission when the range is not in the window, Errc::invalid when it does not fit into the landing.
+Status check_read(const RemoteWindow& window, std::uint64_t offset, const Landing& landing, std::size_t at,
+                  std::size_t length);
+
+}  // namespace weft::net

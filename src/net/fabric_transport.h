@@ -1,0 +1,82 @@
+// The transport over libfabric: posts operations, and reads their completions on a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "net/endpoint.h"
+#include "net/operation.h"
+#include "weft/transport.h"
+
+namespace weft::net {
+
+class FabricTransport final : public Transport {
+ public:
+  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  explicit FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  ~FabricTransport() override;
+
+  const std::string& provider() const override { return provider_; }
+  const EndpointAddress& address() const override { return endpoint_->address; }
+  TransportCounters counters() const override;
+  Result<PeerId> add_peer(std::span<const std::byte> address) override;
+  void remove_peer(PeerId peer) override;
+  Status send(PeerId peer, std::span<const std::byte> message) override;
+  Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;
+  Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,
+                                                std::shared_ptr<const void> owner) override;
+  Result<std::unique_ptr<PendingRead>> read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
+                                            std::shared_ptr<Landing> landing, std::size_t at,
+                                            std::size_t length) override;
+
+ private:
+  // Operations to one peer go out in order. What libfabric does not take yet waits here, so a peer that does not answer
+  // holds up nobody else.
+  struct Peer {
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    std::deque<std::shared_ptr<Operation>> waiting;
+    std::size_t unsent = 0;     // messages, waiting or posted
+    std::size_t in_flight = 0;  // posted operations
+  };
+
+  Status start();
+  Status check_address(std::span<const std::byte> address) const;
+  // The progress thread's (fabric_progress.cc):
+  void run();
+  void wake() { fi_cq_signal(endpoint_->queue.get()); }
+  void drain_error();
+  void complete(void* context, Status outcome, std::size_t received);
+  void complete_receive(std::shared_ptr<MessageOperation> operation, const Status& outcome, std::size_t received);
+  void post_receive(std::shared_ptr<MessageOperation> operation);
+  bool submit_waiting();
+  void end_reads(const PeerId* peer, std::string_view why);  // nullptr: of all peers
+
+  // With mutex_ held:
+  void submit(Peer& peer, std::shared_ptr<Operation> operation);
+  bool post(Peer& peer, const std::shared_ptr<Operation>& operation);  // false: not now
+  long post_now(const Peer& peer, Operation& operation);
+  void end(Operation& operation, Status outcome);
+
+  std::unique_ptr<Endpoint> endpoint_;
+  const std::string provider_;
+  const Receiver receiver_;
+  const bool needs_progress_;                        // the provider moves only when it is called
+  std::unique_ptr<MessageBuffers> receive_buffers_;  // the progress thread's, as the next two
+  std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
+  int retry_ms_ = 1;
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<MessageBuffers> send_buffers_;                           // guarded by mutex_
+  std::unordered_map<PeerId, Peer> peers_;                                 // guarded by mutex_
+  PeerId next_peer_ = 1;                                                   // guarded by mutex_
+  std::unordered_map<const void*, std::shared_ptr<Operation>> in_flight_;  // guarded by mutex_; by &context
+  TransportCounters counters_;                                             // guarded by mutex_
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+}  // namespace weft::net

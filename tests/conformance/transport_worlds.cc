@@ -1,0 +1,45 @@
+#include "transport_worlds.h"
+
+#include <doctest/doctest.h>
+
+#include "net/twin_transport.h"
+
+namespace weft::conformance {
+namespace {
+
+class TwinWorld final : public TransportWorld {
+ public:
+  std::string name() const override { return "twin"; }
+  std::unique_ptr<Transport> open(Transport::Receiver receiver) override { return network_.open(std::move(receiver)); }
+
+ private:
+  net::TwinNetwork network_;
+};
+
+class FabricWorld final : public TransportWorld {
+ public:
+  explicit FabricWorld(std::string provider) : provider_(std::move(provider)) {}
+  std::string name() const override { return provider_; }
+  std::unique_ptr<Transport> open(Transport::Receiver receiver) override {
+    TransportOptions options;
+    options.provider = provider_;
+    options.receiver = std::move(receiver);
+    auto opened = open_fabric_transport(options);
+    if (!opened.ok()) FAIL(opened.error().message);
+    return std::move(*opened);
+  }
+
+ private:
+  std::string provider_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<TransportWorld>> transport_worlds() {
+  std::vector<std::unique_ptr<TransportWorld>> worlds;
+  worlds.push_back(std::make_unique<TwinWorld>());
+  for (const char* provider : {"net", "tcp;ofi_rxm"}) worlds.push_back(std::make_unique<FabricWorld>(provider));
+  return worlds;
+}
+
+}  // namespace weft::conformance

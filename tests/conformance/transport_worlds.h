@@ -1,0 +1,23 @@
+// The transports that the conformance suite runs against.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/transport.h"
+
+namespace weft::conformance {
+
+// Where transports that can reach each other are opened.
+class TransportWorld {
+ public:
+  virtual ~TransportWorld() = default;
+  virtual std::string name() const = 0;
+  virtual std::unique_ptr<Transport> open(Transport::Receiver receiver) = 0;
+};
+
+// The twin's, and one for each of libfabric's providers that works over loopback: net and tcp;ofi_rxm.
+std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
+
+}  // namespace weft::conformance
