@@ -77,4 +77,9 @@ inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 // A mount.
 inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;
 
+// Between daemons.
+inline constexpr std::size_t kNodeIdMax = 64;
+inline constexpr std::size_t kEndpointAddressMax = 256;  // bytes of a transport's address
+inline constexpr std::uint64_t kKeyFileMax = 4096;
+
 }  // namespace weft::limits

@@ -5,10 +5,11 @@
 
 #include <array>
 
+#include "base/limits.h"
+
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kAddressBytesMax = 256;  // of any provider's address
 constexpr std::size_t kQueueEntries = 4096;
 
 Result<std::uint64_t> random_key(std::size_t key_bytes) {
@@ -58,7 +59,7 @@ Status Endpoint::make() {
 }
 
 Status Endpoint::find_address() {
-  std::array<std::byte, kAddressBytesMax> name{};
+  std::array<std::byte, limits::kEndpointAddressMax> name{};
   std::size_t length = name.size();
   if (const int failed = fi_getname(&endpoint->fid, name.data(), &length); failed != 0)
     return fabric_error(failed, "asking for the own address");

@@ -1,0 +1,50 @@
+// The envelope of every message between daemons, all numbers little-endian:
+//   magic "WFT1" · kind u8 · zero u8 · epoch u16 · session u64 · counter u64 · payload · tag (16 bytes)
+// `tag` authenticates all before it with the sender's session key; frames of a handshake are sent before there is one,
+// and their tag is zero: what they say is proved inside. The whole fits into one message of the transport. Pure: bytes
+// in, views out. Every byte is hostile.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/result.h"
+#include "weft/transport.h"
+
+namespace weft::net {
+
+inline constexpr std::size_t kFrameHeaderBytes = 24;
+inline constexpr std::size_t kFrameTagBytes = 16;
+inline constexpr std::size_t kPayloadBytesMax = kMessageBytesMax - kFrameHeaderBytes - kFrameTagBytes;
+
+// On the wire: never renumber.
+enum class FrameKind : std::uint8_t { hello = 1, welcome = 2, confirm = 3, message = 4, close = 5 };
+
+struct FrameHeader {
+  FrameKind kind = FrameKind::message;
+  std::uint16_t epoch = 0;    // of the session's keys
+  std::uint64_t session = 0;  // the receiver's number for it; 0 in a hello
+  std::uint64_t counter = 0;  // grows with each frame of a session and direction; 0 in a handshake
+};
+
+using FrameTag = std::array<std::byte, kFrameTagBytes>;
+
+struct FrameView {
+  FrameHeader header;
+  std::span<const std::byte> payload;
+  std::span<const std::byte> authenticated;  // header and payload
+  std::span<const std::byte> tag;
+};
+
+// A frame with a tag of zeros. The payload is at most kPayloadBytesMax.
+std::vector<std::byte> make_frame(const FrameHeader& header, std::span<const std::byte> payload);
+// Where its tag goes.
+std::span<std::byte> tag_of(std::span<std::byte> frame);
+
+// Errc::invalid for anything that make_frame would not make. Views into `bytes`.
+Result<FrameView> parse_frame(std::span<const std::byte> bytes);
+
+}  // namespace weft::net

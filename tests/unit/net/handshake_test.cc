@@ -1,0 +1,123 @@
+#include "net/handshake.h"
+
+#include <doctest/doctest.h>
+
+#include "net/handshake_messages.h"
+#include "testing.h"
+
+namespace weft::net {
+namespace {
+
+Secret some_key() {
+  return Secret{std::span<const std::byte, kSecretBytes>(random_bytes())};
+}
+
+Self self(const Secret& key, std::string node, std::uint64_t session) {
+  return {key, std::move(node), testing::random_bytes(16, session), session};
+}
+
+FrameView view_of(const std::vector<std::byte>& frame) {
+  const auto view = parse_frame(frame);
+  REQUIRE(view.ok());
+  return *view;
+}
+
+TEST_CASE("two daemons with one key agree, and know who and where the other is") {
+  const Secret key = some_key();
+  const Caller caller(self(key, "node-a", 11));
+  const auto answerer = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
+  REQUIRE(answerer.ok());
+  CHECK(answerer->caller_address() == testing::random_bytes(16, 11));
+  auto agreed = caller.welcomed(view_of(answerer->welcome()));
+  REQUIRE(agreed.ok());
+  auto session = answerer->confirmed(view_of(agreed->confirm));
+  REQUIRE(session.ok());
+  CHECK(session->ends().node == "node-a");
+  CHECK(agreed->session.ends().node == "node-b");
+  const auto there = agreed->session.seal(FrameKind::message, testing::as_bytes("hello"));
+  REQUIRE(there.ok());
+  CHECK(session->open(view_of(*there)).ok());
+  const auto back = session->seal(FrameKind::message, testing::as_bytes("well met"));
+  REQUIRE(back.ok());
+  CHECK(agreed->session.open(view_of(*back)).ok());
+}
+
+TEST_CASE("another key is found out by both sides") {
+  const Caller caller(self(some_key(), "node-a", 11));
+  const Secret key = some_key();
+  const auto answerer = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
+  REQUIRE(answerer.ok());
+  const auto agreed = caller.welcomed(view_of(answerer->welcome()));
+  REQUIRE(!agreed.ok());
+  CHECK(agreed.error().code == Errc::permission);
+  const auto guess = make_frame({FrameKind::confirm, 0, 22, 0}, encode_confirm(random_bytes()));
+  CHECK(answerer->confirmed(view_of(guess)).error().code == Errc::permission);
+}
+
+TEST_CASE("a recorded handshake is worth nothing to who plays it again") {
+  const Secret key = some_key();
+  const Caller caller(self(key, "node-a", 11));
+  const auto first = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
+  REQUIRE(first.ok());
+  const auto agreed = caller.welcomed(view_of(first->welcome()));
+  REQUIRE(agreed.ok());
+  const auto second = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
+  REQUIRE(second.ok());
+  CHECK(second->confirmed(view_of(agreed->confirm)).error().code == Errc::permission);
+  const Caller later(self(key, "node-a", 11));
+  CHECK(later.welcomed(view_of(first->welcome())).error().code == Errc::permission);
+}
+
+TEST_CASE("what is said cannot be changed on the way") {
+  const Secret key = some_key();
+  const Caller caller(self(key, "node-a", 11));
+  const std::size_t end = caller.hello().size() - kFrameTagBytes;
+  for (std::size_t at = kFrameHeaderBytes; at < end; ++at) {
+    auto hello = caller.hello();
+    hello[at] ^= std::byte{1};
+    const auto answerer = Answerer::answer(self(key, "node-b", 22), view_of(hello));
+    if (!answerer.ok()) continue;
+    auto welcome = answerer->welcome();
+    CHECK(!caller.welcomed(view_of(welcome)).ok());
+  }
+  const auto answerer = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
+  REQUIRE(answerer.ok());
+  for (std::size_t at = 0; at < answerer->welcome().size() - kFrameTagBytes; ++at) {
+    auto welcome = answerer->welcome();
+    welcome[at] ^= std::byte{1};
+    const auto view = parse_frame(welcome);
+    if (!view.ok()) continue;
+    const auto agreed = caller.welcomed(*view);
+    // Padding of the encoding, and the header's unused fields, say nothing.
+    if (agreed.ok()) CHECK(answerer->confirmed(view_of(agreed->confirm)).ok());
+  }
+}
+
+TEST_CASE("a node that calls itself is told so") {
+  const Secret key = some_key();
+  const Caller caller(self(key, "node-a", 11));
+  const auto answerer = Answerer::answer(self(key, "node-a", 22), view_of(caller.hello()));
+  REQUIRE(answerer.ok());
+  CHECK(caller.welcomed(view_of(answerer->welcome())).error().message.find("itself") != std::string::npos);
+}
+
+TEST_CASE("messages of other kinds, versions and sizes are refused") {
+  const Secret key = some_key();
+  const Caller caller(self(key, "node-a", 11));
+  const auto nonsense = make_frame({FrameKind::hello, 0, 0, 0}, testing::random_bytes(200, 5));
+  CHECK(Answerer::answer(self(key, "b", 22), view_of(nonsense)).error().code == Errc::invalid);
+  const auto empty = make_frame({FrameKind::hello, 0, 0, 0}, {});
+  CHECK(Answerer::answer(self(key, "b", 22), view_of(empty)).error().code == Errc::invalid);
+  CHECK(caller.welcomed(view_of(caller.hello())).error().code == Errc::invalid);
+  const HelloMessage long_name{std::string(65, 'n'), random_bytes(), random_bytes(), 1, EndpointAddress(16)};
+  CHECK(decode_hello(encode_hello(long_name)).error().code == Errc::invalid);
+  const HelloMessage no_session{"n", random_bytes(), random_bytes(), 0, EndpointAddress(16)};
+  CHECK(decode_hello(encode_hello(no_session)).error().code == Errc::invalid);
+  const HelloMessage no_address{"n", random_bytes(), random_bytes(), 1, {}};
+  CHECK(decode_hello(encode_hello(no_address)).error().code == Errc::invalid);
+  const HelloMessage far{"n", random_bytes(), random_bytes(), 1, EndpointAddress(257)};
+  CHECK(decode_hello(encode_hello(far)).error().code == Errc::invalid);
+}
+
+}  // namespace
+}  // namespace weft::net
