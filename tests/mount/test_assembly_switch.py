@@ -46,16 +46,20 @@ def test_mixed_use(store, family, tmp_path):
 
 
 class Load:
-    """Threads that use one file in every way until time is up; the first failure ends them all."""
+    """Threads that use one file in every way until time is up and `switched` is set; the first failure ends them all."""
 
-    def __init__(self, path, expected):
-        self.path, self.expected = path, expected
+    def __init__(self, path, expected, switched):
+        self.path, self.expected, self.switched = path, expected, switched
         self.end, self.failures, self.steps = time.monotonic() + SECONDS, [], 0
+
+    def goes_on(self):
+        now = time.monotonic()
+        return not self.failures and (now < self.end or (not self.switched.is_set() and now < self.end + 60))
 
     def start(self, step):
         def loop():
             chance = random.Random()
-            while time.monotonic() < self.end and not self.failures:
+            while self.goes_on():
                 try:
                     step(chance)
                     self.steps += 1
@@ -105,13 +109,17 @@ class Load:
 
 def test_switch_under_load(store, family, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
-        loads = [Load(container_of(mount, name), expected) for name, expected in family.items()]
+        switched = threading.Event()
+        loads = [Load(container_of(mount, name), expected, switched) for name, expected in family.items()]
         threads = [load.start(step) for load in loads
                    for step in (load.read_and_close, load.hold, load.leave_a_mapping_behind, load.read_all, load.look)]
         while any(thread.is_alive() for thread in threads):
             store.weft("cache", "--max", "0")
             store.weft("cache", "--max", "1G")
             time.sleep(0.5)
+            status = assembly(mount)
+            if status["made"] >= 2 and status["opened"] >= 2:
+                switched.set()
         for thread in threads:
             thread.join()
         assert [load.failures for load in loads] == [[], []]
