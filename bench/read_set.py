@@ -26,15 +26,20 @@ def cached_pages(path):
 
 
 def forget(path):
-    """Drops a file's pages, and no other file's."""
+    """Drops a file's pages, and no other file's. What is just being read ahead in it may take a moment."""
+    deadline = time.monotonic() + 5
     fd = os.open(path, os.O_RDONLY)
     try:
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        while True:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            left = cached_pages(path)
+            if not left:
+                return
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{path}: {left} pages stayed in the page cache")
+            time.sleep(0.001)
     finally:
         os.close(fd)
-    left = cached_pages(path)
-    if left:
-        raise RuntimeError(f"{path}: {left} pages stayed in the page cache")
 
 
 def warm(path):

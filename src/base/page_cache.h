@@ -16,6 +16,13 @@ Result<std::uint64_t> cached_pages(int fd, std::uint64_t offset, std::uint64_t l
 // Starts reading [offset, offset + length) into the page cache and does not wait for it. Best effort.
 void start_reading(int fd, std::uint64_t offset, std::uint64_t length);
 
+// The largest page of the page cache that is asked for here; a reader copies and maps it fastest.
+inline constexpr std::uint64_t kLargePage = 2U << 20U;
+
+// Brings [offset, offset + length), within one stretch of kLargePage, into the page cache: as one large page, waited
+// for, where that is all of it and file system and processor have such; else as start_reading(). Best effort.
+void bring_in(int fd, std::uint64_t offset, std::uint64_t length);
+
 // From now on a read of `fd` reads what was asked for and nothing ahead of it. Other descriptors are not concerned.
 void read_exactly_from_now_on(int fd);
 

@@ -14,6 +14,7 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 10ms;
+constexpr unsigned kReaders = 4;  // so many requests keep a disk busy
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
 PrefetchShape shape_of(const PrefetchSubject& subject) {
@@ -57,9 +58,24 @@ struct Prefetcher::Watch::State {
     return cached;
   }
 
-  std::mutex mutex;         // after Prefetcher::mutex_ where both are held
-  bool ended = false;       // guarded by mutex, as are the following
-  PrefetchSubject subject;  // never changes
+  // Runs work(), which uses the descriptors, unless the watch is over; its end waits for that.
+  template <class Work>
+  void while_watched(Work work) {
+    {
+      const std::lock_guard lock(mutex);
+      if (ended) return;
+      ++working;
+    }
+    work();
+    const std::lock_guard lock(mutex);
+    if (--working == 0) idle.notify_all();
+  }
+
+  const PrefetchSubject subject;
+  std::mutex mutex;  // after Prefetcher::mutex_ where both are held
+  std::condition_variable idle;
+  bool ended = false;    // guarded by mutex, as are the following
+  unsigned working = 0;  // threads in while_watched()
   PrefetchWindow window;
   Clock::time_point moved{};      // when the reader was last seen to move
   Clock::time_point jumps_due{};  // when jumps are to be looked for again
@@ -71,8 +87,9 @@ Prefetcher::Watch::~Watch() {
     const std::lock_guard lock(owner_.mutex_);
     std::erase(owner_.watched_, state_);
   }
-  const std::lock_guard lock(state_->mutex);  // until the thread is done with it
+  std::unique_lock lock(state_->mutex);
   state_->ended = true;
+  state_->idle.wait(lock, [this] { return state_->working == 0; });
 }
 
 void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
@@ -102,14 +119,21 @@ std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
   auto state = std::make_shared<Watch::State>(std::move(subject));
   state->moved = Clock::now();
   const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  start();
   watched_.push_back(state);
   hurry_ = true;
   wake_.notify_one();
   return std::unique_ptr<Watch>(new Watch(*this, std::move(state)));
 }
 
-Prefetcher::Clock::time_point Prefetcher::step(Watch::State& state, Clock::time_point now) {
+void Prefetcher::start() {
+  if (thread_.joinable()) return;
+  readers_ = std::make_unique<ThreadPool>(kReaders);
+  thread_ = std::thread([this] { run(); });
+}
+
+Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now) {
+  Watch::State& state = *watched;
   const std::lock_guard lock(state.mutex);
   if (state.ended) return Clock::time_point::max();
   if (now < state.due) return state.due;
@@ -120,12 +144,24 @@ Prefetcher::Clock::time_point Prefetcher::step(Watch::State& state, Clock::time_
     const auto took = Clock::now() - now;
     state.jumps_due = now + kLookForJumps + 50 * took;  // a file of many tensors is looked through less often
   }
-  for (const ByteRange& range : wanted) state.each_part(range.offset, range.length, start_reading);
+  for (const ByteRange& range : wanted) bring_in(watched, range);
   if (!wanted.empty()) state.moved = now;
   const auto still = now - state.moved;
   state.due = now + (still < kReadingLasts ? Clock::duration(kPollReading)
                                            : std::min<Clock::duration>(still / kPausePart, kPollIdle));
   return state.due;
+}
+
+// Cut where large pages of the descriptors are.
+void Prefetcher::bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range) {
+  watched->each_part(range.offset, range.length, [&](int fd, std::uint64_t offset, std::uint64_t length) {
+    for (const std::uint64_t end = offset + length; offset < end;) {
+      const std::uint64_t next = std::min(end, offset / kLargePage * kLargePage + kLargePage);
+      readers_->submit(
+          [watched, fd, offset, next] { watched->while_watched([&] { weft::bring_in(fd, offset, next - offset); }); });
+      offset = next;
+    }
+  });
 }
 
 void Prefetcher::run() {
@@ -136,7 +172,7 @@ void Prefetcher::run() {
     lock.unlock();
     auto next = Clock::time_point::max();
     const auto now = Clock::now();
-    for (const auto& state : watched) next = std::min(next, step(*state, now));
+    for (const auto& state : watched) next = std::min(next, step(state, now));
     lock.lock();
     const auto changed = [this] { return ending_ || hurry_; };
     if (watched.empty())

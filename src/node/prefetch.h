@@ -1,5 +1,6 @@
-// Reads ahead in containers that are open, each around its reader (prefetch_window.h), on one thread for all. While
-// nobody reads, that thread wakes once a second at most; with nothing to watch it sleeps. Any thread.
+// Reads ahead in containers that are open, each around its reader (prefetch_window.h): one thread looks how far readers
+// are, and a few others wait for the disk. While nobody reads, the first wakes once a second at most; with nothing to
+// watch it sleeps. Any thread.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "node/prefetch_window.h"
 
 namespace weft {
@@ -58,14 +60,17 @@ class Prefetcher {
  private:
   using Clock = std::chrono::steady_clock;
   void run();
-  static Clock::time_point step(Watch::State& state, Clock::time_point now);  // when it is due again
+  void start();                                                                                 // under mutex_
+  Clock::time_point step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now);  // when it is due again
+  void bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range);
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::shared_ptr<Watch::State>> watched_;  // guarded by mutex_
   bool hurry_ = false;                                  // guarded by mutex_: something changed
   bool ending_ = false;                                 // guarded by mutex_
-  std::thread thread_;                                  // started with the first watch
+  std::unique_ptr<ThreadPool> readers_;                 // made with the first watch, as the thread is
+  std::thread thread_;
 };
 
 }  // namespace weft

@@ -51,7 +51,7 @@ std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
     if (front_ != wire_next_) continue;
     wires_.push_back(wire_next_);
     front_ = wire_next_ + shape_.page;
-    wire_next_ += shape_.wire_gap;
+    wire_next_ += std::max(shape_.wire_gap, room_ / 2);
   }
   const auto known = std::lower_bound(borders_.begin(), borders_.end(), front_);
   for (auto border = known; border != borders_.begin() && *std::prev(border) >= begin_; --border)

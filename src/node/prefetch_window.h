@@ -1,5 +1,5 @@
 // Where to read ahead of somebody who reads a file in ways that nobody reports: a mapping, or a handle that the kernel
-// serves. Pages are left out of what is brought in, a few MiB apart. Whoever reads on comes upon such a page and makes
+// serves. Pages are left out of what is brought in, many MiB apart. Whoever reads on comes upon such a page and makes
 // the kernel bring it in; seeing it in the page cache tells how far the reader is. Pure: it asks what is cached through
 // a function, and says what to bring in. One thread.
 #pragma once
@@ -20,7 +20,7 @@ struct ByteRange {
 struct PrefetchShape {
   std::uint64_t window_max = 64U << 20U;    // ahead of the reader
   std::uint64_t window_first = 16U << 20U;  // when a file is opened, and after a jump
-  std::uint64_t wire_gap = 8U << 20U;       // between pages that are left out
+  std::uint64_t wire_gap = 8U << 20U;       // between pages that are left out, and half the window when that is wider
   std::uint64_t wire_first = 1U << 20U;     // from where reading begins to the first such page
   std::uint64_t page = 4096;
 };

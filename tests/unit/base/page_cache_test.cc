@@ -1,0 +1,73 @@
+#include "base/page_cache.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/sys.h"
+#include "testing.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20U;
+constexpr std::uint64_t kSize = 7 * kMiB + 5000;
+
+std::uint64_t pages(int fd, std::uint64_t offset, std::uint64_t length) {
+  const auto found = cached_pages(fd, offset, length);
+  REQUIRE(found.ok());
+  return *found;
+}
+
+// What was asked for may still be on its way.
+bool comes_in(int fd, std::uint64_t offset, std::uint64_t length) {
+  for (int i = 0; i < 1000; ++i) {
+    if (pages(fd, offset, length) * page_bytes() >= length) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// A file on disk of which nothing is cached; nothing where that cannot be had or seen.
+Fd cold_file(const TempDir& dir) {
+  auto opened = open_file(dir / "file", O_RDWR | O_CREAT);
+  REQUIRE(opened.ok());
+  Fd fd = std::move(opened).value();
+  REQUIRE(append_exact(fd.get(), std::vector<std::byte>(kSize), "file").ok());
+  REQUIRE(sync_file(fd.get(), "file").ok());
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  const auto left = cached_pages(fd.get(), 0, kSize);
+  return left.ok() && *left == 0 ? std::move(fd) : Fd();
+}
+
+}  // namespace
+
+TEST_CASE("what is brought in is what was asked for, and nothing beside it") {
+  TempDir dir;
+  const Fd fd = cold_file(dir);
+  if (!fd.valid()) {
+    MESSAGE("not tried: no page of a file can be dropped here");
+    return;
+  }
+  bring_in(fd.get(), 2 * kMiB, 2 * kMiB);  // a large page where there are such
+  CHECK(comes_in(fd.get(), 2 * kMiB, 2 * kMiB));
+  CHECK(pages(fd.get(), 0, 2 * kMiB) == 0);
+  CHECK(pages(fd.get(), 4 * kMiB, kSize - 4 * kMiB) == 0);
+
+  bring_in(fd.get(), 4 * kMiB + 8192, kMiB);  // a part of one
+  CHECK(comes_in(fd.get(), 4 * kMiB + 8192, kMiB));
+  CHECK(pages(fd.get(), 4 * kMiB, 2 * kMiB) * page_bytes() == kMiB);
+
+  bring_in(fd.get(), 4 * kMiB, 2 * kMiB);  // what is missing of one
+  CHECK(comes_in(fd.get(), 4 * kMiB, 2 * kMiB));
+
+  bring_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB);  // the last one
+  CHECK(comes_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB));
+  CHECK(pages(fd.get(), 0, 2 * kMiB) == 0);
+}
