@@ -38,6 +38,8 @@ int errno_of(Errc code) {
       return ETIMEDOUT;
     case Errc::unreachable:
       return EHOSTUNREACH;
+    case Errc::absent:
+      return EIO;
     case Errc::internal:
       return EIO;
   }

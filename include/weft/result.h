@@ -28,7 +28,8 @@ enum class Errc : std::uint8_t {
   not_dir,
   timed_out,    // no answer within the time that was given
   unreachable,  // a peer or service that cannot be talked to now
-  internal,  // a bug of ours
+  absent,       // bytes that are known and not on this node
+  internal,     // a bug of ours
 };
 
 // `message` is one line for the user: what, where, expected, got. No trailing newline or full stop.

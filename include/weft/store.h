@@ -18,119 +18,12 @@
 #include <vector>
 
 #include "weft/content.h"
-#include "weft/dtype.h"
 #include "weft/format.h"
-#include "weft/lineage.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
-
-using ModelId = std::uint64_t;
-using VersionId = std::uint64_t;  // one counter over all models: a larger one was published later
-using PackId = std::uint64_t;
-using Ino = std::uint64_t;
-
-// Inode numbers below are fixed; the store's counter starts here.
-inline constexpr Ino kFirstStoredIno = 1024;
-
-enum class DigestMode : std::uint8_t { tree_sha256 = 1, none = 2 };
-
-struct StoreInfo {
-  std::uint32_t format = 0;
-  std::string uuid;
-  DigestMode digest = DigestMode::tree_sha256;
-  std::uint64_t created_ns = 0;  // times are nanoseconds since 1970, UTC
-};
-
-struct ModelRow {
-  ModelId id = 0;
-  std::string name;
-  std::uint64_t next_number = 1;
-  std::uint64_t latest = 0;  // the largest live number; 0 when all are removed
-  Ino ino = 0;               // models/<name>
-  Ino latest_ino = 0;        // models/<name>/latest
-  std::uint64_t created_ns = 0;
-};
-
-struct VersionRow {
-  VersionId id = 0;
-  ModelId model = 0;
-  std::string model_name;
-  std::uint64_t number = 0;
-  Digest manifest;
-  std::uint64_t time_ns = 0;
-  std::uint64_t logical_bytes = 0;
-  std::string message;
-  std::vector<std::pair<std::string, std::string>> metrics;
-  std::vector<ParentRef> parents;
-  bool removed = false;  // a tombstone: name, time, parents stay; content is given back by gc
-  std::uint64_t removed_ns = 0;
-  std::uint64_t tensors = 0;
-  std::uint64_t tensor_bytes = 0;
-  std::vector<std::string> elsewhere;  // parents by name that its files declare and this store did not have
-  // Ticks of the store's lineage clock, which counts publishes and removals: when it came, and went (0: it did not).
-  std::uint64_t born = 0;
-  std::uint64_t died = 0;
-};
-
-// What only this node knows of a version.
-struct LocalRow {
-  std::uint32_t tree_layout = 0;
-  Ino ino_base = 0;
-  std::uint64_t ino_count = 0;
-  std::vector<Ino> view_inos;  // by tensor ordinal
-};
-
-struct TagRow {
-  std::string name;
-  std::uint64_t number = 0;
-  Ino ino = 0;
-  std::uint64_t time_ns = 0;
-};
-
-struct BlobPlace {
-  PackId pack = 0;
-  std::uint64_t offset = 0;
-  bool operator==(const BlobPlace&) const = default;
-};
-
-// The identity of a tensor view: equal keys share one inode.
-struct ViewKey {
-  ContentId content;  // length 0: no blob
-  DType dtype = DType::u8;
-  Shape shape;
-  std::string descr;
-};
-
-enum class InodeKind : std::uint8_t { namespace_dir = 1, model_dir, latest_link, tag_link, version, view };
-
-struct InodeRow {
-  InodeKind kind = InodeKind::version;
-  Ino base = 0;  // the first number of the range; a version's node index is ino - base
-  std::uint64_t count = 1;
-  ModelId model = 0;      // model_dir, latest_link, tag_link
-  VersionId version = 0;  // version
-  std::string name;       // tag_link: the tag. namespace_dir, model_dir: the path below models/
-  ViewKey view;           // view
-  std::uint64_t view_links = 0;
-  std::uint64_t view_time_ns = 0;  // publish time of the first version that had it
-  VersionId view_first = 0;        // that version; it may be removed by now
-};
-
-// An entry of a directory below models/ that is not a version's: a next component of model names.
-struct NamespaceEntry {
-  std::string component;
-  bool is_model = false;
-  Ino ino = 0;
-};
-
-struct StoreCounts {
-  std::uint64_t models = 0, versions = 0, tags = 0, blobs = 0, views = 0, packs = 0;
-  std::uint64_t blob_bytes = 0;       // unique bytes that versions need
-  std::uint64_t dead_bytes = 0;       // indexed bytes that no version needs; gc gives them back
-  std::uint64_t pack_disk_bytes = 0;  // blocks of the pack files
-};
 
 // What the index knows of an architecture: a set of items, each with those that must be there for it to be there. The
 // larger two sets' intersection, the more two architectures have in common from their inputs on. src/node makes it of
@@ -181,6 +74,7 @@ class Snapshot {
   virtual Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) = 0;
   virtual Result<InodeRow> inode(Ino ino) = 0;
 
+  // Errc::absent: versions need it, and its bytes are not on this node.
   virtual Result<BlobPlace> find_blob(const ContentId& id) = 0;
   // The first live (version, file) that has it, then the others.
   virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId& id) = 0;
@@ -196,6 +90,15 @@ class Snapshot {
   // architectures that share some of these branches and not the others.
   virtual Result<std::vector<MatchHit>> match(const MatchQuery& query) = 0;
   virtual Result<StoreCounts> counts() = 0;  // walks the index: not for hot paths
+
+  // In a cluster (cluster_store.h). Up to which revision of the registry this state knows everything; 0: of none.
+  virtual std::uint64_t registry_revision() const = 0;
+  virtual Result<bool> is_bare(VersionId id) = 0;  // live, and its manifest is not here
+  // The first `count_max` from `from` on, by id, of live versions that are bare; and of those that this node published
+  // and nobody has said to be saved().
+  virtual Result<std::vector<VersionId>> bare_versions(VersionId from, std::size_t count_max) = 0;
+  virtual Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) = 0;
+  virtual Result<std::vector<VersionId>> pinned() = 0;
 };
 
 // Bytes of a pack, open and held under a shared lock: gc leaves it alone while this lives. Any thread.
@@ -256,6 +159,24 @@ struct PublishOutcome {
   std::uint64_t shared_bytes = 0;  // logical bytes that were here (or twice in the input)
 };
 
+struct MirroredVersion;
+
+// An import that a registry decides on: its packs and manifest are in place and durable, and what it needs that is here
+// stays here (owned from now on, if it was cached), while this lives. Destroyed without keep() it takes back what it
+// brought.
+class PreparedPublish {
+ public:
+  virtual ~PreparedPublish() = default;
+  // What the registry is to record: all but the number, which is 0.
+  virtual const MirroredVersion& record() const = 0;
+  // Live versions that between them hold all bytes that this one needs and this node has not. They must live when the
+  // registry takes it, as its declared parents must.
+  virtual std::span<const std::pair<std::string, std::uint64_t>> relies_on() const = 0;
+  virtual std::uint64_t new_bytes() const = 0;  // unique bytes that came in
+  // The registry has taken it, or may have: it stays, for Store::mirror or for gc to judge.
+  virtual void keep() = 0;
+};
+
 // Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.
 class Import {
  public:
@@ -267,10 +188,15 @@ class Import {
                                              Progress& progress) = 0;
   // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
+  // The same, up to the commit. For a store in a cluster.
+  virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;
 };
 
 struct GcOptions {
   bool dry_run = false;
+  // In a cluster: the registry's revision, read after the newest removal that gc is to see. Errc::busy while this store
+  // does not know everything up to it, or has bare versions: nobody here knows what they need.
+  std::uint64_t registry_revision = 0;
 };
 struct GcReport {
   std::uint64_t versions_reaped = 0;
@@ -302,12 +228,13 @@ struct FsckReport {
 
 // A commit of the journal, as far as it tells what changed.
 struct Commit {
-  enum class Kind : std::uint8_t { publish, tags, removal };
+  enum class Kind : std::uint8_t { publish, tags, removal, adoption };
   Kind kind = Kind::publish;
   std::string model;
   std::uint64_t number = 0;  // of the version that came or went
   std::vector<Ino> tags;     // links that were set, moved or deleted
-  LocalRow local;            // publish
+  LocalRow local;            // publish; adoption, which gives the version its content and its views' numbers
+  bool bare = false;         // publish
 };
 
 // Tells of commits by any process of this machine. For one thread.
@@ -316,6 +243,13 @@ class CommitWatch {
   virtual ~CommitWatch() = default;
   virtual int fd() const = 0;  // readable once somebody may have committed
   virtual void clear() = 0;    // before one looks at what was committed
+};
+
+// Which cluster a store belongs to, and as which node. Of STORE/cluster.
+struct ClusterIdentity {
+  std::string cluster;  // id, as the registry has it
+  std::string node;     // uuid
+  bool operator==(const ClusterIdentity&) const = default;
 };
 
 struct CreateOptions {
@@ -338,7 +272,8 @@ class Store {
   // file system, by name).
   static Status create(const std::string& path, const CreateOptions& options);
   // Errc::not_found: no store. Errc::unsupported: newer format, network file system. Errc::corrupt: the index does not
-  // open; the message says `weft fsck --rebuild`.
+  // open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name; Errc::read_only
+  // when it belongs to a cluster.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const OpenOptions& options);
   // Rebuilds an index that may not even open, and mends what can be: one copy of the journal from the other, tables of
   // contents of packs. `decode` as in fsck().
@@ -350,6 +285,7 @@ class Store {
 
   virtual const StoreInfo& info() const = 0;
   virtual const std::string& path() const = 0;
+  virtual const std::optional<ClusterIdentity>& cluster() const = 0;  // as it was when the store was opened or joined
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
   // What was committed between two states, given by their Snapshot::journal_end(); oldest first. Errc::invalid when the

@@ -76,6 +76,10 @@ class StoreImport final : public Import {
     return store_.publish(request, packs->new_blobs(), [&packs] { return packs->place(); });
   }
 
+  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest&) override {
+    return Error{Errc::unsupported, "prepare: not in this build"};
+  }
+
  private:
   StoreImpl& store_;
   std::unique_ptr<PackImport> packs_;

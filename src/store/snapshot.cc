@@ -91,6 +91,11 @@ class TxnSnapshot final : public Snapshot {
   }
   Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
   Result<StoreCounts> counts() override;
+  std::uint64_t registry_revision() const override { return 0; }
+  Result<bool> is_bare(VersionId) override { return false; }
+  Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return std::vector<VersionId>(); }
+  Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return std::vector<VersionId>(); }
+  Result<std::vector<VersionId>> pinned() override { return std::vector<VersionId>(); }
 
  private:
   template <class Row>

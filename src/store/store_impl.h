@@ -17,6 +17,7 @@
 #include "store/manifests.h"
 #include "store/packs.h"
 #include "store/plan.h"
+#include "weft/cluster_store.h"
 #include "weft/store.h"
 
 namespace weft {
@@ -28,13 +29,14 @@ struct CommitHooks {
   std::function<void()> after_commit;
 };
 
-class StoreImpl final : public Store, public IndexAccess {
+class StoreImpl final : public ClusterStore, public IndexAccess {
  public:
   static Result<std::unique_ptr<StoreImpl>> open(const std::string& path, const OpenOptions& options,
                                                  CommitHooks hooks = {});
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return path_; }
+  const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
@@ -47,6 +49,16 @@ class StoreImpl final : public Store, public IndexAccess {
   Status remove_version(std::string_view model, std::uint64_t number) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
+
+  Status join(const ClusterIdentity& identity) override;
+  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
+  Status adopt(std::span<const Adoption> versions) override;
+  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
+  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
+  Result<std::vector<CachedPack>> cached_packs() override;
+  Result<EvictReport> evict(const EvictOptions& options) override;
+  Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
+  Status saved(std::span<const VersionId> versions) override;
 
   Result<std::unique_ptr<BlobIndex>> read() override;
   Result<std::unique_ptr<BlobWriter>> write() override;
@@ -92,6 +104,7 @@ class StoreImpl final : public Store, public IndexAccess {
 
   const std::string path_;
   const StoreInfo info_;
+  std::optional<ClusterIdentity> cluster_;
   const OpenOptions options_;
   const CommitHooks hooks_;
   const Fd in_use_;  // the identity, under a shared lock: a store that somebody has open is not taken away

@@ -57,6 +57,11 @@ class BlobSnapshot final : public Snapshot {
   Result<std::vector<MatchHit>> match(const MatchQuery&) override { return no_versions(); }
   Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId&) override { return no_versions(); }
   Result<StoreCounts> counts() override { return no_versions(); }
+  std::uint64_t registry_revision() const override { return 0; }
+  Result<bool> is_bare(VersionId) override { return no_versions(); }
+  Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return no_versions(); }
+  Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return no_versions(); }
+  Result<std::vector<VersionId>> pinned() override { return no_versions(); }
 
  private:
   std::map<ContentId, BlobPlace> places_;

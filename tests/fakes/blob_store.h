@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class BlobStore final : public Store {
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
+  const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
@@ -43,6 +45,7 @@ class BlobStore final : public Store {
 
   TempDir directory_;
   StoreInfo info_;
+  std::optional<ClusterIdentity> cluster_;
   PackId packs_ = 0;
   std::map<ContentId, BlobPlace> places_;
 };

@@ -1,0 +1,133 @@
+// What a store is more in a cluster: a mirror of the registry, a cache of bytes that others own. Only the node's daemon
+// writes to such a store, through this interface.
+//
+// Three things may be missing here. A version whose manifest nobody has looked at on this node is *bare*: names, times,
+// sizes and inode numbers are there, content is not, until adopt(). A blob that versions need and no pack here has is
+// *absent*: Snapshot::find_blob and Store::lock_blob answer Errc::absent, holders and owned bytes are as ever. Bytes
+// that were fetched lie in *cached packs*, which evict() may take at any time while nobody has them open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "weft/store.h"
+
+namespace weft {
+
+// Of a version that was removed before this store heard of it, `version.removed` is set.
+struct MirroredVersion {
+  VersionRow version;  // model_name and number name it; id, model, born, died, and parents' ids are not looked at
+  std::uint64_t tree_nodes = 0;  // inode numbers to set aside
+  std::uint32_t tree_layout = 0;
+  std::vector<PackId> packs;      // that came with it, at its publisher
+  std::vector<std::string> tags;  // set to it in the same change
+};
+struct MirroredTag {
+  std::string model;
+  std::string name;
+  std::uint64_t number = 0;  // 0: the tag goes
+  std::uint64_t time_ns = 0;
+};
+struct MirroredRemoval {
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;
+};
+using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval>;
+
+struct MirrorOutcome {
+  std::uint64_t applied = 0;          // the others were so already, or are named here:
+  std::vector<std::string> problems;  // one line each: a change that cannot be, as a second content of one number
+};
+
+struct Adoption {
+  std::string model;
+  std::uint64_t number = 0;
+  std::vector<std::byte> manifest;  // empty: the one that is here already (Errc::not_found when it is not)
+};
+
+// A blob whose bytes lie in a FetchPack, verified by the caller: all its chunks.
+struct FetchedBlob {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::vector<Digest> chunks;  // SHA-256 of each; they must give id.root
+};
+
+// A cached pack that is being filled. The file is sparse, of its final size, best laid out as a published file is: once
+// every blob is in, it is what passthrough reads. Locked while this lives: not evicted. Any thread.
+class FetchPack {
+ public:
+  virtual ~FetchPack() = default;  // what was added stays; with nothing added no pack is left
+  virtual PackId id() const = 0;
+  virtual int fd() const = 0;  // O_RDWR: the caller writes where blobs will be; before add() nobody else reads there
+  virtual std::uint64_t size() const = 0;
+  // Makes the bytes durable, lists the blobs, and fills in the rows of those that are absent, in one commit. Returns
+  // how many these were: others are here from elsewhere, or no version needs them any more. Errc::invalid: digests that
+  // do not agree, places that overlap or lie outside. Best many at a time: each call costs two syncs.
+  virtual Result<std::size_t> add(std::span<const FetchedBlob> blobs) = 0;
+};
+
+struct CachedPack {
+  PackId id = 0;
+  std::uint64_t size = 0;        // of the file, holes included
+  std::uint64_t disk_bytes = 0;  // blocks
+  std::uint64_t used_ns = 0;     // when somebody last opened it; coarse
+  bool pinned = false;           // a version that is pinned has blobs in it
+};
+
+struct EvictOptions {
+  std::uint64_t disk_bytes_max = 0;  // least recently used first, until the cache has no more blocks than this
+  std::optional<VersionId> version;  // only packs that have blobs of this version
+  bool dry_run = false;
+};
+struct EvictReport {
+  std::uint64_t packs = 0, disk_bytes = 0;  // evicted
+  std::uint64_t kept_bytes = 0;             // blocks of the cache afterwards; of them
+  std::uint64_t pinned_bytes = 0;
+  std::uint64_t busy_bytes = 0;  // of packs that somebody has open
+};
+
+class ClusterStore : public Store {
+ public:
+  // Opens for writing as the one daemon of this store: holds STORE/daemon.lock exclusively. Waits for libraries that
+  // write, as options.patience says; `options.write` is implied. Other errors as Store::open.
+  static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
+
+  // Makes the store one of a cluster, for good, in STORE/cluster; fine when it is one of this already. From then on
+  // names change by mirror() alone. Errc::unsupported: a store without digests, or with versions of its own.
+  // Errc::exists: it belongs to another cluster, or is another node's.
+  virtual Status join(const ClusterIdentity& identity) = 0;
+
+  // Takes over changes of the registry, in its order, in one commit. What is so already is left as it is: changes may
+  // come again. `revision` is that of the registry up to which this store then knows everything; it may go back, when
+  // the registry is another. A list that takes several calls keeps the revision of before until its last call, and
+  // brings what is gone in that one. Tags and removals of what is not here mean nothing.
+  // A version whose manifest is here is taken whole; `packs` of it that are here bring their blobs.
+  virtual Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) = 0;
+
+  // Gives bare versions their content, in one commit; those that have it are left alone. Errc::corrupt: a manifest that
+  // is not the version's, or not what its record says. Errc::not_found: no such live version.
+  virtual Status adopt(std::span<const Adoption> versions) = 0;
+
+  // A new cached pack for `size` bytes. Errc::no_space.
+  virtual Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) = 0;
+  // Goes on filling one that is not complete. Errc::not_found; Errc::invalid: it is no cached pack.
+  virtual Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) = 0;
+  virtual Result<std::vector<CachedPack>> cached_packs() = 0;  // least recently used first
+  virtual Result<EvictReport> evict(const EvictOptions& options) = 0;
+
+  // Cached packs with blobs of a pinned version are not evicted. Journaled; goes with the version.
+  virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;
+
+  // These versions are at the origin: Snapshot::unsaved() forgets them.
+  virtual Status saved(std::span<const VersionId> versions) = 0;
+};
+
+}  // namespace weft
