@@ -74,6 +74,9 @@ inline constexpr std::size_t kFindDepthMax = 64;
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 
+// An origin.
+inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of weft-origin
+
 // A mount.
 inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;
 

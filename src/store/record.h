@@ -23,6 +23,8 @@ inline constexpr std::uint32_t kStoreFormat = 2;    // of the store as a whole, 
 enum class RecordKind : std::uint16_t {
   identity = 1,  // STORE/weft-store
   toc = 2,       // packs/<id>.toc
+  places = 3,    // of an origin: places/<manifest>
+  origin = 4,    // of an origin: weft-origin
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,

@@ -1,0 +1,58 @@
+// Where bytes can be had that are not on this node: the origin now, other nodes.
+//
+// Trust: none. What a source gives is what a disk or a peer said; src/node/verified_source.h checks it, and nothing
+// else calls a source. Threads: every call from any thread; calls may run at once. Waiting: every call returns by its
+// deadline, whatever the other side does: Errc::timed_out. What it was doing may go on behind, on memory of its own.
+// Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to ask.
+// Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/deadline.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Whole chunks (weft/content.h) of one blob: `count` from number `first` on; at least one.
+struct ChunkRun {
+  ContentId id;
+  std::uint64_t first = 0;
+  std::uint64_t count = 1;
+
+  std::uint64_t offset() const { return first * kDigestChunk; }  // of the blob; bytes
+  std::uint64_t length() const {
+    const std::uint64_t end = (first + count) * kDigestChunk;
+    return (end < id.length ? end : id.length) - offset();
+  }
+};
+
+// So much is asked for at once, at most.
+inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
+
+// Bytes that a source has given, in memory that is theirs alone.
+struct SourceBytes {
+  std::shared_ptr<std::byte[]> memory;
+  std::size_t size = 0;
+  std::span<const std::byte> bytes() const { return {memory.get(), size}; }
+};
+
+class BlobSource {
+ public:
+  virtual ~BlobSource() = default;
+  virtual std::string_view name() const = 0;  // "origin"; for messages and counts
+
+  virtual Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) = 0;
+  // The digests of all chunks of a blob that the version of this manifest has.
+  virtual Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) = 0;
+  // The bytes of these runs, one after the other; kSourceReadMax in all at most.
+  virtual Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,17 @@
+// Copies of packs on their way to an origin.
+#pragma once
+
+#include <string>
+
+#include "store/packs.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Makes `path`, a new file of toc.size bytes that has the blobs of `toc` where they lie in `pack`, and holes between;
+// synced. What is read is checked against the digests in `toc`, those against the blobs' roots: Errc::corrupt.
+// Errc::cancelled. Memory: some MiB.
+Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress);
+
+}  // namespace weft

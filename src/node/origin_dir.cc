@@ -1,0 +1,160 @@
+#include "node/origin_dir.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "node/origin_copy.h"
+#include "store/pack_file.h"
+#include "store/record.h"
+#include "store/rows.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kOriginFormat = 1;
+constexpr std::array<std::string_view, 5> kFolders = {"packs", "manifests", "places", "journal", "tmp"};
+
+Error of_origin(const std::string& path, const Error& error) {
+  return Error{error.code, fmt::format("origin {}: {}", path, error.message)};
+}
+
+Result<StoreInfo> read_identity(const std::string& path) {
+  const std::string file = path + "/weft-origin";
+  WEFT_TRY(const auto record, read_file(file, limits::kOriginIdentityMax));
+  WEFT_TRY(const auto payload, open_record(RecordKind::origin, record, file));
+  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, file));
+  if (info.format <= kOriginFormat) return info;
+  return Error{Errc::unsupported, fmt::format("{}: a newer weft wrote this: expected origin format {}, got {}", file,
+                                              kOriginFormat, info.format)};
+}
+
+std::vector<std::byte> fresh_identity() {
+  StoreInfo info;
+  info.format = kOriginFormat;
+  info.uuid = random_hex(16);
+  info.created_ns = now_ns();
+  return seal_record(RecordKind::origin, encode_row(info));
+}
+
+std::uint64_t disk_bytes(const std::string& path) {
+  const auto st = stat_file(path);
+  return st.ok() ? static_cast<std::uint64_t>(st->st_blocks) * 512 : 0;
+}
+
+}  // namespace
+
+Result<OriginDir> OriginDir::open(const std::string& path) {
+  if (const auto st = stat_file(path); !st.ok()) return of_origin(path, st.error());
+  auto info = read_identity(path);
+  OriginDir dir(path, "");
+  if (!info.ok() && info.error().code == Errc::not_found) {
+    for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(fmt::format("{}/{}", path, name)));
+    // Of several nodes that make one origin at once, the first gives it its name.
+    const std::string fresh = dir.fresh();
+    WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_EXCL));
+    WEFT_CHECK(append_exact(fd.get(), fresh_identity(), fresh));
+    WEFT_CHECK(sync_file(fd.get(), fresh));
+    const Status linked = rename_new(fresh, path + "/weft-origin");
+    if (!linked.ok() && linked.error().code != Errc::exists) return of_origin(path, linked.error());
+    if (!linked.ok()) WEFT_CHECK(remove_file(fresh));
+    WEFT_CHECK(sync_directory(path));
+    info = read_identity(path);
+  }
+  if (!info.ok()) return of_origin(path, info.error());
+  dir.uuid_ = info->uuid;
+  return dir;
+}
+
+std::string OriginDir::fresh() const {
+  return fmt::format("{}/tmp/{}", path_, random_hex(12));
+}
+
+Status OriginDir::appear(const std::string& fresh, const std::string& folder, const std::string& name) const {
+  const std::string directory = path_ + "/" + folder;
+  WEFT_CHECK(rename_file(fresh, directory + "/" + name));
+  return sync_directory(directory);
+}
+
+Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const {
+  if (stat_file(fmt::format("{}/{}/{}", path_, folder, name)).ok()) return {};
+  const std::string path = fresh();
+  WEFT_TRY(const Fd fd, open_file(path, O_WRONLY | O_CREAT | O_EXCL));
+  Status written = write_exact(fd.get(), 0, bytes, path);
+  if (written.ok()) written = sync_file(fd.get(), path);
+  if (written.ok()) written = appear(path, folder, name);
+  if (!written.ok()) static_cast<void>(remove_file(path));
+  return written;
+}
+
+Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {
+  const std::string path = fmt::format("{}/manifests/{}", path_, to_hex(digest));
+  WEFT_TRY(auto bytes, read_file(path, limits::kManifestMax));
+  if (sha256(bytes) == digest) return bytes;
+  return Error{Errc::corrupt, fmt::format("{}: its bytes are not what its name says", path)};
+}
+
+Result<Places> OriginDir::places(const Digest& manifest) const {
+  const std::string path = fmt::format("{}/places/{}", path_, to_hex(manifest));
+  WEFT_TRY(const auto bytes, read_file(path, limits::kRecordMax));
+  return decode_places(bytes, manifest, path);
+}
+
+Result<PackToc> OriginDir::toc(PackId pack) const {
+  return read_toc_of(path_, pack);
+}
+
+Result<Fd> OriginDir::open_pack(PackId pack) const {
+  return open_file(pack_path(path_, pack), O_RDONLY);
+}
+
+Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress) const {
+  if (stat_file(toc_path(path_, toc.pack)).ok()) return {};
+  const std::string path = fresh();
+  Status put = copy_pack(toc, pack, path, progress);
+  if (put.ok()) put = appear(path, "packs", pack_name(toc.pack) + ".pack");
+  if (!put.ok()) {
+    static_cast<void>(remove_file(path));
+    return put;
+  }
+  return this->put("packs", pack_name(toc.pack) + ".toc", encode_toc(toc));
+}
+
+Status OriginDir::put_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
+  return put("manifests", to_hex(digest), bytes);
+}
+
+Status OriginDir::put_places(const Places& places) const {
+  return put("places", to_hex(places.manifest), encode_places(places));
+}
+
+Status OriginDir::put_said(const VersionRow& row) const {
+  const std::string who = fmt::format("{}@{}", row.model_name, row.number);
+  const std::string hash = to_hex(sha256(std::as_bytes(std::span(who)))).substr(0, 16);
+  return put("journal", fmt::format("{:016x}-{}", row.time_ns, hash),
+             seal_record(RecordKind::version, encode_row(row)));
+}
+
+Result<OriginTotals> OriginDir::totals() const {
+  OriginTotals totals;
+  WEFT_TRY(const auto packs, list_directory(path_ + "/packs"));
+  for (const std::string& name : packs) {
+    if (!pack_of_name(name, ".toc")) continue;
+    ++totals.packs;
+    totals.bytes += disk_bytes(fmt::format("{}/packs/{}.pack", path_, name.substr(0, 16)));
+  }
+  WEFT_TRY(const auto manifests, list_directory(path_ + "/manifests"));
+  WEFT_TRY(const auto said, list_directory(path_ + "/journal"));
+  totals.manifests = manifests.size();
+  totals.versions = said.size();
+  return totals;
+}
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// The files of an origin (man weft-store.5), by plain system calls: any of them may hang as long as the file system
+// does. Several nodes write at once: names are unique or name their content, and files appear by rename, whole and
+// synced; nothing is locked, changed or removed. Any thread.
+//
+//   weft-origin              which origin this is
+//   packs/<id>.pack, .toc    as in a store; the .toc last
+//   manifests/<sha256>       as in a store
+//   places/<sha256>          where the blobs of this manifest lie
+//   journal/<time>-<hash>    what was said of a version, one record each
+//   tmp/                     what is being written
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sys.h"
+#include "store/packs.h"
+#include "store/places.h"
+#include "weft/origin.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+class OriginDir {
+ public:
+  // `path` must be a directory; what is missing of the layout is made. Errc::unsupported: a newer format.
+  static Result<OriginDir> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::string& uuid() const { return uuid_; }
+
+  // Reading. Errc::not_found when it is not there (yet), Errc::corrupt when it is not what its name says.
+  Result<std::vector<std::byte>> manifest(const Digest& digest) const;
+  Result<Places> places(const Digest& manifest) const;
+  Result<PackToc> toc(PackId pack) const;
+  Result<Fd> open_pack(PackId pack) const;
+
+  // Writing; each is fine when it is there already.
+  // `toc` says which bytes of `pack`, a descriptor of a pack of a store, are copied; they are verified on the way.
+  // Those that the origin's pack has already stay as they are: its .toc may list more than this one.
+  Status put_pack(const PackToc& toc, int pack, Progress& progress) const;
+  Status put_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
+  Status put_places(const Places& places) const;
+  Status put_said(const VersionRow& row) const;
+
+  Result<OriginTotals> totals() const;
+
+ private:
+  OriginDir(std::string path, std::string uuid) : path_(std::move(path)), uuid_(std::move(uuid)) {}
+  std::string fresh() const;  // a path below tmp/
+  Status put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const;
+  Status appear(const std::string& fresh, const std::string& folder, const std::string& name) const;
+  std::string path_;
+  std::string uuid_;
+};
+
+}  // namespace weft

@@ -1,0 +1,92 @@
+#include "node/verified_source.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 GiB
+
+// Of all chunks of all runs, whose bytes follow each other.
+std::vector<Digest> digests_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
+  std::vector<std::span<const std::byte>> chunks;
+  for (const ChunkRun& run : runs)
+    for (std::uint64_t left = run.length(); left > 0;) {
+      const std::uint64_t part = std::min(kDigestChunk, left);
+      chunks.push_back(bytes.first(part));
+      bytes = bytes.subspan(part);
+      left -= part;
+    }
+  std::vector<Digest> digests(chunks.size());
+  sha256_each(chunks, digests);
+  return digests;
+}
+
+}  // namespace
+
+Error VerifiedSource::wrong(const ContentId& id, std::string_view what) const {
+  return Error{Errc::corrupt,
+               fmt::format("{}: {} of the {} bytes with digest {}", name(), what, id.length, to_hex(id.root))};
+}
+
+Result<std::vector<std::byte>> VerifiedSource::manifest(const Digest& digest, Deadline deadline) {
+  WEFT_TRY(auto bytes, source_->manifest(digest, deadline));
+  if (sha256(bytes) == digest) return bytes;
+  return Error{Errc::corrupt, fmt::format("{}: other bytes than those of manifest {}", name(), to_hex(digest))};
+}
+
+Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, const ContentId& id, Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = proofs_.find(id); known != proofs_.end()) return known->second;
+  }
+  WEFT_TRY(auto chunks, source_->chunks(manifest, id, deadline));
+  if (chunks.size() != chunk_count(id.length) || tree_root(id.length, chunks) != id.root)
+    return wrong(id, "forged chunk digests");
+  auto made = std::make_shared<const std::vector<Digest>>(std::move(chunks));
+  const std::lock_guard lock(mutex_);
+  if (proof_digests_ + made->size() > kProofDigestsMax) {
+    proofs_.clear();
+    proof_digests_ = 0;
+  }
+  if (proofs_.emplace(id, made).second) proof_digests_ += made->size();
+  return made;
+}
+
+Status VerifiedSource::check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests,
+                             Deadline deadline) {
+  if (chunk_count(run.id.length) == 1) {
+    if (tree_root(run.id.length, digests) == run.id.root) return {};
+    return wrong(run.id, "other bytes in place");
+  }
+  WEFT_TRY(const Proof proven, proof(manifest, run.id, deadline));
+  if (std::equal(digests.begin(), digests.end(), proven->begin() + static_cast<std::ptrdiff_t>(run.first))) return {};
+  return wrong(run.id, "other bytes in place");
+}
+
+Result<SourceBytes> VerifiedSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
+  std::uint64_t wanted = 0;
+  for (const ChunkRun& run : runs) {
+    if (run.count == 0 || run.id.length == 0 || run.first >= chunk_count(run.id.length) ||
+        run.count > chunk_count(run.id.length) - run.first)
+      return Error{Errc::internal, fmt::format("chunks {} to {} of a blob of {} bytes", run.first,
+                                               run.first + run.count, run.id.length)};
+    wanted += run.length();
+  }
+  WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline));
+  if (got.size != wanted)
+    return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
+  const std::vector<Digest> digests = digests_of(runs, got.bytes());
+  std::span<const Digest> rest = digests;
+  for (const ChunkRun& run : runs) {
+    WEFT_CHECK(check(manifest, run, rest.first(run.count), deadline));
+    rest = rest.subspan(run.count);
+  }
+  return got;
+}
+
+}  // namespace weft

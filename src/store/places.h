@@ -1,0 +1,29 @@
+// Where the blobs of one manifest lie: places/<sha256 of the manifest> of an origin, one record. Only user of its
+// schema (in the .cc).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+struct Places {
+  Digest manifest;
+  std::vector<std::pair<ContentId, BlobPlace>> blobs;  // by id, each once
+
+  std::optional<BlobPlace> find(const ContentId& id) const;
+};
+
+std::vector<std::byte> encode_places(const Places& places);
+// Errc::corrupt: not a whole record, another manifest's, blobs out of order, empty, or past the end of any file.
+Result<Places> decode_places(std::span<const std::byte> bytes, const Digest& manifest, std::string_view where);
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// A source in memory, and what can go wrong with one.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "weft/source.h"
+
+namespace weft::testing {
+
+// Any thread.
+class TwinSource final : public BlobSource {
+ public:
+  std::string_view name() const override { return "twin"; }
+  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override;
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override;
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) override;
+
+  struct Stored {
+    std::vector<std::byte> bytes;
+    std::vector<Digest> chunks;
+    bool hangs = false;
+  };
+  void put_manifest(const Digest& digest, std::vector<std::byte> bytes);
+  void put(const ContentId& id, std::vector<std::byte> bytes);
+  void change(const ContentId& id, const std::function<void(Stored&)>& change);
+  void lose(const ContentId& id);
+  void add_to_answers(std::size_t bytes);  // so many more than were asked for
+  void let_go();                           // nothing hangs any more
+  void vanish();
+
+  std::uint64_t reads() const;
+  std::uint64_t bytes_read() const;
+
+ private:
+  Result<Stored> find(const ContentId& id, Deadline deadline);
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<Digest, std::vector<std::byte>> manifests_;  // all guarded by mutex_
+  std::map<ContentId, Stored> blobs_;
+  std::size_t surplus_ = 0;
+  bool vanished_ = false;
+  std::uint64_t reads_ = 0;
+  std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace weft::testing
