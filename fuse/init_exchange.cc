@@ -76,6 +76,10 @@ bool can_resend(const InitWords& words) {
   return has_flag2(words, kernel::kHasResendFlag2);
 }
 
+bool opens_directories(const InitWords& words) {
+  return (init_of(words).flags & kernel::kNoOpendirFlag) != 0;
+}
+
 InitExchange::InitExchange(InitWords& words, Passthrough& passthrough, RequestLog& log)
     : words_(words), passthrough_(passthrough), log_(log), init_unique_(header_of(words.request).unique) {}
 

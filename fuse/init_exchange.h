@@ -36,6 +36,9 @@ Status keep_init(int device, InitWords& words);
 // another.
 bool can_resend(const InitWords& words);
 
+// Does the kernel open directories by itself once that is not implemented (Linux 5.1 and newer)?
+bool opens_directories(const InitWords& words);
+
 class InitExchange {
  public:
   // All outlive this.

@@ -62,7 +62,6 @@ fuse_lowlevel_ops make_operations() {
   ops.opendir = Answer<op_opendir>::call;
   ops.readdir = Answer<op_readdir>::call;
   ops.readdirplus = Answer<op_readdirplus>::call;
-  ops.releasedir = Answer<op_releasedir>::call;
   ops.getxattr = Answer<op_getxattr>::call;
   ops.listxattr = Answer<op_listxattr>::call;
 

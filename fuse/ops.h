@@ -25,7 +25,6 @@ Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_
 Status op_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info* file);
 Status op_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
                       fuse_file_info* file);
-Status op_releasedir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file);
 
 Status op_getxattr(Server& server, fuse_req_t request, fuse_ino_t ino, const char* name, size_t size);
 Status op_listxattr(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size);

@@ -123,6 +123,7 @@ bool Watcher::take_signals() {
 // Memory goes back while nothing is asked, until what was kept for a while has gone too.
 void Watcher::rest() {
   server_.vfs.trim();
+  server_.listings.trim();
   const std::uint64_t begun = server_.requests.begun();
   idle_looks_ = begun == begun_ ? idle_looks_ + 1 : 0;
   begun_ = begun;

@@ -1,4 +1,5 @@
 """What the kernel keeps of a mount, and that it is told when that is no longer so."""
+import contextlib
 import ctypes
 import mmap
 import os
@@ -51,32 +52,67 @@ def test_link_count_is_refreshed_and_pages_stay(mounted, small_model):
     assert resident_pages(mapping) == pages
 
 
+def assert_known(mounted, look, times=20):
+    """look() finds the same again and again, and the server is not asked for it."""
+    first = look()
+    pids = mounted.server_pids()
+    time.sleep(0.5)
+    before = context_switches(pids)
+    for _ in range(times):
+        assert look() == first
+    assert context_switches(pids) - before < times, "more than the server's waking by itself"
+
+
+@contextlib.contextmanager
+def version_top(mounted):
+    """Descriptor of a version's directory: what leads there may change, and is asked for each time."""
+    top = os.open(mounted.version("org/small", 1), os.O_PATH)
+    try:
+        yield top
+    finally:
+        os.close(top)
+
+
 def test_what_is_known_is_not_asked_for_again(mounted):
     """Of a version: not attributes, not names, not that a name is absent."""
     version = mounted.version("org/small", 1)
     paths = [*(path.relative_to(version) for path in version.rglob("*")), "none", "layers/none", "tensors/none.npy"]
     paths = [path for path in paths if "lineage" not in str(path)]  # it may change
-    top = os.open(version, os.O_PATH)
+    with version_top(mounted) as top:
+        def look():
+            found = []
+            for path in paths:
+                try:
+                    found.append(os.stat(path, dir_fd=top))
+                except FileNotFoundError:
+                    found.append(None)
+            return found
 
-    def look():
-        found = []
-        for path in paths:
-            try:
-                found.append(os.stat(path, dir_fd=top))
-            except FileNotFoundError:
-                found.append(None)
-        return found
+        assert_known(mounted, look)
 
+
+def names_in(path, top):
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=top)
     try:
-        first = look()
-        pids = mounted.server_pids()
-        time.sleep(0.5)
-        before = context_switches(pids)
-        for _ in range(10):
-            assert look() == first
-        assert context_switches(pids) - before <= 3, "more than the server's waking by itself"
+        return os.listdir(directory)
     finally:
-        os.close(top)
+        os.close(directory)
+
+
+def test_directories_of_a_version_are_opened_and_listed_without_asking(mounted):
+    with version_top(mounted) as top:
+        assert_known(mounted, lambda: [names_in(path, top) for path in (".", "tensors", "layers", "layers/layer")])
+
+
+def test_a_commit_shows_in_the_next_listing(mounted, small_model):
+    """Names that may come or go are never kept: whoever lists after a commit sees it, told or not."""
+    models = mounted / "models"
+    for number in range(4):
+        assert f"tag-{number}" not in os.listdir(models / "org/small")
+        mounted.store.weft("tag", "org/small@1", f"tag-{number}")
+        assert f"tag-{number}" in os.listdir(models / "org/small")
+        mounted.store.publish(small_model, name=f"model-{number}")
+        assert f"model-{number}" in os.listdir(models)
 
 
 def test_absent_names_come_true(mounted, small_model, tmp_path):
