@@ -85,4 +85,14 @@ inline constexpr std::size_t kNodeIdMax = 64;
 inline constexpr std::size_t kEndpointAddressMax = 256;  // bytes of a transport's address
 inline constexpr std::uint64_t kKeyFileMax = 4096;
 
+// The control socket of a daemon. What a connection sends above these ends it.
+inline constexpr std::size_t kControlMessageMax = 1U << 20U;  // bytes of JSON
+inline constexpr std::size_t kControlDepthMax = 32;
+inline constexpr std::size_t kControlValuesMax = 65'536;  // of one message
+inline constexpr std::size_t kControlConnectionsMax = 1024;
+inline constexpr std::size_t kControlCallsMax = 1024;        // in flight, of one connection
+inline constexpr std::size_t kControlRunningMax = 256;       // that have a thread each, of all connections
+inline constexpr std::size_t kControlUnreadMax = 64;         // messages of a call that its handler has not taken yet
+inline constexpr std::size_t kControlQueueMax = 16U << 20U;  // bytes that the other end has not taken yet
+
 }  // namespace weft::limits

@@ -105,7 +105,25 @@ def write_bases():
     write(target, "adapter", b'{"base_model_name_or_path": "org/base", "r": 8, "x": {"base_model_name_or_path": "y"}}')
 
 
+def write_control():
+    target = "control"
+
+    def stream(*messages, step=255):
+        texts = [message if isinstance(message, bytes) else json.dumps(message).encode() for message in messages]
+        return bytes([step]) + b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+    write(target, "tag", stream({"id": 1, "request": "tag", "body": {"model": "bert", "tag": "x", "version": 2}}))
+    write(target, "talk", stream({"id": 1, "request": "import", "body": {}}, {"id": 1, "event": True, "body": {"a": [1]}},
+                                 {"id": 1, "more": True}, {"id": 1, "cancel": True}, {"id": 1, "answer": True}, step=3))
+    write(target, "error", stream({"id": 1, "error": "no_space", "message": "full"}))
+    write(target, "fds", stream({"id": 1, "request": "open", "fds": 3}))
+    write(target, "deep", stream(b'{"id":1,"more":true,"body":' + b"[" * 40))
+    write(target, "twice", stream(b'{"id":1,"id":2,"more":true}'))
+    write(target, "long", bytes([0]) + struct.pack("<I", 2**31))
+
+
 if __name__ == "__main__":
+    write_control()
     write_bases()
     write_safetensors()
     write_index()

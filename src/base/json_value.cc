@@ -1,0 +1,183 @@
+#include "base/json_value.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+// Builds the tree of a document as it is read.
+class Builder final : public JsonHandler {
+ public:
+  explicit Builder(std::size_t values_max) : left_(values_max) {}
+
+  JsonValue take() { return std::move(root_); }
+
+  Status begin_object() override { return open(true); }
+  Status begin_array() override { return open(false); }
+  Status end_array() override {
+    JsonValue whole{std::move(open_.back().items)};
+    open_.pop_back();
+    return put(std::move(whole));
+  }
+  Status end_object() override {
+    JsonValue::Object members = std::move(open_.back().members);
+    open_.pop_back();
+    auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+    std::stable_sort(members.begin(), members.end(), by_name);
+    auto same = std::adjacent_find(members.begin(), members.end(),
+                                   [](const auto& a, const auto& b) { return a.name == b.name; });
+    if (same != members.end())
+      return Error{Errc::invalid, fmt::format("JSON: the member \"{}\" is there twice", printable(same->name))};
+    return put(JsonValue{std::move(members)});
+  }
+  Status key(std::string_view name) override {
+    open_.back().name = name;
+    return {};
+  }
+  Status text(std::string_view value) override { return scalar(JsonValue{std::string(value)}); }
+  Status number(std::uint64_t value) override { return scalar(JsonValue{value}); }
+  Status negative(std::int64_t value) override { return scalar(JsonValue{value}); }
+  Status real(double value) override { return scalar(JsonValue{value}); }
+  Status boolean(bool value) override { return scalar(JsonValue{value}); }
+  Status null() override { return scalar(JsonValue{}); }
+
+ private:
+  // An array or object whose end has not come yet.
+  struct Open {
+    bool object = false;
+    std::string name;  // of the member that comes next
+    JsonValue::Array items;
+    JsonValue::Object members;
+  };
+
+  Status count() {
+    if (left_-- > 0) return {};
+    return Error{Errc::invalid, "JSON: too many values"};
+  }
+  Status open(bool object) {
+    WEFT_CHECK(count());
+    open_.push_back({object, {}, {}, {}});
+    return {};
+  }
+  Status scalar(JsonValue value) {
+    WEFT_CHECK(count());
+    return put(std::move(value));
+  }
+  Status put(JsonValue value) {
+    if (open_.empty())
+      root_ = std::move(value);
+    else if (open_.back().object)
+      open_.back().members.push_back({std::move(open_.back().name), std::move(value)});
+    else
+      open_.back().items.push_back(std::move(value));
+    return {};
+  }
+
+  std::size_t left_;
+  std::vector<Open> open_;
+  JsonValue root_;
+};
+
+Error expected(std::string_view name, std::string_view what, const JsonValue* got) {
+  return Error{Errc::invalid, fmt::format("\"{}\": expected {}, got {}", printable(name), what,
+                                          got == nullptr ? "nothing" : got->kind())};
+}
+
+constexpr std::string_view kText = "a text";
+constexpr std::string_view kNumber = "a number without sign and fraction";
+constexpr std::string_view kFlag = "true or false";
+constexpr std::string_view kArray = "an array";
+constexpr std::string_view kTexts = "an array of texts";
+
+}  // namespace
+
+Result<JsonValue> JsonValue::parse(std::string_view text, const JsonBounds& bounds) {
+  Builder builder(bounds.values_max);
+  WEFT_CHECK(parse_json(text, bounds.depth_max, builder));
+  return builder.take();
+}
+
+std::string_view JsonValue::kind() const {
+  constexpr std::array<std::string_view, 8> kKinds = {
+      "null", "a truth value", "a number", "a negative number", "a number with a fraction", kText, kArray, "an object"};
+  return kKinds.at(value_.index());
+}
+
+const JsonValue* JsonValue::find(std::string_view name) const {
+  const Object* members = object();
+  if (members == nullptr) return nullptr;
+  auto at = std::lower_bound(members->begin(), members->end(), name,
+                             [](const Member& member, std::string_view wanted) { return member.name < wanted; });
+  return at != members->end() && at->name == name ? &at->value : nullptr;
+}
+
+bool JsonValue::lacks(std::string_view name) const {
+  const JsonValue* member = find(name);
+  return member == nullptr || member->is_null();
+}
+
+template <class T>
+Result<T> JsonValue::member(std::string_view name, std::string_view what) const {
+  const JsonValue* found = find(name);
+  const T* value = found == nullptr ? nullptr : std::get_if<T>(&found->value_);
+  if (value == nullptr) return expected(name, what, found);
+  return *value;
+}
+
+Result<std::string> JsonValue::text(std::string_view name) const {
+  return member<std::string>(name, kText);
+}
+
+Result<std::uint64_t> JsonValue::number(std::string_view name) const {
+  return member<std::uint64_t>(name, kNumber);
+}
+
+Result<double> JsonValue::real(std::string_view name) const {
+  const JsonValue* found = find(name);
+  if (found == nullptr) return expected(name, "a number", found);
+  if (const auto* real = std::get_if<double>(&found->value_)) return *real;
+  if (const auto* whole = std::get_if<std::uint64_t>(&found->value_)) return static_cast<double>(*whole);
+  if (const auto* negative = std::get_if<std::int64_t>(&found->value_)) return static_cast<double>(*negative);
+  return expected(name, "a number", found);
+}
+
+Result<bool> JsonValue::flag(std::string_view name) const {
+  return member<bool>(name, kFlag);
+}
+
+Result<const JsonValue::Array*> JsonValue::array(std::string_view name) const {
+  const JsonValue* found = find(name);
+  const Array* items = found == nullptr ? nullptr : found->array();
+  if (items == nullptr) return expected(name, kArray, found);
+  return items;
+}
+
+Result<std::vector<std::string>> JsonValue::texts(std::string_view name) const {
+  WEFT_TRY(const Array* items, array(name));
+  std::vector<std::string> all;
+  for (const JsonValue& item : *items) {
+    if (item.text() == nullptr) return expected(name, kTexts, &item);
+    all.push_back(*item.text());
+  }
+  return all;
+}
+
+Result<std::string> JsonValue::text_or(std::string_view name, std::string_view otherwise) const {
+  return lacks(name) ? Result<std::string>(std::string(otherwise)) : text(name);
+}
+
+Result<std::uint64_t> JsonValue::number_or(std::string_view name, std::uint64_t otherwise) const {
+  return lacks(name) ? Result<std::uint64_t>(otherwise) : number(name);
+}
+
+Result<bool> JsonValue::flag_or(std::string_view name, bool otherwise) const {
+  return lacks(name) ? Result<bool>(otherwise) : flag(name);
+}
+
+}  // namespace weft

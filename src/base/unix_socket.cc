@@ -1,0 +1,191 @@
+#include "base/unix_socket.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr int kBacklog = 128;
+
+template <class Call>
+auto retry(Call call) {
+  for (;;) {
+    auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+// An address is at most 107 bytes long; through a descriptor of its directory any path can be named.
+struct Address {
+  Fd directory;
+  sockaddr_un name{};
+};
+
+Result<Address> address_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  Address address;
+  WEFT_TRY(address.directory, open_file(directory, O_PATH | O_DIRECTORY));
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const std::string shown = fmt::format("/proc/self/fd/{}/{}", address.directory.get(), name);
+  address.name.sun_family = AF_UNIX;
+  if (shown.size() >= sizeof address.name.sun_path)
+    return Error{Errc::invalid, fmt::format("{}: expected a shorter name of a socket", path)};
+  std::copy(shown.begin(), shown.end(), address.name.sun_path);
+  return address;
+}
+
+Result<Fd> make_socket(const std::string& path) {
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return sys_error(errno, fmt::format("{}: socket", path));
+  return fd;
+}
+
+const sockaddr* plain(const Address& address) {
+  return reinterpret_cast<const sockaddr*>(&address.name);
+}
+
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+Error gone(std::string_view what) {
+  return Error{Errc::unreachable, fmt::format("{}: the other end is gone", what)};
+}
+
+// Room for the descriptors of one message, aligned as the kernel wants it.
+struct Control {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsAtOnceMax * sizeof(int))> bytes{};
+};
+
+Status take_fds(msghdr& message, std::vector<Fd>& into) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      into.emplace_back(fd);
+    }
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0)
+    return Error{Errc::invalid, fmt::format("a message: expected at most {} descriptors at once", kFdsAtOnceMax)};
+  return {};
+}
+
+}  // namespace
+
+Result<Fd> listen_unix(const std::string& path, mode_t mode) {
+  WEFT_TRY(Address address, address_of(path));
+  WEFT_TRY(Fd fd, make_socket(path));
+  WEFT_CHECK(remove_file(path));
+  if (::bind(fd.get(), plain(address), sizeof address.name) != 0)
+    return sys_error(errno, fmt::format("{}: bind", path));
+  if (::chmod(path.c_str(), mode) != 0) return sys_error(errno, fmt::format("{}: chmod", path));
+  if (::listen(fd.get(), kBacklog) != 0) return sys_error(errno, fmt::format("{}: listen", path));
+  return fd;
+}
+
+Result<Fd> connect_unix(const std::string& path) {
+  WEFT_TRY(Address address, address_of(path));
+  WEFT_TRY(Fd fd, make_socket(path));
+  if (retry([&] { return ::connect(fd.get(), plain(address), sizeof address.name); }) == 0) return fd;
+  if (errno == ECONNREFUSED || would_block(errno))
+    return Error{Errc::unreachable, fmt::format("{}: nobody answers", path)};
+  return sys_error(errno, path);
+}
+
+Result<Fd> accept_unix(int listener) {
+  int fd = retry([&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+  if (fd >= 0) return Fd(fd);
+  if (would_block(errno) || errno == ECONNABORTED) return Fd();
+  return sys_error(errno, "accept");
+}
+
+Result<PeerCredentials> peer_credentials(int socket) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return sys_error(errno, "SO_PEERCRED");
+  PeerCredentials peer{who.pid, who.uid, who.gid, {}};
+  socklen_t bytes = 0;
+  // Asked with no room, the kernel says how much there is.
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &bytes) == 0 || errno != ERANGE) return peer;
+  peer.groups.resize(bytes / sizeof(gid_t));
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &bytes) != 0)
+    return sys_error(errno, "SO_PEERGROUPS");
+  peer.groups.resize(bytes / sizeof(gid_t));
+  return peer;
+}
+
+Result<std::pair<Fd, Fd>> unix_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return sys_error(errno, "socketpair");
+  return std::pair(Fd(ends[0]), Fd(ends[1]));
+}
+
+Result<std::size_t> send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  if (fds.size() > kFdsAtOnceMax)
+    return Error{Errc::internal, fmt::format("expected at most {} descriptors, got {}", kFdsAtOnceMax, fds.size())};
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  ssize_t sent = retry([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT); });
+  if (sent >= 0) return static_cast<std::size_t>(sent);
+  // ETOOMANYREFS: descriptors in flight up to the limit; they are taken off as they are received.
+  if (would_block(errno) || errno == ENOBUFS || errno == ETOOMANYREFS) return std::size_t{0};
+  if (errno == EPIPE || errno == ECONNRESET) return gone("send");
+  return sys_error(errno, "send");
+}
+
+Result<Received> receive_some(int socket, std::span<std::byte> into) {
+  iovec part{into.data(), into.size()};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  ssize_t got = retry([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT); });
+  Received received;
+  if (got < 0 && would_block(errno)) {
+    received.later = true;
+    return received;
+  }
+  if (got < 0 && errno != ECONNRESET) return sys_error(errno, "receive");
+  if (got <= 0) {
+    received.end = true;
+    return received;
+  }
+  received.bytes = static_cast<std::size_t>(got);
+  WEFT_CHECK(take_fds(message, received.fds));
+  return received;
+}
+
+bool wait_for(int fd, short events, std::chrono::milliseconds timeout) {
+  pollfd entry{fd, events, 0};
+  return retry([&] { return ::poll(&entry, 1, static_cast<int>(timeout.count())); }) > 0;
+}
+
+}  // namespace weft

@@ -1,0 +1,105 @@
+#include "control/call.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "base/limits.h"
+#include "control/connection.h"
+
+namespace weft::control {
+namespace {
+
+Error not_wanted() {
+  return Error{Errc::cancelled, "the request was given up"};
+}
+
+}  // namespace
+
+Call::Call(std::shared_ptr<Connection> connection, Message request, std::function<void(const Call&)> ended)
+    : connection_(std::move(connection)), request_(std::move(request)), ended_(std::move(ended)) {}
+
+Call::~Call() {
+  if (!answered_) fail({Errc::internal, fmt::format("weftd: nobody answered the request \"{}\"", name())});
+  if (ended_) ended_(*this);
+}
+
+const PeerCredentials& Call::peer() const {
+  return connection_->peer();
+}
+
+void Call::on_cancel(std::function<void()> tell) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cancelled_) {
+      tell_.push_back(std::move(tell));
+      return;
+    }
+  }
+  tell();
+}
+
+Status Call::event(std::string_view body, std::vector<Fd> fds) {
+  if (cancelled() || answered_) return not_wanted();
+  WEFT_TRY(std::string frame, encode_message({request_.id, MessageKind::event, {}, body, fds.size()}));
+  connection_->send(std::move(frame), std::move(fds));
+  return {};
+}
+
+void Call::hint(std::string_view body) {
+  if (!connection_->keeps_up()) return;
+  static_cast<void>(event(body));
+}
+
+Result<Message> Call::next(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const bool there = arrived_.wait_for(lock, timeout, [this] { return !more_.empty() || cancelled_ || overrun_; });
+  if (cancelled_) return not_wanted();
+  if (overrun_) return Error{Errc::invalid, fmt::format("{}: more was sent than was asked for", name())};
+  if (!there) return Error{Errc::timed_out, fmt::format("{}: the client does not answer", name())};
+  Message message = std::move(more_.front());
+  more_.pop_front();
+  return message;
+}
+
+bool Call::end() {
+  if (answered_.exchange(true)) return false;
+  connection_->forget(request_.id);
+  return true;
+}
+
+void Call::answer(std::string_view body, std::vector<Fd> fds) {
+  auto frame = encode_message({request_.id, MessageKind::answer, {}, body, fds.size()});
+  if (!frame.ok()) return fail(frame.error());
+  if (end()) connection_->send(std::move(frame).value(), std::move(fds));
+}
+
+void Call::fail(const Error& error) {
+  if (!end()) return;
+  failed_ = true;
+  connection_->send(encode_error(request_.id, error), {});
+}
+
+void Call::deliver(Message more) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (more_.size() < limits::kControlUnreadMax)
+      more_.push_back(std::move(more));
+    else
+      overrun_ = true;
+  }
+  arrived_.notify_all();
+}
+
+void Call::cancel() {
+  std::vector<std::function<void()>> tell;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    tell.swap(tell_);
+  }
+  arrived_.notify_all();
+  for (const auto& one : tell) one();
+}
+
+}  // namespace weft::control

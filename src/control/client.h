@@ -1,0 +1,96 @@
+// A program's end of the control socket. Any number of threads may have requests in flight over one client.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "control/message.h"
+#include "control/message_reader.h"
+#include "control/send_queue.h"
+#include "control/waker.h"
+
+namespace weft::control {
+
+struct Answer {
+  JsonValue body;  // an object
+  std::vector<Fd> fds;
+};
+
+// Sends {"more"} messages of one request.
+using SendMore = std::function<Status(std::string_view body, std::vector<Fd> fds)>;
+
+struct CallOptions {
+  // Events, on the thread that calls. An Error gives the request up and is what call() returns.
+  std::function<Status(Message& event, const SendMore& more)> on_event = {};
+  // Polled. True: the daemon is told, and its answer waited for, which may be that it is done all the same.
+  std::function<bool()> cancelled = {};
+  std::chrono::milliseconds patience{
+      0};  // for the answer; Errc::timed_out, and the daemon is told. 0: as long as it takes
+};
+
+class Client {
+ public:
+  // Errc::not_found: no daemon was ever there; Errc::unreachable: none answers now; Errc::permission.
+  static Result<std::unique_ptr<Client>> connect(const std::string& socket_path);
+  ~Client();  // no call() may be running
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // `body` is the JSON of an object, or empty. The daemon's error as it is; Errc::unreachable when the connection is
+  // lost: whether the daemon did what was asked is then not known.
+  Result<Answer> call(std::string_view name, std::string_view body, std::vector<Fd> fds = {},
+                      const CallOptions& options = {});
+  bool lost();  // for good: connect anew
+
+ private:
+  class Pending;
+  Client(Fd socket, std::string path);
+  void run();
+  Status receive();
+  void deliver(Message message);
+  void end(const std::string& why);
+  Status send(const Draft& draft, std::vector<Fd> fds);
+  std::shared_ptr<Pending> begin();  // null: the connection is lost
+  void forget(std::uint64_t id);
+  Result<Answer> converse(Pending& pending, const CallOptions& options);
+
+  const Fd socket_;
+  const std::string path_;
+  const Waker waker_;
+  MessageReader reader_;
+  std::mutex send_mutex_;
+  SendQueue queue_;  // guarded by send_mutex_
+  std::mutex mutex_;
+  std::uint64_t next_id_ = 1;                                    // guarded by mutex_
+  std::map<std::uint64_t, std::shared_ptr<Pending>> in_flight_;  // guarded by mutex_
+  std::optional<std::string> lost_;                              // guarded by mutex_
+  std::thread thread_;
+};
+
+// A client that is made when it is first needed, and anew after the daemon was away. Any thread.
+class Link {
+ public:
+  explicit Link(std::string socket_path) : path_(std::move(socket_path)) {}
+  // As Client::connect(). After a failure the next try is not made before kLinkPause is over; the failure is told
+  // again.
+  Result<std::shared_ptr<Client>> client();
+
+ private:
+  const std::string path_;
+  std::mutex mutex_;
+  std::shared_ptr<Client> client_;                    // guarded by mutex_
+  Error failure_;                                     // guarded by mutex_
+  std::chrono::steady_clock::time_point next_try_{};  // guarded by mutex_
+};
+inline constexpr auto kLinkPause = std::chrono::milliseconds(100);
+
+}  // namespace weft::control

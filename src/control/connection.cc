@@ -1,0 +1,102 @@
+#include "control/connection.h"
+
+#include <fmt/core.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <utility>
+
+#include "base/limits.h"
+
+namespace weft::control {
+namespace {
+
+constexpr std::size_t kReadBytes = 64U << 10U;
+// So many reads in a row; then others have their turn.
+constexpr int kReadsAtOnce = 16;
+
+}  // namespace
+
+Status Connection::receive(const std::function<Status(Message)>& take) {
+  std::vector<std::byte> bytes(kReadBytes);
+  for (int i = 0; i < kReadsAtOnce; ++i) {
+    WEFT_TRY(Received received, receive_some(fd(), bytes));
+    if (received.end) return Error{Errc::unreachable, "closed by the client"};
+    if (received.later) return {};
+    WEFT_CHECK(reader_.feed(std::span(bytes).first(received.bytes), std::move(received.fds)));
+    for (;;) {
+      WEFT_TRY(std::optional<Message> message, reader_.next());
+      if (!message) break;
+      WEFT_CHECK(take(std::move(*message)));
+    }
+  }
+  return {};
+}
+
+Status Connection::add(std::uint64_t id, const std::shared_ptr<Call>& call) {
+  const std::lock_guard lock(mutex_);
+  if (in_flight_.size() >= limits::kControlCallsMax)
+    return Error{Errc::busy, fmt::format("expected at most {} requests in flight", limits::kControlCallsMax)};
+  if (!in_flight_.emplace(id, call).second)
+    return Error{Errc::exists, fmt::format("request {}: its number is in flight already", id)};
+  return {};
+}
+
+std::shared_ptr<Call> Connection::find(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = in_flight_.find(id);
+  return found == in_flight_.end() ? nullptr : found->second.lock();
+}
+
+bool Connection::has_to_send() {
+  const std::lock_guard lock(mutex_);
+  return !queue_.empty();
+}
+
+Status Connection::flush() {
+  const std::lock_guard lock(mutex_);
+  return queue_.flush(fd());
+}
+
+void Connection::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  cancel_all();
+}
+
+void Connection::cancel_all() {
+  std::vector<std::shared_ptr<Call>> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, call] : in_flight_) calls.push_back(call.lock());
+  }
+  for (const auto& call : calls)
+    if (call) call->cancel();
+}
+
+void Connection::forget(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  in_flight_.erase(id);
+}
+
+void Connection::send(std::string frame, std::vector<Fd> fds) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  queue_.push(std::move(frame), std::move(fds));
+  const bool sent = queue_.flush(fd()).ok();
+  if (sent && queue_.empty()) return;
+  if (!sent || queue_.bytes() > limits::kControlQueueMax) {
+    closed_ = true;
+    ::shutdown(fd(), SHUT_RDWR);  // the receiving thread sees the end
+  }
+  waker_->wake();
+}
+
+bool Connection::keeps_up() {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && !closed_;
+}
+
+}  // namespace weft::control

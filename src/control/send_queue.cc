@@ -1,0 +1,31 @@
+#include "control/send_queue.h"
+
+#include <span>
+#include <utility>
+
+#include "base/unix_socket.h"
+
+namespace weft::control {
+
+void SendQueue::push(std::string frame, std::vector<Fd> fds) {
+  bytes_ += frame.size();
+  frames_.push_back({std::move(frame), 0, std::move(fds)});
+}
+
+Status SendQueue::flush(int socket) {
+  while (!frames_.empty()) {
+    Frame& frame = frames_.front();
+    std::vector<int> fds;
+    for (const Fd& fd : frame.fds) fds.push_back(fd.get());
+    const auto rest = std::as_bytes(std::span(frame.text)).subspan(frame.sent);
+    WEFT_TRY(const std::size_t sent, send_some(socket, rest, fds));
+    if (sent == 0) return {};
+    frame.fds.clear();
+    frame.sent += sent;
+    bytes_ -= sent;
+    if (frame.sent == frame.text.size()) frames_.pop_front();
+  }
+  return {};
+}
+
+}  // namespace weft::control

@@ -1,0 +1,32 @@
+// Messages on their way into a socket that takes what it has room for. For one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/sys.h"
+#include "weft/result.h"
+
+namespace weft::control {
+
+class SendQueue {
+ public:
+  void push(std::string frame, std::vector<Fd> fds);
+  // Sends until the socket is full or nothing is left. Errc::unreachable: nobody is there any more.
+  Status flush(int socket);
+  bool empty() const { return frames_.empty(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Frame {
+    std::string text;
+    std::size_t sent = 0;
+    std::vector<Fd> fds;  // until the first byte is sent
+  };
+  std::deque<Frame> frames_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weft::control
