@@ -211,7 +211,7 @@ Answers ask(Snapshot& snapshot) {
 // What a damaged index says: nothing that was never so. A pointer that damage turns to a page of an older state finds
 // that state's rows, and they verify: LMDB keeps no proof of their age.
 bool tells_no_lies(const std::string& path, const Answers& truth) {
-  for (int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::signal(number, SIG_DFL);  // not a sanitizer's
+  for (int number : {SIGABRT, SIGFPE, SIGILL}) ::signal(number, SIG_DFL);  // not a sanitizer's; faults are the guard's
   rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   ::alarm(20);
@@ -274,7 +274,7 @@ TEST_CASE("a damaged index says nothing that was never so") {
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) ++lies;
   }
   CHECK(lies == 0);
-  MESSAGE("readers that died of damage: ", died, " of 300");
+  CHECK(died == 0);
   // All of it can be made again.
   REQUIRE(Store::rebuild(test.path, decode, no_progress()).value().problems.empty());
   CHECK(Store::open(test.path, {}).value()->snapshot().value()->models().value().size() == 10);
