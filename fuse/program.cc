@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -33,6 +34,19 @@ Caller this_caller() {
   return {::getuid(), ::getgid(), store == nullptr ? "" : store};
 }
 
+bool is_or_lies_below(const std::string& path, const std::string& directory) {
+  return path == directory || directory == "/" || path.starts_with(directory + '/');
+}
+
+// A server that looks for its store through its own mount waits for itself, and for ever.
+Status check_apart(const MountOptions& options) {
+  if (!is_or_lies_below(options.store, options.directory) && !is_or_lies_below(options.directory, options.store))
+    return {};
+  return Error{Errc::invalid, fmt::format("mount point {}: expected a directory that neither holds the store {} nor "
+                                          "lies in it",
+                                          options.directory, options.store)};
+}
+
 // Paths must still lead there from "/".
 Status settle_paths(MountOptions& options, std::ostream& err) {
   const std::unique_ptr<char, void (*)(void*)> store(::realpath(options.store.c_str(), nullptr), std::free);
@@ -40,6 +54,7 @@ Status settle_paths(MountOptions& options, std::ostream& err) {
   options.store = store.get();
   WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory));
   options.directory = place.path;
+  WEFT_CHECK(check_apart(options));
   if (!place.cleared.empty()) err << "mount.weft: " << place.cleared << '\n' << std::flush;
   if (!options.log_file.empty()) {
     std::error_code failed;

@@ -80,6 +80,16 @@ def test_mount_point_is_in_use(store, tmp_path):
         assert "README" in os.listdir(mount.path)
 
 
+@pytest.mark.parametrize("place", ["", "..", "packs"])
+def test_mount_point_over_or_in_the_store(store, place):
+    """The server would look for its store in its own mount."""
+    where = os.path.normpath(store.path / place)
+    try:
+        assert_refused(try_mount(store.path, where), where, "store")
+    finally:
+        Mount(store, where).unmount()
+
+
 def test_no_store(tmp_path):
     (tmp_path / "mnt").mkdir()
     assert_refused(try_mount(tmp_path / "none", tmp_path / "mnt"), tmp_path / "none")
