@@ -126,6 +126,20 @@ class Mount:
         wait_until(lambda: not self.server_pids())
 
 
+@contextlib.contextmanager
+def foreground_mount(store, where, **options):
+    """`mount.weft -f`, which answers by now, as a process. It is ended and unmounted whatever happens inside."""
+    where.mkdir(exist_ok=True)
+    server = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment(), **options)
+    try:
+        wait_until(lambda: (where / ".weft/status").is_file())
+        yield server
+    finally:
+        server.kill()
+        server.wait()
+        Mount(store, where).unmount()
+
+
 def is_alive(pid):
     """Does the process run? One that has ended and waits for its parent does not."""
     with contextlib.suppress(OSError):

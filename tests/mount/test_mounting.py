@@ -2,11 +2,10 @@
 import json
 import os
 import signal
-import subprocess
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, environment, files_below, in_mount_namespace,
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, foreground_mount, in_mount_namespace,
                      is_mounted, programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -36,18 +35,11 @@ def test_background_returns_when_it_answers(store, small_model, tmp_path):
 def test_foreground(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     where = tmp_path / "mnt"
-    where.mkdir()
-    server = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment())
-    try:
-        wait_until(lambda: is_mounted(where))
+    with foreground_mount(store, where) as server:
         assert (where / "models/m/1/config.json").is_file()
         server.send_signal(signal.SIGTERM)
         assert server.wait(10) == 0
         assert not is_mounted(where)
-    finally:
-        server.kill()
-        server.wait()
-        Mount(store, where).unmount()
 
 
 def test_weft_mount_and_umount(store, small_model, tmp_path):
@@ -246,17 +238,12 @@ def test_killed_server_leaves_a_mount_that_umount_clears(store, tmp_path):
 def test_status_does_not_wait_for_a_mount_whose_server_is_stopped(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     where = tmp_path / "mnt"
-    where.mkdir()
-    server = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment())
-    try:
-        wait_until(lambda: is_mounted(where))
+    with foreground_mount(store, where):
         assert f"mounted   {where}\n" in store.weft("status").stdout
         child = json.loads((where / ".weft/status").read_text())["mount"]["pid"]
         os.kill(child, signal.SIGSTOP)
-        assert f"mounted   {where} (does not answer)\n" in store.weft("status").stdout
-        assert json.loads(store.weft("status", "--json").stdout)["mounts"] == [{"directory": str(where), "status": None}]
-        os.kill(child, signal.SIGCONT)
-    finally:
-        server.terminate()
-        server.wait()
-        Mount(store, where).unmount()
+        try:
+            assert f"mounted   {where} (does not answer)\n" in store.weft("status").stdout
+            assert store.json("status")["mounts"] == [{"directory": str(where), "status": None}]
+        finally:
+            os.kill(child, signal.SIGCONT)

@@ -7,13 +7,12 @@ import multiprocessing
 import os
 import pathlib
 import signal
-import subprocess
 import time
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, WEFT, Mount, environment, files_below, is_alive, is_mounted, programs_for_everybody,
-                     random_tensors, run, wait_until, write_model)
+from weftlib import (MOUNT_WEFT, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
+                     programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 KILLS = 200
 TENSORS, TENSOR_BYTES = 8, 1 << 20
@@ -211,20 +210,13 @@ def test_a_damaged_index_ends_requests_and_not_the_server(store, model, tmp_path
 def test_the_exit_status_of_giving_up(store, model, tmp_path):
     store.publish(model, name="m")
     where = tmp_path / "mnt"
-    where.mkdir()
-    with open(tmp_path / "messages", "wb") as messages:
-        supervisor = subprocess.Popen([MOUNT_WEFT, store.path, where, "-f"], env=environment(), stderr=messages)
-    try:
-        wait_until(lambda: is_mounted(where) and (where / ".weft/status").is_file())
+    with open(tmp_path / "messages", "wb") as messages, \
+            foreground_mount(store, where, stderr=messages) as supervisor:
         (store.path / "index").rename(store.path / "index.away")
         os.kill(children(supervisor.pid)[0], signal.SIGKILL)
         assert supervisor.wait(30) == 1
         assert not is_mounted(where)
         assert "unmounted" in (tmp_path / "messages").read_text().splitlines()[-1]
-    finally:
-        supervisor.kill()
-        supervisor.wait()
-        Mount(store, where).unmount()
 
 
 def test_a_server_that_stands_still_is_replaced(store, model, tmp_path):
