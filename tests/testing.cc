@@ -15,18 +15,9 @@
 #include "base/text.h"
 
 namespace weft::testing {
-namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.error().message);
-  return std::move(result).value();
-}
 void must(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.error().message);
 }
-
-}  // namespace
 
 TempDir::TempDir() {
   const char* base = std::getenv("WEFT_TEST_TMP");

@@ -4,13 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/format.h"
+#include "weft/result.h"
 
 namespace weft::testing {
+
+// The value; a failure ends the test case, or the child process, with its message.
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status);
 
 // A directory that goes with the object. Under $WEFT_TEST_TMP, else $TMPDIR, else /tmp.
 class TempDir {

@@ -19,15 +19,6 @@ namespace {
 
 constexpr unsigned kRounds = 1200;
 
-template <class T>
-T must(Result<T> result) {
-  REQUIRE_MESSAGE(result.ok(), result.error().message);
-  return std::move(result).value();
-}
-void must(const Status& status) {
-  REQUIRE_MESSAGE(status.ok(), status.error().message);
-}
-
 // The four tables alone, in a transaction that is never committed.
 struct Index {
   Index() {

@@ -20,15 +20,6 @@ using namespace weft::testing;
 
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) FAIL(result.error().message);
-  return std::move(result).value();
-}
-void must(const Status& status) {
-  if (!status.ok()) FAIL(status.error().message);
-}
-
 constexpr std::uint64_t kTreeNodes = 3;
 
 VersionContent content_from(const NaiveContent& naive, const std::map<std::string, ContentId>& ids) {

@@ -14,16 +14,6 @@
 namespace weft::testing {
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) FAIL(result.error().message);
-  return std::move(result).value();
-}
-
-void must(const Status& status) {
-  if (!status.ok()) FAIL(status.error().message);
-}
-
 // All that a walk sees and that may change: attributes by inode.
 using Seen = std::map<Ino, std::string>;
 

@@ -16,16 +16,6 @@
 namespace weft::testing {
 namespace {
 
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) FAIL(result.error().message);
-  return std::move(result).value();
-}
-
-void must(const Status& status) {
-  if (!status.ok()) FAIL(status.error().message);
-}
-
 // Follows no links.
 Result<Attr> walk(Vfs& vfs, std::string_view path) {
   Result<Attr> attr = vfs.getattr(kRootIno);

@@ -1,8 +1,6 @@
 // The history of commits, and how one hears of them.
 #include <doctest/doctest.h>
 
-#include <poll.h>
-
 #include <algorithm>
 
 #include "index_support.h"
@@ -16,11 +14,6 @@ using Kind = Commit::Kind;
 
 std::uint64_t end_of(Store& store) {
   return store.snapshot().value()->journal_end();
-}
-
-bool readable(const CommitWatch& watch) {
-  pollfd event{watch.fd(), POLLIN, 0};
-  return ::poll(&event, 1, 0) == 1;
 }
 
 }  // namespace

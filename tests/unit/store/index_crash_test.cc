@@ -90,13 +90,17 @@ TEST_CASE("what a dead writer journaled, the next writer brings about") {
   }
 }
 
-TEST_CASE("what was committed stays when its writer dies") {
+TEST_CASE("what was committed is heard of and stays when its writer dies") {
   for (const auto& [name, operation] : operations()) {
     CAPTURE(name);
     TestStore test;
     fill(*open_store(test.path));
-    std::string before = dump(*open_store(test.path));
+    auto reader = Store::open(test.path, {}).value();
+    std::string before = dump(*reader);
+    const auto watch = reader->watch_commits().value();
     REQUIRE(killed_at(test.path, &CommitHooks::after_commit, operation));
+    CHECK(readable(*watch));
+    CHECK(dump(*reader) != before);
     std::string after = dump(*Store::open(test.path, {}).value());
     CHECK(after != before);
     catch_up(test.path);

@@ -84,6 +84,43 @@ std::uint64_t index_bytes(const std::string& store) {
   return std::filesystem::file_size(store + "/index/data.mdb");
 }
 
+// A store on a small disk that only this process sees, with version 1 of m. For a child process of root.
+class SmallDisk {
+ public:
+  SmallDisk(const TempDir& dir, std::uint64_t bytes, const Files& content)
+      : path(dir / "store"), filler_(dir / "fill") {
+    if (!mount_tmpfs(dir.path(), bytes)) throw std::runtime_error("tmpfs");
+    must(Store::create(path, {}));
+    store = open_store(path);
+    must_publish(*store, "m", content);
+  }
+  // Leaves so many bytes free; fewer when the disk has fewer.
+  void fill(std::uint64_t room) {
+    clear();
+    const std::uint64_t free = std::filesystem::space(path).available;
+    if (free <= room) return;
+    const Fd fd = must(open_file(filler_, O_WRONLY | O_CREAT));
+    must(write_exact(fd.get(), 0, std::vector<std::byte>(free - room), filler_));
+  }
+  void clear() { std::filesystem::remove(filler_); }
+
+  const std::string path;
+  std::unique_ptr<StoreImpl> store;
+
+ private:
+  const std::string filler_;
+};
+
+// What a full disk refuses, and leaves nothing of. True: it was refused; false: there was room.
+bool refused_without_trace(SmallDisk& disk, const Files& files) {
+  const std::string before = dump(*disk.store);
+  const auto outcome = publish(*disk.store, "m", files);
+  if (outcome.ok()) return false;
+  if (outcome.error().code != Errc::no_space) throw std::runtime_error(outcome.error().message);
+  if (dump(*disk.store) != before || dump(*open_store(disk.path)) != before) throw std::runtime_error("a trace");
+  return true;
+}
+
 Files many(unsigned first, unsigned count) {
   Files files(1);
   for (unsigned n = first; n < first + count; ++n) files[0].push_back(n);
@@ -245,27 +282,11 @@ TEST_CASE("a full disk refuses a publish and leaves the store as it was") {
   if (::getuid() != 0) return;
   TempDir dir;
   CHECK(exited(in_child([&] {
-    if (!mount_tmpfs(dir.path(), 1U << 20U)) return false;
-    std::string path = dir / "store";
-    if (!Store::create(path, {}).ok()) return false;
-    auto store = open_store(path);
-    must_publish(*store, "m", {{0}});
-    std::string before = dump(*store);
-    for (unsigned at = 0;; at += 4096) {
-      auto fill = write_exact(open_file(dir / "fill", O_WRONLY | O_CREAT).value().get(), at,
-                              std::vector<std::byte>(4096), "fill");
-      if (!fill.ok()) break;
-    }
-    PublishRequest request;
-    request.model = "m";
-    request.manifest = manifest_of({{0}, {0}});
-    request.content = make_content({{0}, {0}});
-    auto outcome = store->publish(request, {});
-    if (outcome.ok() || outcome.error().code != Errc::no_space || dump(*store) != before) return false;
-    auto again = open_store(path);
-    if (dump(*again) != before) return false;
-    std::filesystem::remove(dir / "fill");
-    return again->publish(request, {}).ok() && again->snapshot().value()->model("m").value().latest == 2;
+    SmallDisk disk(dir, 1U << 20U, {{0}});
+    disk.fill(0);
+    if (!refused_without_trace(disk, {{0}, {0}})) return false;
+    disk.clear();
+    return must_publish(*open_store(disk.path), "m", {{0}, {0}}).version.number == 2;
   })));
 }
 
@@ -273,35 +294,13 @@ TEST_CASE("every step of a commit meets a full disk") {
   if (::getuid() != 0) return;
   TempDir dir;
   CHECK(exited(in_child([&] {
-    if (!mount_tmpfs(dir.path(), 4U << 20U)) return false;
-    std::string path = dir / "store";
-    if (!Store::create(path, {}).ok()) return false;
-    auto store = open_store(path);
-    must_publish(*store, "m", many(0, 100));
-    bool failed = false;
+    SmallDisk disk(dir, 4U << 20U, many(0, 100));
     // From no room at all to enough: the manifest, the journal, and the pages of the index run out in turn.
     for (unsigned room = 0; room < 120; ++room) {
-      std::filesystem::remove(dir / "fill");
-      std::uint64_t free = std::filesystem::space(dir.path()).available;
-      if (free > room * 4096ULL) {
-        Fd fd = open_file(dir / "fill", O_WRONLY | O_CREAT).value();
-        std::uint64_t size = free - room * 4096ULL;
-        if (!write_exact(fd.get(), 0, std::vector<std::byte>(size), "fill").ok()) return false;
-      }
-      std::string before = dump(*store);
+      disk.fill(room * 4096ULL);
       Files files = many(0, 100);
       files.push_back({room % 100});
-      PublishRequest request;
-      request.model = "m";
-      request.manifest = manifest_of(files);
-      request.content = make_content(files);
-      auto outcome = store->publish(request, {});
-      if (outcome.ok()) return failed;
-      if (outcome.error().code != Errc::no_space)
-        throw std::runtime_error(fmt::format("room {}: {}", room, outcome.error().message));
-      if (dump(*store) != before) throw std::runtime_error("differs");
-      if (dump(*open_store(path)) != before) return false;
-      failed = true;
+      if (!refused_without_trace(disk, files)) return room > 0;
     }
     return false;
   })));
@@ -324,27 +323,20 @@ TEST_CASE("after a commit that failed the same process goes on") {
   if (::getuid() != 0) return;
   TempDir dir;
   CHECK(exited(in_child([&] {
-    if (!mount_tmpfs(dir.path(), 4U << 20U)) return false;
-    std::string path = dir / "store";
-    if (!Store::create(path, {}).ok()) return false;
-    auto store = open_store(path);
-    must_publish(*store, "m", many(0, 100));
-    std::uint64_t free = std::filesystem::space(dir.path()).available;
-    if (!write_exact(open_file(dir / "fill", O_WRONLY | O_CREAT).value().get(), 0, std::vector<std::byte>(free), "fill")
-             .ok())
-      return false;
+    SmallDisk disk(dir, 4U << 20U, many(0, 100));
+    disk.fill(0);
     // A commit that has no journal: as gc and the replay of a record make them.
     auto write = [&] {
-      WriterLock lock = store->lock_writer().value();
-      return store->env().write(lock, [](Txn& txn) -> Status {
+      WriterLock lock = must(disk.store->lock_writer());
+      return disk.store->env().write(lock, [](Txn& txn) -> Status {
         for (std::uint64_t n = 0; n < 5000; ++n) WEFT_CHECK(put(txn, Table::dead, key_of(n, n), NumberRow{n}));
         return {};
       });
     };
-    Status full = write();
+    const Status full = write();
     if (full.ok() || full.error().code != Errc::no_space) return false;
-    if (store->snapshot().value()->model("m").value().latest != 1) return false;
-    std::filesystem::remove(dir / "fill");
-    return write().ok() && must_publish(*store, "m", {{1}}).version.number == 2;
+    if (must(disk.store->snapshot())->model("m").value().latest != 1) return false;
+    disk.clear();
+    return write().ok() && must_publish(*disk.store, "m", {{1}}).version.number == 2;
   })));
 }

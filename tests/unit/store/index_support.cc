@@ -1,6 +1,7 @@
 #include "index_support.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -23,16 +24,6 @@
 #include "store/toc.h"
 
 namespace weft::testing {
-namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.error().message);
-  return std::move(result).value();
-}
-
-}  // namespace
-
 std::vector<std::byte> content_bytes(unsigned n) {
   return random_bytes(1000 + n, n);
 }
@@ -235,6 +226,11 @@ std::string dump(Store& store, bool local) {
   StoreCounts counts = must(snapshot->counts());
   return out + fmt::format("counts {} {} {} {} {} {} {}\n", counts.models, counts.versions, counts.tags, counts.blobs,
                            counts.views, counts.blob_bytes, counts.dead_bytes);
+}
+
+bool readable(const CommitWatch& watch) {
+  pollfd event{watch.fd(), POLLIN, 0};
+  return ::poll(&event, 1, 0) == 1;
 }
 
 int in_child(const std::function<bool()>& body) {

@@ -38,6 +38,8 @@ PublishOutcome must_publish(StoreImpl& store, std::string_view model, const File
 // Everything that a snapshot tells, as text. `local`: what is of removed versions only until gc, too.
 std::string dump(Store& store, bool local = true);
 
+bool readable(const CommitWatch& watch);  // there was a commit
+
 // Runs it in a child process; returns what waitpid says. An exception or false ends the child with 1.
 int in_child(const std::function<bool()>& body);
 bool exited(int status, int code = 0);

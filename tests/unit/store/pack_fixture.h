@@ -24,14 +24,6 @@ namespace weft::testing {
 using Bytes = std::vector<std::byte>;
 
 template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.error().message);
-  return std::move(result).value();
-}
-inline void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.error().message);
-}
-template <class T>
 Errc code_of(const Result<T>& result) {
   REQUIRE_FALSE(result.ok());
   return result.error().code;
