@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "model/graph_layout.h"
+#include "model/kin_geometry.h"
 #include "testing.h"
 #include "weft/kin.h"
 
@@ -233,6 +234,55 @@ TEST_CASE("layouts keep edges forwards and nodes of a layer apart") {
           CHECK(std::abs(layout.nodes[a].across - layout.nodes[b].across) > 0.999);
     }
   }
+}
+
+TEST_CASE("cards of a picture never overlap, and lie within it") {
+  constexpr Spot kCorner{28, 62};
+  std::mt19937_64 random(testing::test_seed());
+  for (int round = 0; round < 150; ++round) {
+    GraphEdges graph;
+    graph.nodes = 1 + random() % 40;
+    const std::uint64_t reach = 1 + random() % 6;  // 1 makes a chain
+    for (std::uint32_t to = 1; to < graph.nodes; ++to) {
+      std::uint64_t back = 1 + random() % std::min<std::uint64_t>(reach, to);
+      graph.edges.emplace_back(static_cast<std::uint32_t>(to - back), to);
+      if (back > 1 && random() % 4 == 0) graph.edges.emplace_back(to - 1, to);
+    }
+    KinGeometry geometry(graph, kCorner, 640);
+    CHECK(geometry.width() >= 640);
+    for (std::uint32_t a = 0; a < graph.nodes; ++a) {
+      const Spot at = geometry.card(a);
+      CHECK(at.x > kCorner.x - 0.01);
+      CHECK(at.y > kCorner.y - 0.01);
+      CHECK(at.x + KinGeometry::kCardWidth < geometry.width() - kCorner.x + 0.01);
+      CHECK(at.y + KinGeometry::kCardHeight < geometry.bottom() + 0.01);
+      for (std::uint32_t b = 0; b < a; ++b) {
+        const Spot other = geometry.card(b);
+        CHECK((std::abs(at.x - other.x) >= KinGeometry::kCardWidth ||
+               std::abs(at.y - other.y) >= KinGeometry::kCardHeight));
+      }
+    }
+    for (std::size_t edge = 0; edge < graph.edges.size(); ++edge) CHECK(geometry.path(edge).starts_with("M"));
+  }
+}
+
+TEST_CASE("a long chain is drawn in rows, not as a strip") {
+  GraphEdges graph;
+  graph.nodes = 30;
+  for (std::uint32_t i = 1; i < graph.nodes; ++i) graph.edges.emplace_back(i - 1, i);
+  KinGeometry geometry(graph, {28, 62}, 640);
+  const double shape = geometry.width() / geometry.bottom();
+  CHECK(shape > 0.5);
+  CHECK(shape < 2.5);
+}
+
+TEST_CASE("a name that is too long for its card is shown by its end") {
+  Family f;
+  f.add(1, "organisation/Wide-Model-With-A-Name-MMMMMMMM", 12345);
+  f.add(2, "iiiiii/lllllllllllllllllll", 1, {{1, 9}});
+  const std::string svg = kin_svg(f.about(1));
+  CHECK(svg.find(">…e-MMMMMMMM@12345</text>") != std::string::npos);
+  CHECK(svg.find(">iiiiii/lllllllllllllllllll@1</text>") != std::string::npos);
 }
 
 TEST_CASE("a tree is laid out without crossings") {
