@@ -58,7 +58,13 @@ class Parser {
   }
   Error expected_at(std::size_t at, std::string_view what) const {
     std::string got = at >= text_.size() ? "the end" : fmt::format("\"{}\"", printable(text_.substr(at), 20));
-    return Error{Errc::invalid, fmt::format("column {}: expected {}, got {}", at + 1, what, got)};
+    return Error{Errc::invalid, fmt::format("column {}: expected {}, got {}", column_of(at), what, got)};
+  }
+
+  // Counted in characters, as whoever looks at the text does.
+  std::size_t column_of(std::size_t at) const {
+    auto starts_character = [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; };
+    return 1 + static_cast<std::size_t>(std::ranges::count_if(text_.substr(0, at), starts_character));
   }
 
   void skip_space() {

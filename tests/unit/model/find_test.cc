@@ -115,6 +115,7 @@ TEST_CASE("errors point at the column") {
   for (const Wrong& wrong : std::initializer_list<Wrong>{{"", "column 1:"},
                                                          {"modle = x", "column 1:"},
                                                          {"model x", "column 7:"},
+                                                         {"model = \u00e9\u4e16 and x", "column 16:"},
                                                          {"model =", "column 8:"},
                                                          {"model < x", "column 7:"},
                                                          {"version ~ 3", "column 9:"},
