@@ -10,22 +10,38 @@ import tempfile
 
 import measure
 
-# Each part is a module lineage_<part>.py whose run(build, directory) prints its tables.
-PARTS = ["match", "tree"]
+# Each part is a module lineage_<part>.py whose run(build, directory, args) prints its tables.
+PARTS = ["match", "growth", "tree"]
+SPACES = ["seq-10", "seq-50", "skip-10", "skip-50"]
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench lineage")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer queries")
+    parser.add_argument("--keep", type=pathlib.Path, help="a directory where filled indexes stay for the next run")
+    parser.add_argument("--fill", action="store_true", help="only fill the indexes, into --keep")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    parser.add_argument("--space", nargs="+", choices=SPACES, help="match: all, growth: seq-50")
+    parser.add_argument("--versions", type=int, nargs="+", help="match: 60000; growth: 10000 100000 1000000")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16], help="match")
+    parser.add_argument("--queries", type=int, default=4000, help="of ours, over all clients")
+    parser.add_argument("--redis-queries", type=int, help="of each client; 3 for one client, 1 for several")
+    parser.add_argument("--additions", type=int, default=1000, help="growth")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
     args = parser.parse_args()
+    if args.fill and not args.keep:
+        parser.error("--fill needs --keep")
+    return args
+
+
+def main():
+    args = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     print(f"Taken on {measure.machine(args.dir)}.")
     for part in args.only or PARTS:
         with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
-            importlib.import_module(f"lineage_{part}").run(args.build.resolve(), pathlib.Path(directory), args.quick)
+            importlib.import_module(f"lineage_{part}").run(args.build.resolve(), pathlib.Path(directory), args)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
 // Match against EvoStore's baseline:
-//   lineage_match fill STORE LAYERS seq|skip COUNT         makes the index of a store hold samples 0 to COUNT
-//   lineage_match query STORE LAYERS seq|skip CLIENTS N    each client asks N times
-//   lineage_match add STORE LAYERS seq|skip FROM N         publishes N more, one by one
-//   lineage_match redis-fill SOCKET LAYERS seq|skip COUNT
-//   lineage_match redis-query SOCKET LAYERS seq|skip CLIENTS N lock|free
+//   lineage_match fill STORE LAYERS seq|skip COUNT         makes the index of a new store hold samples 0 to COUNT
+//   lineage_match query STORE LAYERS seq|skip CLIENTS N W  each client asks N times, after W times of which nothing is
+//   told lineage_match add STORE LAYERS seq|skip N              publishes N more, one by one lineage_match redis-fill
+//   SOCKET LAYERS seq|skip COUNT lineage_match redis-query SOCKET LAYERS seq|skip CLIENTS N lock|free
 // The queries are samples that are not stored, the same for both. Prints JSON; times in microseconds.
 //
-// fill writes the index alone, by the code that a publish runs, many versions a transaction: no manifests, no packs.
+// fill writes the index alone, by the code that a publish runs, many versions a transaction and synced once: no
+// manifests, no packs.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -32,7 +33,9 @@ using namespace weft::bench;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kFirstQuery = 1ULL << 40U;  // of samples that nobody stores
-constexpr std::uint64_t kBatch = 20'000;            // versions a transaction
+constexpr std::uint64_t kFirstWarm = 1ULL << 41U;   // of others
+constexpr std::uint64_t kBatch = 500;               // versions a transaction
+constexpr std::uint64_t kMapBytes = 1ULL << 36U;    // of a fill: more than it needs
 
 template <class T>
 T must(Result<T> result) {
@@ -69,8 +72,8 @@ VersionRow version_row(std::uint64_t number) {
 }
 
 // Keys and values of the four tables, without what LMDB puts around them.
-std::uint64_t row_bytes(StoreImpl& store) {
-  Txn txn = must(store.env().read());
+std::uint64_t row_bytes(Env& env) {
+  Txn txn = must(env.read());
   std::uint64_t bytes = 0;
   for (Table table : {Table::architectures, Table::arch_of, Table::arch_versions, Table::arch_items})
     must(each_entry(txn, table, "", [&](const Entry& entry) -> Status {
@@ -88,15 +91,19 @@ std::vector<std::vector<ArchItem>> samples_of(Space space, std::uint64_t begin, 
 
 void fill(const std::string& path, const Space& space, std::uint64_t count) {
   must(Store::create(path, {}));
-  auto store = open(path, true);
-  WriterLock lock = must(store->lock_writer());
+  EnvOptions options;
+  options.write = true;
+  options.sync = false;
+  options.map_bytes = kMapBytes;
+  auto env = must(Env::open(path + "/index", options));
+  WriterLock lock = must(env->lock_writer());
   auto begin = Clock::now();
   auto samples = std::async(std::launch::async, samples_of, space, 0, std::min(count, kBatch));
   for (std::uint64_t first = 0; first < count; first += kBatch) {
     auto batch = samples.get();
     std::uint64_t next = std::min(count, first + kBatch);
     samples = std::async(std::launch::async, samples_of, space, next, std::min(count, next + kBatch));
-    must(store->env().write(lock, [&](Txn& txn) -> Status {
+    must(env->write(lock, [&](Txn& txn) -> Status {
       for (std::uint64_t i = 0; i < batch.size(); ++i) {
         VersionRow row = version_row(first + i);
         WEFT_CHECK(put(txn, Table::versions, key_of(row.id), row));
@@ -105,13 +112,14 @@ void fill(const std::string& path, const Space& space, std::uint64_t count) {
       return {};
     }));
   }
+  must(env->sync());
   double seconds = micros(begin) / 1e6;
   double file = static_cast<double>(must(stat_file(path + "/index/data.mdb")).st_blocks) * 512;
   auto each = [&](double bytes) { return bytes / static_cast<double>(count); };
   fmt::print(
       "{{\"versions\": {}, \"seconds\": {:.1f}, \"row_bytes_per_version\": {:.0f}, \"file_bytes_per_version\": "
       "{:.0f}}}\n",
-      count, seconds, each(static_cast<double>(row_bytes(*store))), each(file));
+      count, seconds, each(static_cast<double>(row_bytes(*env))), each(file));
 }
 
 // What a client asks with: a sample's number to the items shared by the best match, and how long that took.
@@ -121,15 +129,19 @@ struct Answer {
 };
 using Ask = std::function<Answer(std::uint64_t number)>;
 
-void ask_all(unsigned clients, std::uint64_t each, const std::function<Ask()>& make_client) {
+void ask_all(unsigned clients, std::uint64_t each, std::uint64_t warm, const std::function<Ask()>& make_client) {
   std::vector<std::vector<Answer>> answers(clients);
   std::vector<std::thread> threads;
-  auto begin = Clock::now();
+  std::barrier ready(clients + 1);
   for (unsigned client = 0; client < clients; ++client)
     threads.emplace_back([&, client] {
       Ask ask = make_client();
+      for (std::uint64_t i = 0; i < warm; ++i) ask(kFirstWarm + client * warm + i);
+      ready.arrive_and_wait();
       for (std::uint64_t i = 0; i < each; ++i) answers[client].push_back(ask(kFirstQuery + client * each + i));
     });
+  ready.arrive_and_wait();
+  auto begin = Clock::now();
   for (std::thread& thread : threads) thread.join();
   double seconds = micros(begin) / 1e6;
   std::vector<double> times;
@@ -145,8 +157,8 @@ void ask_all(unsigned clients, std::uint64_t each, const std::function<Ask()>& m
 }
 
 // From a snapshot to the best version; the ids of the query are made before, as the baseline's names are.
-void query(const std::string& path, const Space& space, unsigned clients, std::uint64_t each) {
-  ask_all(clients, each, [&]() -> Ask {
+void query(const std::string& path, const Space& space, unsigned clients, std::uint64_t each, std::uint64_t warm) {
+  ask_all(clients, each, warm, [&]() -> Ask {
     std::shared_ptr<StoreImpl> store = open(path, false);
     return [store, space](std::uint64_t number) {
       MatchQuery query;
@@ -160,28 +172,38 @@ void query(const std::string& path, const Space& space, unsigned clients, std::u
   });
 }
 
+std::uint64_t versions_in(StoreImpl& store) {
+  Txn txn = must(store.env().read());
+  return must(txn.count(Table::versions));
+}
+
 // Whole publishes, of versions without files, and the architecture's part of them.
-void add(const std::string& path, const Space& space, std::uint64_t from, std::uint64_t count) {
+void add(const std::string& path, const Space& space, std::uint64_t count) {
   auto store = open(path, true);
+  const std::uint64_t from = versions_in(*store);
   std::vector<double> inside;
   std::vector<double> commits;
   for (std::uint64_t i = from; i < from + count; ++i) {
     WriterLock lock = must(store->lock_writer());
     std::vector<ArchItem> items = items_of_sample(space, i);
     VersionRow row = version_row(i);
-    Txn txn = must(store->env().write(lock));
-    must(put(txn, Table::versions, key_of(row.id), row));
-    auto begin = Clock::now();
-    must(add_architecture(txn, row, items));
-    inside.push_back(micros(begin));
-    begin = Clock::now();
-    must(txn.commit());
-    commits.push_back(micros(begin));
+    Clock::time_point begin;
+    Clock::time_point added;
+    must(store->env().write(lock, [&](Txn& txn) -> Status {
+      WEFT_CHECK(put(txn, Table::versions, key_of(row.id), row));
+      begin = Clock::now();
+      WEFT_CHECK(add_architecture(txn, row, items));
+      added = Clock::now();
+      return {};
+    }));
+    commits.push_back(micros(added));
+    inside.push_back(std::chrono::duration<double, std::micro>(added - begin).count());
   }
   fmt::print(
-      "{{\"added\": {}, \"p50_us\": {:.1f}, \"p99_us\": {:.1f}, \"commit_p50_us\": {:.1f}, \"commit_p99_us\": "
-      "{:.1f}}}\n",
-      count, quantile(inside, 0.5), quantile(inside, 0.99), quantile(commits, 0.5), quantile(commits, 0.99));
+      "{{\"added\": {}, \"p50_us\": {:.1f}, \"p99_us\": {:.1f}, \"max_us\": {:.1f}, \"commit_p50_us\": {:.1f}, "
+      "\"commit_p99_us\": {:.1f}}}\n",
+      count, quantile(inside, 0.5), quantile(inside, 0.99), quantile(inside, 1), quantile(commits, 0.5),
+      quantile(commits, 0.99));
 }
 
 std::vector<std::string> names_of(const Space& space, std::uint64_t number) {
@@ -197,7 +219,7 @@ void redis_fill(const std::string& socket, const Space& space, std::uint64_t cou
 }
 
 void redis_query(const std::string& socket, const Space& space, unsigned clients, std::uint64_t each, bool locked) {
-  ask_all(clients, each, [&]() -> Ask {
+  ask_all(clients, each, 0, [&]() -> Ask {
     auto redis = std::make_shared<RedisBaseline>(socket);
     return [redis, space, locked](std::uint64_t number) {
       std::vector<std::string> names = names_of(space, number);
@@ -215,10 +237,10 @@ int run(const std::vector<std::string>& args) {
   auto clients = static_cast<unsigned>(number(4));
   if (args[0] == "fill") {
     fill(args[1], space, number(4));
-  } else if (args[0] == "query" && args.size() == 6) {
-    query(args[1], space, clients, number(5));
-  } else if (args[0] == "add" && args.size() == 6) {
-    add(args[1], space, number(4), number(5));
+  } else if (args[0] == "query" && args.size() == 7) {
+    query(args[1], space, clients, number(5), number(6));
+  } else if (args[0] == "add") {
+    add(args[1], space, number(4));
   } else if (args[0] == "redis-fill") {
     redis_fill(args[1], space, number(4));
   } else if (args[0] == "redis-query" && args.size() == 7) {

@@ -1,111 +1,87 @@
-"""Match: the index of architectures against EvoStore's baseline, against its own size, and what an addition costs."""
+"""Match against EvoStore's baseline, figure by figure: spaces of architectures and numbers of clients."""
 
 import contextlib
-import json
-import shutil
 import subprocess
 import time
 
 import measure
+from lineage import SPACES
+from lineage_index import Samples, words_of, yes
 
-SPACES = [(10, "seq"), (50, "seq"), (10, "skip"), (50, "skip")]
-CLIENTS = [1, 4, 16]
-QUERIES = 4_000  # of ours, over all clients
-GOAL_RATIO, GOAL_P99_US, GOAL_ADD_US = 100, 1_000, 2_000
+GOAL_RATIO, GOAL_P99_US = 100, 1_000
 
 
 class Redis:
-    """A server of our own on a Unix socket, without persistence, as the artifact sets it."""
+    """A server of our own on a Unix socket, without persistence, as the artifact sets it. Only a filled data set is
+    written once, so that the next run need not fill it again."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, dump):
         self.socket = directory / "redis.sock"
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no",
-             "--dir", directory], stdout=subprocess.DEVNULL)
-        for _ in range(100):
-            if self.socket.exists():
+             "--rdbcompression", "no", "--dir", dump.parent, "--dbfilename", dump.name], stdout=subprocess.DEVNULL)
+        for _ in range(2400):
+            if self.socket.exists() and self.command("PING") == "PONG":
                 return
             time.sleep(0.05)
         self.stop()
         raise RuntimeError("redis-server does not answer")
 
+    def command(self, *words):
+        done = subprocess.run(["redis-cli", "-s", self.socket, *words], stdout=subprocess.PIPE, text=True, check=False)
+        return done.stdout.strip()
+
     def stop(self):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
+        self.socket.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def redis_in(directory):
-    server = Redis(directory)
+def filled_redis(samples, directory, space, count):
+    dump = samples.directory / f"{space}-{count}.rdb"
+    server = Redis(directory, dump)
     try:
+        if server.command("SCARD", "models") != str(count):
+            server.command("FLUSHALL")
+            samples.ask("redis-fill", server.socket, *words_of(space), count)
+            if samples.kept:
+                server.command("SAVE")
         yield server
     finally:
         server.stop()
 
 
-class Bench:
-    def __init__(self, build, directory):
-        self.program = build / "bench/weft_bench_lineage_match"
-        self.directory = directory
-
-    def ask(self, *words):
-        out = measure.run(self.program, *words)
-        return json.loads(out) if out else None
-
-    def filled(self, layers, space, count):
-        store = self.directory / "store"
-        shutil.rmtree(store, ignore_errors=True)
-        return store, self.ask("fill", store, layers, space, count)
-
-    def ours(self, store, layers, space, clients):
-        self.ask("query", store, layers, space, clients, 200)  # warm
-        return self.ask("query", store, layers, space, clients, QUERIES // clients)
+def ask_redis(samples, redis, space, clients, args):
+    each = args.redis_queries or (3 if clients == 1 else 1)
+    return [samples.ask("redis-query", redis.socket, *words_of(space), clients, each, mode) for mode in ("free", "lock")]
 
 
-def yes(met):
-    return "yes" if met else "NO"
+def row(space, clients, ours, free, lock):
+    same = all(peer["shared"] == ours["shared"][:len(peer["shared"])] for peer in (free, lock))
+    ratio = min(free["p50_us"], lock["p50_us"]) / ours["p50_us"]
+    met = ratio >= GOAL_RATIO and (clients > 1 or ours["p99_us"] < GOAL_P99_US)
+    goal = "≥ 100, and p99 < 1 ms" if clients == 1 else "≥ 100"
+    print(f"| {space} | {clients} | {ours['p50_us']:.0f} µs | {ours['p99_us']:.0f} µs | {ours['queries']:,} | "
+          f"{free['p50_us'] / 1e6:.2f} s | {lock['p50_us'] / 1e6:.2f} s | {free['queries']} + {lock['queries']} | "
+          f"{ratio:,.0f} | {goal} | {yes(met)} | {yes(same)} |", flush=True)
 
 
-def compare(bench, count):
-    """Figure 1."""
-    print(f"\n{count:,} architectures; a query is from a snapshot to the best version. Redis: EvoStore's baseline in C++,"
-          " pipelined, over a Unix socket, with its global lock and without; it reads every list for each query.\n")
-    print("| space | clients | weft p50 | weft p99 | Redis p50, no lock | Redis p50, lock | better ÷ weft, p50 | goal | met |"
-          " same answers |\n|---|---|---|---|---|---|---|---|---|---|")
-    for layers, space in SPACES:
-        store, _ = bench.filled(layers, space, count)
-        with redis_in(bench.directory) as redis:
-            bench.ask("redis-fill", redis.socket, layers, space, count)
-            for clients in CLIENTS:
-                ours = bench.ours(store, layers, space, clients)
-                each = 3 if clients == 1 else 1
-                free, lock = (bench.ask("redis-query", redis.socket, layers, space, clients, each, mode)
-                              for mode in ("free", "lock"))
-                same = all(peer["shared"] == ours["shared"][:len(peer["shared"])] for peer in (free, lock))
-                ratio = min(free["p50_us"], lock["p50_us"]) / ours["p50_us"]
-                met = ratio >= GOAL_RATIO and (clients > 1 or ours["p99_us"] < GOAL_P99_US)
-                print(f"| {space}-{layers} | {clients} | {ours['p50_us']:.0f} µs | {ours['p99_us']:.0f} µs | "
-                      f"{free['p50_us'] / 1e6:.2f} s | {lock['p50_us'] / 1e6:.2f} s | {ratio:,.0f} | ≥ 100, and p99 < 1 ms for"
-                      f" one client | {yes(met)} | {yes(same)} |", flush=True)
+def compare(samples, directory, space, count, args):
+    store, _ = samples.filled(space, count)
+    with filled_redis(samples, directory, space, count) as redis:
+        for clients in [] if args.fill else args.clients:
+            ours = samples.query(store, space, clients, args.queries)
+            row(space, clients, ours, *ask_redis(samples, redis, space, clients, args))
+    samples.done_with(store)
 
 
-def grow(bench, counts):
-    """Figures 2 and 4: the largest store then gets more, one by one."""
-    print("\nThe index alone is filled, by the code that a publish runs, 20,000 versions a transaction. An addition is the"
-          " architecture's part of a publish, inside its transaction; the commit after it syncs the index to disk.\n")
-    print("| space | versions | match p50 | match p99 | rows, bytes a version | index file, bytes a version | addition p50 | addition p99 | goal | met |"
-          " commit p50 |\n|---|---|---|---|---|---|---|---|---|---|---|")
-    for layers, space in [(50, "seq"), (10, "skip")]:
-        for count in counts:
-            store, facts = bench.filled(layers, space, count)
-            ours = bench.ours(store, layers, space, 1)
-            added = bench.ask("add", store, layers, space, count, 300)
-            print(f"| {space}-{layers} | {count:,} | {ours['p50_us']:.0f} µs | {ours['p99_us']:.0f} µs | "
-                  f"{facts['row_bytes_per_version']:,.0f} | {facts['file_bytes_per_version']:,.0f} | {added['p50_us']:.0f} µs | {added['p99_us']:.0f} µs | ≤ 2 ms | "
-                  f"{yes(added['p99_us'] <= GOAL_ADD_US)} | {added['commit_p50_us'] / 1e3:.1f} ms |", flush=True)
-
-
-def run(build, directory, quick):
-    bench = Bench(build, directory)
-    compare(bench, 6_000 if quick else 60_000)
-    grow(bench, (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000))
+def run(build, directory, args):
+    count = args.versions[0] if args.versions else 6_000 if args.quick else 60_000
+    print(f"\nA query is from a snapshot to the best version of {count:,}. Redis: EvoStore's baseline in C++, pipelined, over"
+          " a Unix socket, with its global lock and without; it reads every list for each query.\n")
+    print("| space | clients | weft p50 | weft p99 | queries | Redis p50, no lock | Redis p50, lock | queries |"
+          " better ÷ weft, p50 | goal | met | same answers |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
+    samples = Samples(build, directory, args)
+    for space in args.space or SPACES:
+        compare(samples, directory, space, count, args)

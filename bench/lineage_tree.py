@@ -66,7 +66,7 @@ def diff_manifests(build, area):
     row("`weft diff`, 300 tensors, 7.0 billion parameters, 30 changed, with starting weft", values)
 
 
-def run(build, directory, quick):
+def run(build, directory, args):
     print("\n| what | median (95 % interval) | goal | met | runs |\n|---|---|---|---|---|")
-    read_lineage(build, directory, 100 if quick else 1000)
+    read_lineage(build, directory, 100 if args.quick else 1000)
     diff_manifests(build, directory)

@@ -148,6 +148,7 @@ class Matcher {
   Status give_version(Open open) {
     VersionId version = open.from.place.version;
     if (version != query_.except) hits_.push_back({version, open.bound});
+    if (hits_.size() == query_.top) return {};
     open.from.place = after(open.from.place);
     return push_version(std::move(open));
   }
