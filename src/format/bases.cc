@@ -47,8 +47,12 @@ std::optional<std::string> take_quoted(std::string_view& text) {
   return std::nullopt;
 }
 
-// One scalar at the front of `text`, up to one of `ends` or a comment; `text` is moved behind it. Nothing for what is
-// no scalar: maps, anchors, aliases, tags, blocks, broken quotes.
+bool is_null(std::string_view plain) {
+  return plain == "~" || plain == "null" || plain == "Null" || plain == "NULL";
+}
+
+// One scalar at the front of `text`, up to one of `ends` or a comment, "" for YAML's null; `text` is moved behind it.
+// Nothing for what is no scalar: maps, anchors, aliases, tags, blocks, broken quotes.
 std::optional<std::string> take_scalar(std::string_view& text, std::string_view ends) {
   text = trimmed(text);
   if (text.empty()) return std::nullopt;
@@ -59,7 +63,7 @@ std::optional<std::string> take_scalar(std::string_view& text, std::string_view 
   std::string out(trimmed(text.substr(0, end)));
   if (out.find(": ") != std::string::npos || out.ends_with(':')) return std::nullopt;
   text.remove_prefix(end);
-  return out;
+  return is_null(out) ? std::string() : out;
 }
 
 class CardReader {

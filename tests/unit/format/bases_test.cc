@@ -52,6 +52,9 @@ TEST_CASE("a model card names its base models") {
   CHECK(matter("base_model: [org/a, 'org/b' , \"c,d\"]\n") == Names{"org/a", "org/b", "c,d"});
   CHECK(matter("base_model: [org/a,\n  org/b\n  ]\n") == Names{"org/a", "org/b"});
   CHECK(matter("base_model: [org/a, org/a]\n") == Names{"org/a"});
+  CHECK(matter("base_model: [null, ~, 'null', org/a]\n") == Names{"null", "org/a"});
+  CHECK(matter("base_model: null\n").empty());
+  CHECK(matter("base_model: ~ # none\n").empty());
   CHECK(card("\xef\xbb\xbf---\r\nbase_model: a\r\n...\r\n") == Names{"a"});
 }
 
