@@ -8,11 +8,16 @@
 // classes have all of `all`; one that has more has come out before, since larger bounds come first, so the rest share
 // exactly `all`, and come out of the index in the order of the metric. So the first `top` versions to come out are the
 // best.
+//
+// Where a query and many classes have branches in common that hardly ever come together, there are too many such sets:
+// after so many splits the classes of all common items are counted instead.
 #include "store/arch_match.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -54,14 +59,16 @@ struct Worse {
 
 class Matcher {
  public:
-  Matcher(Txn& txn, const MatchQuery& query)
-      : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)) {}
+  Matcher(Txn& txn, const MatchQuery& query, std::uint64_t splits_max)
+      : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)), splits_left_(splits_max) {}
 
   Result<std::vector<MatchHit>> run() {
     WEFT_CHECK(walk());
     for (const std::string& only : alone_) WEFT_CHECK(add_alone(only));
     if (!common_.empty()) queue_.push({common_.size(), first_rank(), {}, Set(common_.size(), true), {}});
-    while (!queue_.empty() && hits_.size() < query_.top) {
+    while (hits_.size() < query_.top) {
+      WEFT_CHECK(add_counted());
+      if (queue_.empty()) break;
       Open next = queue_.top();
       queue_.pop();
       WEFT_CHECK(next.class_key.empty() ? look_into(std::move(next)) : give_version(std::move(next)));
@@ -167,11 +174,13 @@ class Matcher {
 
   Status look_into(Open open) {
     for (std::uint32_t item : last_of(open.all))
-      if (std::ranges::find(open.must, item) == open.must.end()) return split(std::move(open), item);
+      if (std::ranges::find(open.must, item) == open.must.end())
+        return splits_left_ == 0 ? count_all() : split(std::move(open), item);
     return give_class(std::move(open));
   }
 
   Status split(Open open, std::uint32_t item) {
+    --splits_left_;
     Open without = open;
     without.all[item] = false;
     if (--without.bound > 0) queue_.push(std::move(without));
@@ -205,6 +214,38 @@ class Matcher {
     }
   }
 
+  // In place of all pairs: how many common items each class has. One version stands for a class, the same in all rows.
+  Status count_all() {
+    std::vector<Open> classes;
+    for (; !queue_.empty(); queue_.pop())
+      if (!queue_.top().class_key.empty()) classes.push_back(queue_.top());
+    for (Open& open : classes) queue_.push(std::move(open));
+    std::unordered_map<VersionId, std::uint64_t> shared;
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
+    for (Bytes item : common_) {
+      WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(item));
+      while (entry) {
+        WEFT_TRY(ArchPlace place, decode_place(txn_, item, entry->value));
+        ++shared[place.version];
+        WEFT_TRY(entry, cursor.next_of_key());
+      }
+    }
+    counted_.assign(shared.begin(), shared.end());
+    std::ranges::sort(counted_, std::greater(), &std::pair<VersionId, std::uint64_t>::second);
+    return {};
+  }
+
+  // The counted classes that may come next.
+  Status add_counted() {
+    for (; next_counted_ < counted_.size(); ++next_counted_) {
+      const auto& [version, shared] = counted_[next_counted_];
+      if (!queue_.empty() && queue_.top().bound > shared) return {};
+      WEFT_TRY(std::string key, need_class_of(txn_, version));
+      if (!seen_.contains(key)) WEFT_CHECK(add_class(key, shared));
+    }
+    return {};
+  }
+
   static inline const std::string kNoOrder;
 
   Txn& txn_;
@@ -217,12 +258,15 @@ class Matcher {
   std::unordered_set<std::string> seen_;
   std::priority_queue<Open, std::vector<Open>, Worse> queue_;
   std::vector<MatchHit> hits_;
+  std::uint64_t splits_left_;
+  std::vector<std::pair<VersionId, std::uint64_t>> counted_;  // versions and what their classes share, most first
+  std::size_t next_counted_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query) {
-  return Matcher(txn, query).run();
+Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query, std::uint64_t splits_max) {
+  return Matcher(txn, query, splits_max).run();
 }
 
 }  // namespace weft

@@ -3,11 +3,14 @@
 
 #include <vector>
 
+#include "base/limits.h"
 #include "store/tables.h"
 #include "weft/store.h"
 
 namespace weft {
 
-Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query);
+// Takes about splits_max steps of a search, and where that does not end, one over all classes that share anything.
+Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query,
+                                                  std::uint64_t splits_max = limits::kMatchSplitsMax);
 
 }  // namespace weft

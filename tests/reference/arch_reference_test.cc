@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "node/arch_items.h"
 #include "reference/arch_graphs.h"
 #include "store/arch_index.h"
@@ -161,8 +162,13 @@ class Round {
     if (random_() % 2 == 0) graph = changed_graph(graph, random_);
     MatchQuery query = random_query(random_, graph, all_);
     std::vector<std::pair<VersionId, std::uint64_t>> got;
-    for (const MatchHit& hit : must(match_architectures(txn_, query))) got.emplace_back(hit.version, hit.shared);
-    CHECK(got == scanned(all_, graph, query));
+    auto wanted = scanned(all_, graph, query);
+    for (std::uint64_t splits_max : {limits::kMatchSplitsMax, random_() % 4}) {
+      got.clear();
+      for (const MatchHit& hit : must(match_architectures(txn_, query, splits_max)))
+        got.emplace_back(hit.version, hit.shared);
+      CHECK(got == wanted);
+    }
   }
 
   Txn& txn_;
