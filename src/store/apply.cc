@@ -13,13 +13,14 @@
 namespace weft {
 namespace {
 
-std::string incomplete_key(VersionId version) {
-  return "incomplete" + key_of(version);
+void count_revision(Counters& counters, std::uint64_t revision) {
+  if (revision != 0) counters.registry_revision = revision;
 }
 
 Status count_event(Txn& txn, const PublishEvent& event) {
   WEFT_TRY(Counters counters, get_counters(txn));
   counters.sequence = std::max(counters.sequence, event.sequence);
+  count_revision(counters, event.revision);
   counters.next_version = std::max(counters.next_version, event.version.id + 1);
   counters.next_model = std::max(counters.next_model, event.version.model + 1);
   auto used = [&counters](Ino ino) { counters.next_ino = std::max(counters.next_ino, ino + 1); };
@@ -32,9 +33,10 @@ Status count_event(Txn& txn, const PublishEvent& event) {
   return put_counters(txn, counters);
 }
 
-Status count_sequence(Txn& txn, std::uint64_t sequence) {
+Status count_sequence(Txn& txn, std::uint64_t sequence, std::uint64_t revision = 0) {
   WEFT_TRY(Counters counters, get_counters(txn));
   counters.sequence = std::max(counters.sequence, sequence);
+  count_revision(counters, revision);
   return put_counters(txn, counters);
 }
 
@@ -108,7 +110,7 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content) 
   if (incomplete) {
     local->view_inos.clear();  // it is not counted in any view, nor will be when it is reaped
     WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
-    return txn.erase(Table::meta, incomplete_key(version));
+    return erase_note(txn, kIncomplete, version);
   }
   if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
   return remove_content(txn, version, *local, *content);
@@ -122,16 +124,42 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   WEFT_CHECK(put_version(txn, event.version));
   for (const NamedInode& tag : event.tags)
     WEFT_CHECK(set_tag(txn, event.version.model, {tag.name, event.version.number, tag.ino, event.version.time_ns}));
-  if (input.reaped) return std::uint64_t{0};
+  if (input.reaped || event.was_removed()) return std::uint64_t{0};
   WEFT_CHECK(put_local(txn, event));
-  if (input.content == nullptr) {
-    WEFT_CHECK(put(txn, Table::meta, incomplete_key(event.version.id), NumberRow{0}));
-    return std::uint64_t{0};
-  }
+  if (input.own) WEFT_CHECK(put_note(txn, kUnsaved, event.version.id));
   WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
-  WEFT_CHECK(add_content(txn, event, input));
+  if (input.content == nullptr) {
+    WEFT_CHECK(put_note(txn, kIncomplete, event.version.id));
+    return new_bytes;
+  }
+  WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns, event.local}, input));
   WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
   return new_bytes;
+}
+
+Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_TRY(Counters counters, get_counters(txn));
+  for (Ino ino : event.view_inos) counters.next_ino = std::max(counters.next_ino, ino + 1);
+  WEFT_CHECK(put_counters(txn, counters));
+  WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
+  if (!incomplete || input.content == nullptr) return {};
+  WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(event.version)));
+  local.view_inos = event.view_inos;
+  WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
+  WEFT_CHECK(add_content(txn, {event.version, event.published_ns, local}, input));
+  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
+  WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
+  return erase_note(txn, kIncomplete, event.version);
+}
+
+Status apply_pin(Txn& txn, const PinEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal pins of model {}, which is not there", event.model));
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || version->removed) return {};
+  return event.pinned ? put_note(txn, kPinned, version->id) : erase_note(txn, kPinned, version->id);
 }
 
 Status raise_counters(Txn& txn, const Counters& floors) {
@@ -165,7 +193,7 @@ Status apply_repair(Txn& txn, const RepairEvent& event) {
 }
 
 Status apply_tags(Txn& txn, const TagsEvent& event) {
-  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
   for (const TagChange& change : event.changes) {
@@ -182,7 +210,7 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
 }
 
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content) {
-  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
@@ -190,6 +218,8 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
   WEFT_CHECK(remove_local(txn, version->id, content));
   WEFT_CHECK(remove_architecture(txn, *version));
+  WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
+  WEFT_CHECK(erase_note(txn, kPinned, version->id));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;
@@ -198,23 +228,13 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   return update_latest(txn, *model, event.number);
 }
 
-Result<bool> is_incomplete(Txn& txn, VersionId version) {
-  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::meta, incomplete_key(version)));
-  return value.has_value();
-}
-
-Result<bool> any_incomplete(Txn& txn) {
-  bool any = false;
-  WEFT_CHECK(each_entry(txn, Table::meta, "incomplete", [&any](const Entry&) -> Status {
-    any = true;
-    return {};
-  }));
-  return any;
-}
-
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std::string key) {
   WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, id));
-  if (found) return false;
+  if (found && (place.pack == 0 || !found->row.absent())) return false;
+  if (found) {
+    WEFT_CHECK(put(txn, Table::blobs, found->key, BlobRow{id.root, place}));
+    return true;
+  }
   if (key.empty()) {
     WEFT_TRY(key, free_blob_key(txn, id));
   }
@@ -225,6 +245,12 @@ Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std
 
 Status mark_dead(Txn& txn, Bytes blob_key) {
   return put(txn, Table::dead, blob_key, NumberRow{0});
+}
+
+Status count_revision(Txn& txn, std::uint64_t revision) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.registry_revision = revision;
+  return put_counters(txn, counters);
 }
 
 Status bump_sequence(Txn& txn) {

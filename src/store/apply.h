@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "store/events.h"
+#include "store/notes.h"
 #include "store/packs.h"
 #include "store/tables.h"
 #include "weft/result.h"
@@ -25,6 +26,8 @@ struct PublishInput {
   const VersionContent* content = nullptr;  // none: a rebuild could not read it, or it is reaped
   bool reaped = false;                      // the version is removed and its content given back
   std::span<const NewBlob> new_blobs;
+  bool absent = false;  // blobs that the index lacks are on other nodes
+  bool own = false;     // this node is its publisher, by a registry
   // Rebuild: where a view first appeared, by inode; extents that are in no pack are counted rather than refused.
   const std::unordered_map<Ino, FirstView>* first_views = nullptr;
   std::uint64_t* missing_extents = nullptr;
@@ -33,7 +36,10 @@ struct PublishInput {
 // Returns the bytes of blobs that the index did not have.
 Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input);
 Status apply_tags(Txn& txn, const TagsEvent& event);
-// `content` of the version; not looked at when is_incomplete().
+// Of a version that is not bare any more, or removed and reaped, it changes nothing.
+Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
+Status apply_pin(Txn& txn, const PinEvent& event);
+// `content` of the version; not looked at when is_incomplete() or when it is reaped.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content);
 
 // What a rebuild decided: numbers go on behind what may have been given.
@@ -42,15 +48,12 @@ Status raise_counters(Txn& txn, const Counters& floors);  // next numbers, to th
 // Numbers below the model's next that no version has say so.
 Status fill_numbers(Txn& txn, const ModelRow& model);
 
-// A live version whose content a rebuild could not read: it has no holders, so gc must not judge by them.
-Result<bool> is_incomplete(Txn& txn, VersionId version);
-Result<bool> any_incomplete(Txn& txn);
-
-// A blob's row, dead until somebody holds it. Returns whether it is new; one that is there stays where it is. Without a
-// key it gets the next free one of its hash.
+// A blob's row, dead until somebody holds it. Returns whether its bytes are new: where it is there, and not absent, it
+// stays as it is. Without a key it gets the next free one of its hash.
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std::string key = {});
 
 Status mark_dead(Txn& txn, Bytes blob_key);
+Status count_revision(Txn& txn, std::uint64_t revision);  // of the registry, from now on
 Status bump_sequence(Txn& txn);
 
 }  // namespace weft

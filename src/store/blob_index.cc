@@ -12,15 +12,21 @@ namespace {
 
 Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-  if (!blob) return std::optional<BlobPlace>();
+  if (!blob || blob->row.absent()) return std::optional<BlobPlace>();
   return std::optional(blob->row.place);
 }
 
 Result<std::vector<std::pair<ContentId, BlobPlace>>> find_places(Txn& txn, std::uint64_t length, const Hash128& xxh) {
   WEFT_TRY(std::vector<FoundBlob> blobs, find_blobs(txn, length, xxh));
   std::vector<std::pair<ContentId, BlobPlace>> places;
-  for (const FoundBlob& blob : blobs) places.emplace_back(id_of(blob), blob.row.place);
+  for (const FoundBlob& blob : blobs)
+    if (!blob.row.absent()) places.emplace_back(id_of(blob), blob.row.place);
   return places;
+}
+
+Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
+  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
+  return blob && blob->row.absent();
 }
 
 Result<bool> any_blob_of_length(Txn& txn, std::uint64_t length) {
@@ -65,6 +71,7 @@ class TxnBlobIndex final : public BlobIndex {
   }
   Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(txn_, length); }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
+  Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
 
  private:
   Txn txn_;
@@ -81,6 +88,7 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(*txn_, length); }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
+  Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
@@ -145,6 +153,7 @@ Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
 Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->write(lock));
+  if (cluster_) WEFT_CHECK(check_judgeable(txn));  // a bare version may have come since gc began
   return make_blob_writer(*env_, std::move(lock), std::move(txn));
 }
 

@@ -1,7 +1,10 @@
-// The store in a cluster. Temporary: what is not here yet says so.
+// The store in a cluster: joining one, and what is cached. Temporary: what is not here yet says so.
 #include <fmt/core.h>
 
+#include "base/text.h"
+#include "store/cluster_files.h"
 #include "store/store_impl.h"
+#include "store/uuid.h"
 
 namespace weft {
 namespace {
@@ -12,22 +15,46 @@ Error not_yet(std::string_view what) {
 
 }  // namespace
 
-Result<std::unique_ptr<ClusterStore>> ClusterStore::open(const std::string& path, const OpenOptions& options) {
-  OpenOptions writing = options;
-  writing.write = true;
-  WEFT_TRY(std::unique_ptr<StoreImpl> store, StoreImpl::open(path, writing));
-  return std::unique_ptr<ClusterStore>(std::move(store));
+Status StoreImpl::check_alone() const {
+  if (!cluster_) return {};
+  return Error{Errc::read_only, fmt::format("{}: names in cluster {} change by its registry alone", path_,
+                                            printable(cluster_->cluster))};
 }
 
-Status StoreImpl::join(const ClusterIdentity&) {
-  return not_yet("join");
+Status StoreImpl::check_clustered() const {
+  if (cluster_) return {};
+  return Error{Errc::invalid, fmt::format("{}: it belongs to no cluster", path_)};
 }
-Result<MirrorOutcome> StoreImpl::mirror(std::span<const MirrorChange>, std::uint64_t) {
-  return not_yet("mirror");
+
+// What it has may come from a registry, when it lost its STORE/cluster; versions of its own have no place in one.
+Status StoreImpl::check_joinable() {
+  if (info_.digest != DigestMode::tree_sha256)
+    return Error{Errc::unsupported, fmt::format("{}: a store without digests cannot join a cluster", path_)};
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(Txn txn, env_->read());
+  return each_entry(txn, Table::versions, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(VersionRow version, row_from<VersionRow>(txn, Table::versions, entry.key, entry.value));
+    if (!version.publisher.empty()) return {};
+    return Error{Errc::unsupported, fmt::format("{}: expected a store without versions of its own to join a cluster, "
+                                                "got one with {}@{}",
+                                                path_, version.model_name, version.number)};
+  });
 }
-Status StoreImpl::adopt(std::span<const Adoption>) {
-  return not_yet("adopt");
+
+Status StoreImpl::join(const ClusterIdentity& identity) {
+  if (cluster_ == identity) return {};
+  if (cluster_)
+    return Error{Errc::exists, fmt::format("{}: it is node {} of cluster {} already", path_, printable(cluster_->node),
+                                           printable(cluster_->cluster))};
+  if (identity.cluster.empty() || !parse_uuid(identity.node))
+    return Error{Errc::invalid, fmt::format("a node of a cluster: expected an id and a uuid, got \"{}\" and \"{}\"",
+                                            printable(identity.cluster), printable(identity.node))};
+  WEFT_CHECK(check_joinable());
+  WEFT_CHECK(write_cluster(path_, identity));
+  cluster_ = identity;
+  return {};
 }
+
 Result<std::unique_ptr<FetchPack>> StoreImpl::fetch_pack(std::uint64_t) {
   return not_yet("fetch_pack");
 }
@@ -39,12 +66,6 @@ Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
 }
 Result<EvictReport> StoreImpl::evict(const EvictOptions&) {
   return not_yet("evict");
-}
-Status StoreImpl::pin(std::string_view, std::uint64_t, bool) {
-  return not_yet("pin");
-}
-Status StoreImpl::saved(std::span<const VersionId>) {
-  return not_yet("saved");
 }
 
 }  // namespace weft

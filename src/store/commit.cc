@@ -20,39 +20,43 @@ Result<WriterLock> StoreImpl::lock_writer() {
   return lock;
 }
 
-Status StoreImpl::commit(const WriterLock& lock, const MakeEvent& make) {
+Status StoreImpl::commit(const WriterLock& lock, const MakeEvents& make) {
   for (;;) {
     WEFT_TRY(Txn txn, env_->write(lock));
-    auto event = make(txn);
-    if (event.ok() && !*event) return {};
-    Status status = event.ok() ? commit_once(txn, **event) : Status{std::move(event).error()};
+    auto events = make(txn);
+    if (events.ok() && events->empty()) return {};
+    Status status = events.ok() ? commit_once(txn, *events) : Status{std::move(events).error()};
     if (status.ok() || !txn.map_full()) return status;
     txn.abort();
     WEFT_CHECK(env_->grow(lock));
   }
 }
 
-Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvent& make) {
+Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvents& make) {
   Status status = commit(lock, make);
   bool full = !status.ok() && status.error().code == Errc::no_space;
   return full && release_spare(path_) ? commit(lock, make) : status;
 }
 
-Status StoreImpl::commit_once(Txn& txn, const Event& event) {
+Status StoreImpl::commit_once(Txn& txn, const Events& events) {
   WEFT_TRY(Counters counters, get_counters(txn));
   std::uint64_t begin = counters.journal_end;
-  std::vector<std::byte> record = encode_event(event, begin);
-  counters.journal_end += record.size();
+  std::vector<std::byte> records;
+  for (const Event& event : events) {
+    std::vector<std::byte> record = encode_event(event, begin + records.size());
+    records.insert(records.end(), record.begin(), record.end());
+  }
+  counters.journal_end += records.size();
   WEFT_CHECK(put_counters(txn, counters));
   call(hooks_.before_journal);
-  WEFT_CHECK(journal_.append(record, counters));
+  WEFT_CHECK(journal_.append(records, counters));
   call(hooks_.after_journal);
   if (Status status = txn.commit(); !status.ok()) return undo(begin, std::move(status));
   call(hooks_.after_commit);
   return {};
 }
 
-// A commit failed after its record was journaled: unless it took hold all the same, the record goes.
+// A commit failed after its records were journaled: unless it took hold all the same, they go.
 Status StoreImpl::undo(std::uint64_t journal_end, Status failure) {
   WEFT_CHECK(env_->reopen());
   WEFT_TRY(Txn txn, env_->read());
@@ -89,26 +93,49 @@ Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled
     if (const auto* publish = std::get_if<PublishEvent>(&journaled.event)) WEFT_CHECK(replay_publish(txn, *publish));
     if (const auto* tags = std::get_if<TagsEvent>(&journaled.event)) WEFT_CHECK(apply_tags(txn, *tags));
     if (const auto* removal = std::get_if<RemovalEvent>(&journaled.event)) WEFT_CHECK(replay_removal(txn, *removal));
+    if (const auto* adoption = std::get_if<AdoptionEvent>(&journaled.event))
+      WEFT_CHECK(replay_adoption(txn, *adoption));
+    if (const auto* pin = std::get_if<PinEvent>(&journaled.event)) WEFT_CHECK(apply_pin(txn, *pin));
     WEFT_TRY(Counters counters, get_counters(txn));
     counters.journal_end = journaled.end;
     return put_counters(txn, counters);
   });
 }
 
-Status StoreImpl::replay_publish(Txn& txn, const PublishEvent& event) {
-  WEFT_TRY(VersionContent content, content_of(event.version.manifest));
-  WEFT_TRY(std::vector<NewBlob> blobs, blobs_of(packs_, event.packs));
+// How a version of a registry, or of this store alone, is taken.
+PublishInput StoreImpl::input_of(const VersionRow& version) const {
   PublishInput input;
-  input.content = &content;
+  input.absent = !version.publisher.empty();
+  input.own = is_own(version);
+  return input;
+}
+
+Status StoreImpl::replay_publish(Txn& txn, const PublishEvent& event) {
+  std::optional<VersionContent> content;
+  if (!event.bare) {
+    WEFT_TRY(content, content_of(event.version.manifest));
+  }
+  WEFT_TRY(std::vector<NewBlob> blobs, blobs_of(packs_, event.packs));
+  PublishInput input = input_of(event.version);
+  input.content = content ? &*content : nullptr;
   input.new_blobs = blobs;
   auto applied = apply_publish(txn, event, input);
   return applied.ok() ? Status{} : Status{std::move(applied).error()};
 }
 
+Status StoreImpl::replay_adoption(Txn& txn, const AdoptionEvent& event) {
+  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
+  WEFT_TRY(VersionContent content, content_of(version.manifest));
+  PublishInput input = input_of(version);
+  input.content = &content;
+  return apply_adoption(txn, event, input);
+}
+
 Status StoreImpl::replay_removal(Txn& txn, const RemovalEvent& event) {
   WEFT_TRY(VersionRow version, live_version(txn, event.model, event.number));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version.id));
-  if (incomplete) return apply_removal(txn, event, nullptr);
+  WEFT_TRY(std::optional<Bytes> local, txn.get(Table::locals, key_of(version.id)));
+  if (incomplete || !local) return apply_removal(txn, event, nullptr);
   WEFT_TRY(VersionContent content, content_of(version.manifest));
   return apply_removal(txn, event, &content);
 }

@@ -17,6 +17,7 @@ Commit commit_of(PublishEvent event) {
   commit.model = std::move(event.version.model_name);
   commit.number = event.version.number;
   commit.local = std::move(event.local);
+  commit.bare = event.bare;
   for (const NamedInode& tag : event.tags) commit.tags.push_back(tag.ino);
   return commit;
 }
@@ -26,6 +27,15 @@ Commit commit_of(TagsEvent event) {
   commit.kind = Commit::Kind::tags;
   commit.model = std::move(event.model);
   for (const TagChange& change : event.changes) commit.tags.push_back(change.ino);
+  return commit;
+}
+
+Commit commit_of(AdoptionEvent event) {
+  Commit commit;
+  commit.kind = Commit::Kind::adoption;
+  commit.model = std::move(event.model);
+  commit.number = event.number;
+  commit.local.view_inos = std::move(event.view_inos);
   return commit;
 }
 
@@ -53,6 +63,8 @@ Result<std::vector<Commit>> StoreImpl::commits(std::uint64_t from, std::uint64_t
     if (auto* publish = std::get_if<PublishEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*publish)));
     if (auto* tags = std::get_if<TagsEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*tags)));
     if (auto* removal = std::get_if<RemovalEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*removal)));
+    if (auto* adoption = std::get_if<AdoptionEvent>(&journaled.event))
+      commits.push_back(commit_of(std::move(*adoption)));
   }
   return commits;
 }

@@ -16,19 +16,38 @@ struct Use {
 };
 using Uses = std::map<std::string, Use>;
 
-Result<Uses> uses_of(Txn& txn, const VersionContent& content, std::uint64_t* missing) {
+// What a version does about extents that the index does not know.
+enum class Unknown : std::uint8_t { refused, left_out, absent };
+
+Unknown unknown_of(const PublishInput& input) {
+  if (input.absent) return Unknown::absent;
+  return input.missing_extents != nullptr ? Unknown::left_out : Unknown::refused;
+}
+
+Result<std::string> add_absent(Txn& txn, const ContentId& id) {
+  WEFT_TRY(std::string key, free_blob_key(txn, id));
+  WEFT_CHECK(add_blob(txn, id, {}, key));
+  return key;
+}
+
+// Counts in `missing`, if it is there, what was left out.
+Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, std::uint64_t* missing) {
   Uses uses;
   for (std::uint32_t file = 0; file < content.files.size(); ++file) {
     for (const ContentId& id : content.files[file].extents) {
       WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-      if (!blob && missing == nullptr)
+      if (!blob && unknown == Unknown::refused)
         return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with XXH3 {} is not in the store",
                                                 file, id.length, to_hex(id.xxh))};
-      if (!blob) {
-        ++*missing;
+      if (!blob && unknown == Unknown::left_out) {
+        if (missing != nullptr) ++*missing;
         continue;
       }
-      Use& use = uses[blob->key];
+      std::string key = blob ? std::move(blob->key) : std::string();
+      if (!blob) {
+        WEFT_TRY(key, add_absent(txn, id));
+      }
+      Use& use = uses[key];
       use.length = id.length;
       if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
     }
@@ -46,15 +65,28 @@ Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
   return put(txn, Table::owned, owned_key(holder), owned);
 }
 
-// The first holder owns the bytes: a new version owns those that nobody held.
+Status take_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
+  WEFT_TRY(NumberRow owned, need_row<NumberRow>(txn, Table::owned, owned_key(holder)));
+  if (owned.value < bytes) return damaged(txn, fmt::format("version {} owns less than it brought", holder.first));
+  owned.value -= bytes;
+  return put(txn, Table::owned, owned_key(holder), owned);
+}
+
+// The first holder owns the bytes: a new version owns those that nobody held, or that only later ones hold, which a
+// mirror learned of before.
 Status hold(Txn& txn, VersionId version, const std::string& key, const Use& use, std::vector<std::uint64_t>& owned) {
   WEFT_TRY(std::optional<Holder> owner, first_holder(txn, key));
-  if (!owner) {
-    owned[use.files.front()] += use.length;
-    WEFT_CHECK(txn.erase(Table::dead, key));
-  }
+  if (!owner) WEFT_CHECK(txn.erase(Table::dead, key));
+  if (!owner || version < owner->first) owned[use.files.front()] += use.length;
+  if (owner && version < owner->first) WEFT_CHECK(take_owned(txn, *owner, use.length));
   for (std::uint32_t file : use.files) WEFT_CHECK(txn.put(Table::holders, key, encode_holder(key, {version, file})));
   return {};
+}
+
+// A blob that is not here is known only as long as somebody needs it.
+Status bury(Txn& txn, const std::string& key) {
+  WEFT_TRY(BlobRow blob, need_row<BlobRow>(txn, Table::blobs, key));
+  return blob.absent() ? txn.erase(Table::blobs, key) : mark_dead(txn, key);
 }
 
 // The next holder inherits what the version owned; a blob without one is dead.
@@ -64,7 +96,7 @@ Status let_go(Txn& txn, VersionId version, const std::string& key, const Use& us
   for (std::uint32_t file : use.files)
     WEFT_CHECK(txn.erase_value(Table::holders, key, encode_holder(key, {version, file})));
   WEFT_TRY(std::optional<Holder> heir, first_holder(txn, key));
-  if (!heir) return mark_dead(txn, key);
+  if (!heir) return bury(txn, key);
   return owner->first == version ? add_owned(txn, *heir, use.length) : Status{};
 }
 
@@ -104,18 +136,18 @@ Status make_view(Txn& txn, const std::string& key, const ViewUse& use, const Fir
   return put(txn, Table::views, key, ViewRow{use.ino, use.links, first.time_ns, 1, first.version});
 }
 
-FirstView first_view(const PublishEvent& event, const PublishInput& input, Ino ino) {
-  const FirstView here{event.version.id, event.version.time_ns};
+FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino ino) {
+  const FirstView here{owner.version, owner.time_ns};
   if (input.first_views == nullptr) return here;
   auto found = input.first_views->find(ino);
   return found == input.first_views->end() ? here : found->second;
 }
 
-Status add_views(Txn& txn, const PublishEvent& event, const PublishInput& input) {
-  for (const auto& [key, use] : views_of(*input.content, event.local)) {
+Status add_views(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
+  for (const auto& [key, use] : views_of(*input.content, owner.local)) {
     WEFT_TRY(std::optional<ViewRow> view, find_row<ViewRow>(txn, Table::views, key));
     if (!view) {
-      WEFT_CHECK(make_view(txn, key, use, first_view(event, input, use.ino)));
+      WEFT_CHECK(make_view(txn, key, use, first_view(owner, input, use.ino)));
       continue;
     }
     if (view->ino != use.ino)
@@ -139,21 +171,21 @@ Status remove_views(Txn& txn, const VersionContent& content, const LocalRow& loc
 
 }  // namespace
 
-Status add_content(Txn& txn, const PublishEvent& event, const PublishInput& input) {
+Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
   const VersionContent& content = *input.content;
-  WEFT_CHECK(check_shape(txn, event.local, content));
-  WEFT_TRY(Uses uses, uses_of(txn, content, input.missing_extents));
+  WEFT_CHECK(check_shape(txn, owner.local, content));
+  WEFT_TRY(Uses uses, uses_of(txn, content, unknown_of(input), input.missing_extents));
   std::vector<std::uint64_t> owned(content.files.size());
-  for (const auto& [key, use] : uses) WEFT_CHECK(hold(txn, event.version.id, key, use, owned));
+  for (const auto& [key, use] : uses) WEFT_CHECK(hold(txn, owner.version, key, use, owned));
   for (std::uint32_t file = 0; file < owned.size(); ++file)
-    WEFT_CHECK(put(txn, Table::owned, file_key(event.version.id, file), NumberRow{owned[file]}));
-  return add_views(txn, event, input);
+    WEFT_CHECK(put(txn, Table::owned, file_key(owner.version, file), NumberRow{owned[file]}));
+  return add_views(txn, owner, input);
 }
 
 Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content) {
   WEFT_CHECK(check_shape(txn, local, content));
-  std::uint64_t missing = 0;  // what a rebuild did not find is not held either
-  WEFT_TRY(Uses uses, uses_of(txn, content, &missing));
+  // What a rebuild did not find is not held either.
+  WEFT_TRY(Uses uses, uses_of(txn, content, Unknown::left_out, nullptr));
   for (const auto& [key, use] : uses) WEFT_CHECK(let_go(txn, version, key, use));
   for (std::uint32_t file = 0; file < content.files.size(); ++file)
     WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));

@@ -7,7 +7,13 @@
 
 namespace weft {
 
-Status add_content(Txn& txn, const PublishEvent& event, const PublishInput& input);
+// Who gets content: a version, with the inode numbers of its tree and views.
+struct ContentOwner {
+  VersionId version = 0;
+  std::uint64_t time_ns = 0;
+  const LocalRow& local;
+};
+Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& input);
 Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content);
 
 }  // namespace weft

@@ -1,7 +1,5 @@
 #include "store/events.h"
 
-#include <algorithm>
-
 #include "store/flat.h"
 #include "store/record.h"
 
@@ -18,13 +16,6 @@ auto pack(Builder& builder, const NamedInodes& inodes) {
   return builder.CreateVector(out);
 }
 
-NamedInodes unpack(const flatbuffers::Vector<flat::Offset<records::NamedInode>>* inodes) {
-  NamedInodes out;
-  if (inodes == nullptr) return out;
-  for (const records::NamedInode* inode : *inodes) out.push_back({flat::text(inode->name()), inode->ino()});
-  return out;
-}
-
 std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
   Builder builder;
   const VersionRow& version = event.version;
@@ -38,6 +29,7 @@ std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
   auto packs = builder.CreateVector(event.packs);
   auto elsewhere = flat::pack(builder, version.elsewhere);
   auto manifest = flat::pack(version.manifest);
+  auto publisher = flat::pack_uuid(version.publisher);
   return seal_record(
       RecordKind::publish,
       flat::finish(builder, records::CreatePublish(builder, event.sequence, version.id, version.model, model_name,
@@ -45,7 +37,8 @@ std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
                                                    message, metrics, parents, tags, event.model_ino, event.latest_ino,
                                                    directories, event.local.tree_layout, event.local.ino_base,
                                                    event.local.ino_count, view_inos, packs, version.tensors,
-                                                   version.tensor_bytes, elsewhere, place, event.model_created_ns)));
+                                                   version.tensor_bytes, elsewhere, place, event.model_created_ns,
+                                                   flat::pointer(publisher), event.revision, event.bare)));
 }
 
 std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
@@ -55,8 +48,9 @@ std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
     changes.push_back(records::CreateTagChange(builder, builder.CreateString(change.name), change.number, change.ino));
   auto list = builder.CreateVector(changes);
   auto model = builder.CreateString(event.model);
-  return seal_record(RecordKind::tags, flat::finish(builder, records::CreateTags(builder, event.sequence, model,
-                                                                                 event.time_ns, list, place)));
+  return seal_record(RecordKind::tags,
+                     flat::finish(builder, records::CreateTags(builder, event.sequence, model, event.time_ns, list,
+                                                               place, event.revision)));
 }
 
 std::vector<std::byte> encode(const RemovalEvent& event, std::uint64_t place) {
@@ -64,7 +58,24 @@ std::vector<std::byte> encode(const RemovalEvent& event, std::uint64_t place) {
   auto model = builder.CreateString(event.model);
   return seal_record(RecordKind::removal,
                      flat::finish(builder, records::CreateRemoval(builder, event.sequence, model, event.number,
-                                                                  event.time_ns, place)));
+                                                                  event.time_ns, place, event.revision)));
+}
+
+std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
+  Builder builder;
+  auto model = builder.CreateString(event.model);
+  auto view_inos = builder.CreateVector(event.view_inos);
+  return seal_record(
+      RecordKind::adoption,
+      flat::finish(builder, records::CreateAdoption(builder, event.sequence, event.version, model, event.number,
+                                                    event.published_ns, view_inos, place)));
+}
+
+std::vector<std::byte> encode(const PinEvent& event, std::uint64_t place) {
+  Builder builder;
+  auto model = builder.CreateString(event.model);
+  return seal_record(RecordKind::pin, flat::finish(builder, records::CreatePin(builder, event.sequence, model,
+                                                                               event.number, event.pinned, place)));
 }
 
 std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
@@ -87,143 +98,20 @@ std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
                                                                  counters.next_ino, lost)));
 }
 
-// Counters go on after these numbers: none may be near where they would wrap.
-bool small(std::uint64_t number) {
-  constexpr std::uint64_t kMax = 1ULL << 62U;
-  return number < kMax;
-}
-
-bool plausible(const PublishEvent& event) {
-  auto named = [](const NamedInode& inode) { return small(inode.ino); };
-  const VersionRow& version = event.version;
-  const LocalRow& local = event.local;
-  return small(version.id) && small(version.model) && version.number > 0 &&
-         version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
-         small(local.ino_base) && small(local.ino_count) &&
-         std::all_of(local.view_inos.begin(), local.view_inos.end(), small) &&
-         std::all_of(event.tags.begin(), event.tags.end(), named) &&
-         std::all_of(event.directories.begin(), event.directories.end(), named);
-}
-
-PlacedEvent placed(Event event, std::uint64_t place) {
-  if (place == 0) return {std::move(event), std::nullopt};
-  return {std::move(event), place - 1};
-}
-
-Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Publish>(payload);
-  if (in == nullptr || in->manifest() == nullptr) return flat::bad(where, "not a publish");
-  PublishEvent event;
-  event.sequence = in->sequence();
-  VersionRow& version = event.version;
-  version.id = in->version();
-  version.model = in->model();
-  version.model_name = flat::text(in->model_name());
-  version.number = in->number();
-  version.manifest = flat::unpack(*in->manifest());
-  version.time_ns = in->time_ns();
-  version.logical_bytes = in->logical_bytes();
-  version.message = flat::text(in->message());
-  version.metrics = flat::unpack(in->metrics());
-  version.parents = flat::unpack(in->parents());
-  version.tensors = in->tensors();
-  version.tensor_bytes = in->tensor_bytes();
-  version.elsewhere = flat::unpack(in->elsewhere());
-  event.tags = unpack(in->tags());
-  event.model_ino = in->model_ino();
-  event.latest_ino = in->latest_ino();
-  event.directories = unpack(in->directories());
-  event.local = {in->tree_layout(), in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
-  event.packs = flat::numbers(in->packs());
-  event.model_created_ns = in->model_created_ns();
-  if (!plausible(event)) return flat::bad(where, "a publish of impossible numbers");
-  return placed(std::move(event), in->place());
-}
-
-Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Tags>(payload);
-  if (in == nullptr) return flat::bad(where, "not a change of tags");
-  TagsEvent event{in->sequence(), flat::text(in->model_name()), in->time_ns(), {}};
-  if (in->changes() != nullptr)
-    for (const records::TagChange* change : *in->changes())
-      event.changes.push_back({flat::text(change->name()), change->number(), change->ino()});
-  bool possible = std::all_of(event.changes.begin(), event.changes.end(), [](const TagChange& change) {
-    return small(change.ino) && change.number <= limits::kVersionNumberMax;
-  });
-  if (!possible) return flat::bad(where, "a change of tags with impossible numbers");
-  return placed(std::move(event), in->place());
-}
-
-Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Removal>(payload);
-  if (in == nullptr) return flat::bad(where, "not a removal");
-  return placed(RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns()}, in->place());
-}
-
-bool plausible(const RepairEvent& event) {
-  auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
-  const Counters& counters = event.counters;
-  return small(event.lost_versions) && counters.number_floor <= limits::kVersionNumberMax &&
-         small(counters.next_version) && small(counters.next_model) && small(counters.next_ino) &&
-         std::all_of(event.models.begin(), event.models.end(), possible);
-}
-
-Result<PlacedEvent> decode_repair(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Repair>(payload);
-  if (in == nullptr) return flat::bad(where, "not a repair");
-  RepairEvent event;
-  event.sequence = in->sequence();
-  event.time_ns = in->time_ns();
-  event.lost_versions = in->lost_versions();
-  if (in->gaps() != nullptr)
-    for (const records::Gap* gap : *in->gaps())
-      if (gap->begin() < gap->end()) event.gaps.push_back({gap->begin(), gap->end() - gap->begin()});
-  if (in->models() != nullptr)
-    for (const records::NumberFloor* floor : *in->models())
-      event.models.push_back({flat::text(floor->model_name()), floor->next_number()});
-  event.counters.number_floor = in->number_floor();
-  event.counters.next_version = in->next_version();
-  event.counters.next_model = in->next_model();
-  event.counters.next_ino = in->next_ino();
-  if (in->lost() != nullptr)
-    for (const flatbuffers::String* line : *in->lost()) event.lost.push_back(flat::text(line));
-  if (!plausible(event)) return flat::bad(where, "a repair with impossible numbers");
-  return placed(std::move(event), in->place());
-}
-
 }  // namespace
 
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place) {
   return std::visit([place](const auto& it) { return encode(it, place + 1); }, event);
 }
 
-Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where) {
-  RecordKind kind = record_kind(record);
-  WEFT_TRY(std::vector<std::byte> payload, open_record(kind, record, where));
-  switch (kind) {
-    case RecordKind::publish:
-      return decode_publish(payload, where);
-    case RecordKind::tags:
-      return decode_tags(payload, where);
-    case RecordKind::removal:
-      return decode_removal(payload, where);
-    case RecordKind::repair:
-      return decode_repair(payload, where);
-    default:
-      return Error{Errc::corrupt, fmt::format("{}: no event has record kind {}", where, static_cast<unsigned>(kind))};
-  }
-}
-
 std::uint64_t event_sequence(const Event& event) {
   return std::visit([](const auto& it) { return it.sequence; }, event);
 }
 
-std::uint64_t event_time(const Event& event) {
-  const auto* publish = std::get_if<PublishEvent>(&event);
-  if (publish != nullptr) return publish->version.time_ns;
-  if (const auto* tags = std::get_if<TagsEvent>(&event)) return tags->time_ns;
-  if (const auto* removal = std::get_if<RemovalEvent>(&event)) return removal->time_ns;
-  return std::get<RepairEvent>(event).time_ns;
+void set_revision(Event& event, std::uint64_t revision) {
+  if (auto* publish = std::get_if<PublishEvent>(&event)) publish->revision = revision;
+  if (auto* tags = std::get_if<TagsEvent>(&event)) tags->revision = revision;
+  if (auto* removal = std::get_if<RemovalEvent>(&event)) removal->revision = revision;
 }
 
 }  // namespace weft

@@ -32,7 +32,11 @@ struct PublishEvent {
   std::vector<NamedInode> directories;  // namespace paths above its model: no record needs an earlier one
   std::uint64_t model_created_ns = 0;
   LocalRow local;
-  std::vector<PackId> packs;  // that came with it: their blobs may be missing from the index in a replay
+  std::vector<PackId> packs;   // that came with it: their blobs may be missing from the index in a replay
+  std::uint64_t revision = 0;  // of the registry; the last event of a commit has it, others 0
+  bool bare = false;           // its manifest is not here: an adoption brings the content
+  // It was gone before this store heard of it.
+  bool was_removed() const { return bare && local.ino_count == 0; }
 };
 
 struct TagChange {
@@ -46,6 +50,7 @@ struct TagsEvent {
   std::string model;
   std::uint64_t time_ns = 0;
   std::vector<TagChange> changes;
+  std::uint64_t revision = 0;
 };
 
 struct RemovalEvent {
@@ -53,6 +58,24 @@ struct RemovalEvent {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
+  std::uint64_t revision = 0;
+};
+
+// A bare version gets its content. It repeats what the publish says: no record needs an earlier one.
+struct AdoptionEvent {
+  std::uint64_t sequence = 0;
+  VersionId version = 0;
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t published_ns = 0;
+  std::vector<Ino> view_inos;
+};
+
+struct PinEvent {
+  std::uint64_t sequence = 0;
+  std::string model;
+  std::uint64_t number = 0;
+  bool pinned = false;
 };
 
 // What a rebuild decided about a part of the journal that is lost for good, so that the next one agrees.
@@ -70,7 +93,7 @@ struct RepairEvent {
   std::vector<std::string> lost;  // lines for the user
 };
 
-using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent>;
+using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, PinEvent>;
 
 // A whole record, for this place of the journal: a copy of it elsewhere is no record.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);
@@ -80,6 +103,6 @@ struct PlacedEvent {
 };
 Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where);
 std::uint64_t event_sequence(const Event& event);
-std::uint64_t event_time(const Event& event);
+void set_revision(Event& event, std::uint64_t revision);  // of an event that a registry can bring
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "base/limits.h"
 #include "records_generated.h"
+#include "store/uuid.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store.h"
@@ -54,6 +56,21 @@ inline Digest unpack(const records::Digest& digest) {
   Digest out;
   std::copy(digest.bytes()->begin(), digest.bytes()->end(), out.bytes.begin());
   return out;
+}
+
+// "": none.
+inline std::optional<records::Uuid> pack_uuid(std::string_view text) {
+  std::optional<Uuid> uuid = parse_uuid(text);
+  return uuid ? std::optional(records::Uuid(uuid->high, uuid->low)) : std::nullopt;
+}
+
+inline std::string unpack_uuid(const records::Uuid* uuid) {
+  return uuid == nullptr ? std::string() : uuid_text({uuid->high(), uuid->low()});
+}
+
+template <class Struct>
+const Struct* pointer(const std::optional<Struct>& value) {
+  return value ? &*value : nullptr;
 }
 
 inline std::vector<std::uint64_t> numbers(const flatbuffers::Vector<std::uint64_t>* vector) {

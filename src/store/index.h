@@ -22,11 +22,13 @@ namespace weft {
 class BlobIndex {
  public:
   virtual ~BlobIndex() = default;
+  // Of those whose bytes are here, as the next.
   virtual Result<std::optional<BlobPlace>> find(const ContentId& id) = 0;
   // Without roots (digest = none, or before the root is known): all blobs with this length and XXH3-128.
   virtual Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) = 0;
   virtual Result<bool> any_of_length(std::uint64_t length) = 0;
-  virtual Result<bool> is_held(const ContentId& id) = 0;  // does a live version need it?
+  virtual Result<bool> is_held(const ContentId& id) = 0;    // does a live version need it?
+  virtual Result<bool> is_absent(const ContentId& id) = 0;  // does one, and it is not here?
 };
 
 // A write transaction: lost unless commit() is called.

@@ -11,12 +11,14 @@
 #include "base/file_lock.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "store/cluster_files.h"
 #include "store/env.h"
 #include "store/fs_check.h"
 #include "store/journal.h"
 #include "store/manifests.h"
 #include "store/spare.h"
 #include "store/tables.h"
+#include "store/uuid.h"
 
 namespace weft {
 namespace {
@@ -31,15 +33,6 @@ std::string identity_path(const std::string& path) {
 
 Error no_store(const std::string& path) {
   return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
-}
-
-// RFC 4122, version 4, of random bytes.
-std::string random_uuid() {
-  std::string hex = random_hex(16);
-  hex[12] = '4';
-  hex[16] = "89ab"[hex[16] % 4];
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20));
 }
 
 Status check_unused(const std::string& path) {
@@ -74,6 +67,7 @@ Status fill(const std::string& path, const CreateOptions& options) {
   WEFT_CHECK(create_index(path + "/index"));
   for (std::string_view name : kDirectories) WEFT_CHECK(sync_directory(fmt::format("{}/{}", path, name)));
   make_spare(path);
+  WEFT_CHECK(lock_against_daemon(path));  // makes the lock
   // The last step: without this file there is no store.
   return put_identity(path, {kStoreFormat, random_uuid(), options.digest, now_ns()});
 }
@@ -111,7 +105,7 @@ Status create_store(const std::string& path, const CreateOptions& options) {
 Status remove_store(const std::string& path) {
   WEFT_CHECK(remove_file(identity_path(path)));
   for (std::string_view name : kDirectories) WEFT_CHECK(remove_tree(fmt::format("{}/{}", path, name)));
-  return {};
+  return remove_cluster_files(path);
 }
 
 Result<Fd> lock_identity(const std::string& path, const Patience& patience) {

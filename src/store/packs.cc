@@ -99,7 +99,11 @@ Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
 
 Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
   WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
-  return index->find(id);
+  WEFT_TRY(std::optional<BlobPlace> place, index->find(id));
+  if (place) return place;
+  WEFT_TRY(bool absent, index->is_absent(id));
+  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", path_, to_hex(id.xxh))};
+  return place;
 }
 
 Result<LockedPlace> Packs::lock_blob(const ContentId& id) {

@@ -15,6 +15,8 @@
 namespace weft {
 
 // Errc::exists or invalid when the model's name would hide another's, Errc::not_found for a parent that is not live.
+// The first gives what is said of the version: all but its numbers.
+Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest);
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
                                   std::vector<PackId> packs);
 // An empty number deletes the tag. Errc::not_found. Changes that are so already are left out.

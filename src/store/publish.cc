@@ -44,11 +44,11 @@ std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64
 }
 
 // The event if it changes anything, applied.
-Result<std::optional<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes) {
+Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes) {
   WEFT_TRY(TagsEvent event, plan_tags(txn, model, wishes));
-  if (event.changes.empty()) return std::optional<Event>();
+  if (event.changes.empty()) return std::vector<Event>();
   WEFT_CHECK(apply_tags(txn, event));
-  return std::optional<Event>(std::move(event));
+  return std::vector<Event>{std::move(event)};
 }
 
 // Does the index know these packs? Only when it was rebuilt after they came.
@@ -104,13 +104,14 @@ Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::sp
 Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, const Digest& manifest,
                                               std::span<const NewBlob> new_blobs,
                                               const std::function<Status()>& place) {
+  WEFT_CHECK(check_alone());
   WEFT_CHECK(check_request(request));
   WEFT_TRY(WriterLock lock, lock_writer());
   if (place) WEFT_CHECK(place());
   if (info_.digest == DigestMode::none) WEFT_CHECK(check_collisions(new_blobs));
   WEFT_CHECK(manifests_.put(manifest, request.manifest));
   PublishOutcome outcome;
-  WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
+  WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<Events> {
     outcome = {};
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
@@ -124,7 +125,7 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
     WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
     outcome.version = event.version;
     outcome.made = true;
-    return std::optional<Event>(std::move(event));
+    return Events{std::move(event)};
   }));
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;
@@ -173,16 +174,18 @@ void StoreImpl::discard(const Digest& manifest, std::span<const NewBlob> blobs) 
 }
 
 Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
+  WEFT_CHECK(check_alone());
   WEFT_TRY(WriterLock lock, lock_writer());
   return commit_with_spare(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
 }
 
 Status StoreImpl::remove_version(std::string_view model, std::uint64_t number) {
+  WEFT_CHECK(check_alone());
   WEFT_TRY(WriterLock lock, lock_writer());
-  return commit_with_spare(lock, [&](Txn& txn) -> Result<std::optional<Event>> {
+  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
     WEFT_CHECK(replay_removal(txn, event));
-    return std::optional<Event>(std::move(event));
+    return Events{std::move(event)};
   });
 }
 

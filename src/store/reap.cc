@@ -104,15 +104,30 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   return {};
 }
 
-Status StoreImpl::check_collectable() {
+// In a cluster every removal that this state knows came after all that was published before it, so that what these
+// versions need is held here, as soon as none of them is bare.
+Status StoreImpl::check_judgeable(Txn& txn) {
+  WEFT_TRY(std::vector<VersionId> incomplete, noted(txn, kIncomplete, 0, 1));
+  if (incomplete.empty()) return {};
+  if (!cluster_)
+    return Error{Errc::corrupt,
+                 fmt::format("{}: manifests of live versions are missing, so gc cannot tell what they need; "
+                             "`weft fsck` names them, restore or `weft rm` them",
+                             path_)};
+  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(incomplete.front())));
+  return Error{Errc::busy, fmt::format("{}: manifests of live versions are not here yet, so gc cannot tell what they "
+                                       "need: the first is that of {}@{}",
+                                       path_, version.model_name, version.number)};
+}
+
+Status StoreImpl::check_collectable(const GcOptions& options) {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(bool incomplete, any_incomplete(txn));
-  if (!incomplete) return {};
-  return Error{Errc::corrupt,
-               fmt::format("{}: manifests of live versions are missing, so gc cannot tell what they need; "
-                           "`weft fsck` names them, restore or `weft rm` them",
-                           path_)};
+  WEFT_TRY(Counters counters, get_counters(txn));
+  if (cluster_ && (options.registry_revision == 0 || counters.registry_revision < options.registry_revision))
+    return Error{Errc::busy, fmt::format("{}: expected all of the registry up to revision {}, got it up to {}", path_,
+                                         options.registry_revision, counters.registry_revision)};
+  return check_judgeable(txn);
 }
 
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
@@ -126,7 +141,7 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
 Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
   WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
-  WEFT_CHECK(check_collectable());
+  WEFT_CHECK(check_collectable(options));
   GcReport report;
   Status status = collect(options, progress, report);
   if (!status.ok() && status.error().code == Errc::no_space && release_spare(path_))

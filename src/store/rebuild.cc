@@ -9,6 +9,7 @@
 
 #include "base/file_lock.h"
 #include "store/apply.h"
+#include "store/cluster_files.h"
 #include "store/layout.h"
 #include "store/scratch_index.h"
 #include "store/survey.h"
@@ -31,10 +32,13 @@ class Rebuilder {
   Result<std::vector<ContentId>> wanted();
   Status replay(const Event& event);
   Status replay_publish(const PublishEvent& event);
+  Status replay_adoption(const AdoptionEvent& event);
   Status replay_removal(const RemovalEvent& event);
+  bool is_own(const VersionRow& version) const { return input_.node != "" && version.publisher == input_.node; }
   Status replay_tags(TagsEvent event);
   Status replay_repair(const RepairEvent& event);
   Status try_publish(const PublishEvent& event, const VersionContent* content, bool reaped);
+  Status try_adoption(const AdoptionEvent& event, const VersionContent* content);
   Result<VersionContent> read_content(const VersionRow& version);
   std::optional<VersionContent> content_of(const VersionRow& version);
   Status fill_gaps();
@@ -88,6 +92,8 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
     input.reaped = reaped;
     input.first_views = &survey_.first_views();
     input.missing_extents = &missing;
+    input.absent = !event.version.publisher.empty();
+    input.own = is_own(event.version);
     WEFT_CHECK(apply_publish(txn, event, input));
     return {};
   });
@@ -101,12 +107,39 @@ Status Rebuilder::replay_publish(const PublishEvent& event) {
   bool removed = survey_.is_removed(version.model_name, version.number);
   if (removed && !(input_.unreaped && input_.unreaped(version.id))) return try_publish(event, nullptr, true);
   if (!removed) ++report_.versions;
+  if (event.bare) return try_publish(event, nullptr, false);
   std::optional<VersionContent> content = content_of(version);
   if (!content) return try_publish(event, nullptr, false);
   Status status = try_publish(event, &*content, false);
   if (status.ok() || status.error().code != Errc::corrupt) return status;
   WEFT_CHECK(tell(report_, std::move(status), label(version)));
   return try_publish(event, nullptr, false);
+}
+
+// Of a version that went again and is reaped, nothing is left to adopt.
+Status Rebuilder::replay_adoption(const AdoptionEvent& event) {
+  std::optional<VersionRow> version;
+  {
+    WEFT_TRY(Txn txn, env_.read());
+    WEFT_TRY(version, find_row<VersionRow>(txn, Table::versions, key_of(event.version)));
+    WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
+    if (!incomplete) version.reset();
+  }
+  std::optional<VersionContent> content = version ? content_of(*version) : std::nullopt;
+  Status status = try_adoption(event, content ? &*content : nullptr);
+  if (status.ok() || status.error().code != Errc::corrupt || !content) return status;
+  WEFT_CHECK(tell(report_, std::move(status), label(*version)));
+  return try_adoption(event, nullptr);
+}
+
+Status Rebuilder::try_adoption(const AdoptionEvent& event, const VersionContent* content) {
+  return env_.write(lock_, [&](Txn& txn) {
+    PublishInput input;
+    input.content = content;
+    input.first_views = &survey_.first_views();
+    input.absent = true;
+    return apply_adoption(txn, event, input);
+  });
 }
 
 Status Rebuilder::replay_removal(const RemovalEvent& event) {
@@ -117,7 +150,8 @@ Status Rebuilder::replay_removal(const RemovalEvent& event) {
     WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
     if (!model) return Error{Errc::corrupt, fmt::format("removal of {}@{}: no such model", event.model, event.number)};
     WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-    if (version && input_.unreaped && input_.unreaped(version->id)) content = content_of(*version);
+    WEFT_TRY(bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
+    if (version && !incomplete && input_.unreaped && input_.unreaped(version->id)) content = content_of(*version);
   }
   return env_.write(lock_, [&](Txn& txn) { return apply_removal(txn, event, content ? &*content : nullptr); });
 }
@@ -141,6 +175,9 @@ Status Rebuilder::replay(const Event& event) {
   if (const auto* publish = std::get_if<PublishEvent>(&event)) return replay_publish(*publish);
   if (const auto* removal = std::get_if<RemovalEvent>(&event)) return replay_removal(*removal);
   if (const auto* repair = std::get_if<RepairEvent>(&event)) return replay_repair(*repair);
+  if (const auto* adoption = std::get_if<AdoptionEvent>(&event)) return replay_adoption(*adoption);
+  if (const auto* pin = std::get_if<PinEvent>(&event))
+    return env_.write(lock_, [pin](Txn& txn) { return apply_pin(txn, *pin); });
   return replay_tags(std::get<TagsEvent>(event));
 }
 
@@ -244,6 +281,8 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
   WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
+  WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
   WEFT_CHECK(make_directories(index_dir));
   WEFT_CHECK(Env::create_locks(index_dir));
@@ -258,6 +297,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   FsckReport report;
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
   report.refused = outcome.repair && !options.accept_loss;
   if (report.refused) return report;

@@ -30,6 +30,7 @@ struct RebuildInput {
   // fsck, to get what is there: removed versions that are not reaped yet, and the keys and places that blobs have.
   std::function<bool(VersionId)> unreaped;
   std::function<std::optional<FoundBlob>(const ContentId&)> known;
+  std::string node = {};  // uuid of this one, of a store in a cluster
 };
 
 struct RebuildOutcome {

@@ -25,10 +25,13 @@ enum class RecordKind : std::uint16_t {
   toc = 2,       // packs/<id>.toc
   places = 3,    // of an origin: places/<manifest>
   origin = 4,    // of an origin: weft-origin
+  cluster = 5,   // STORE/cluster
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
   repair = 19,
+  adoption = 20,
+  pin = 21,
   counters = 32,  // index
   model,
   model_name,

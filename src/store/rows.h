@@ -22,7 +22,8 @@ struct Counters {
   Ino next_ino = kFirstStoredIno;
   std::uint64_t journal_end = 0;  // bytes of the journal that the index has seen
   std::uint64_t lineage_clock = 0;
-  std::uint64_t number_floor = 0;  // numbers up to here may have been given to models that the journal lost
+  std::uint64_t number_floor = 0;       // numbers up to here may have been given to models that the journal lost
+  std::uint64_t registry_revision = 0;  // up to which all of the registry is known
 };
 
 // In `numbers`: the journal lost what this number was.
@@ -47,6 +48,7 @@ struct NumberRow {
 struct BlobRow {
   Digest root;
   BlobPlace place;
+  bool absent() const { return place.pack == 0; }
 };
 
 struct ViewRow {
@@ -72,6 +74,7 @@ Result<Row> decode_row(std::span<const std::byte> payload, std::string_view wher
   template <>                                    \
   Result<Row> decode_row(std::span<const std::byte>, std::string_view);
 WEFT_ROW(StoreInfo)
+WEFT_ROW(ClusterIdentity)
 WEFT_ROW(Counters)
 WEFT_ROW(ModelRow)
 WEFT_ROW(ModelNameRow)

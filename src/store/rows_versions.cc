@@ -19,10 +19,11 @@ std::vector<std::byte> encode_row(const VersionRow& row) {
   auto parents = flat::pack(builder, row.parents);
   auto manifest = flat::pack(row.manifest);
   auto elsewhere = flat::pack(builder, row.elsewhere);
-  return flat::finish(builder,
-                      records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest, row.time_ns,
-                                             row.logical_bytes, message, metrics, parents, row.removed, row.removed_ns,
-                                             row.tensors, row.tensor_bytes, elsewhere, row.born, row.died));
+  auto publisher = flat::pack_uuid(row.publisher);
+  return flat::finish(builder, records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest,
+                                                      row.time_ns, row.logical_bytes, message, metrics, parents,
+                                                      row.removed, row.removed_ns, row.tensors, row.tensor_bytes,
+                                                      elsewhere, row.born, row.died, flat::pointer(publisher)));
 }
 
 template <>
@@ -47,6 +48,7 @@ Result<VersionRow> decode_row(std::span<const std::byte> payload, std::string_vi
   row.elsewhere = flat::unpack(in->elsewhere());
   row.born = in->born();
   row.died = in->died();
+  row.publisher = flat::unpack_uuid(in->publisher());
   return row;
 }
 

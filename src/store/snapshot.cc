@@ -75,6 +75,7 @@ class TxnSnapshot final : public Snapshot {
 
   Result<BlobPlace> find_blob(const ContentId& id) override {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
+    if (blob.row.absent()) return Error{Errc::absent, fmt::format("blob {} is not on this node", to_hex(id.xxh))};
     return blob.row.place;
   }
   Result<std::vector<Holder>> holders(const ContentId& id) override {
@@ -91,11 +92,15 @@ class TxnSnapshot final : public Snapshot {
   }
   Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
   Result<StoreCounts> counts() override;
-  std::uint64_t registry_revision() const override { return 0; }
-  Result<bool> is_bare(VersionId) override { return false; }
-  Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return std::vector<VersionId>(); }
-  Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return std::vector<VersionId>(); }
-  Result<std::vector<VersionId>> pinned() override { return std::vector<VersionId>(); }
+  std::uint64_t registry_revision() const override { return counters_.registry_revision; }
+  Result<bool> is_bare(VersionId id) override { return is_incomplete(txn_, id); }
+  Result<std::vector<VersionId>> bare_versions(VersionId from, std::size_t count_max) override {
+    return noted(txn_, kIncomplete, from, count_max);
+  }
+  Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) override {
+    return noted(txn_, kUnsaved, from, count_max);
+  }
+  Result<std::vector<VersionId>> pinned() override { return noted(txn_, kPinned, 0, SIZE_MAX); }
 
  private:
   template <class Row>
@@ -194,6 +199,10 @@ Status TxnSnapshot::count_blobs(StoreCounts& counts) {
   WEFT_CHECK(each_entry(txn_, Table::blobs, {}, [&](const Entry& entry) -> Status {
     all += blob_length(entry.key);
     ++counts.blobs;
+    WEFT_TRY(BlobRow blob, row_from<BlobRow>(txn_, Table::blobs, entry.key, entry.value));
+    if (!blob.absent()) return {};
+    ++counts.absent_blobs;
+    counts.absent_bytes += blob_length(entry.key);
     return {};
   }));
   WEFT_CHECK(each_entry(txn_, Table::dead, {}, [&](const Entry& entry) -> Status {

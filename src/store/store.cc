@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "base/text.h"
+#include "store/cluster_files.h"
 #include "store/layout.h"
 #include "store/rebuild.h"
 #include "store/store_impl.h"
@@ -13,12 +15,12 @@
 namespace weft {
 
 StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks,
-                     std::unique_ptr<Env> env, Fd in_use)
+                     std::unique_ptr<Env> env, Holds holds)
     : path_(std::move(path)),
       info_(std::move(info)),
       options_(options),
       hooks_(std::move(hooks)),
-      in_use_(std::move(in_use)),
+      holds_(std::move(holds)),
       env_(std::move(env)),
       journal_(path_),
       manifests_(path_, options_.patience),
@@ -26,21 +28,47 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
-  WEFT_TRY(Fd in_use, lock_identity(path, options.patience));
+  Holds holds;
+  WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
+  if (options.write) {
+    WEFT_TRY(holds.writes, lock_against_daemon(path));
+  }
+  WEFT_TRY(std::unique_ptr<StoreImpl> store, open_held(path, options, std::move(hooks), std::move(holds)));
+  if (options.write && store->cluster_)
+    return Error{Errc::read_only, fmt::format("{}: it belongs to cluster {}: only its daemon, weftd, writes to it",
+                                              path, printable(store->cluster_->cluster))};
+  return store;
+}
+
+Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& path, const OpenOptions& options,
+                                                             CommitHooks hooks) {
+  OpenOptions writing = options;
+  writing.write = true;
+  Holds holds;
+  WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
+  WEFT_TRY(holds.writes, lock_as_daemon(path, options.patience));
+  return open_held(path, writing, std::move(hooks), std::move(holds));
+}
+
+Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path, const OpenOptions& options,
+                                                        CommitHooks hooks, Holds holds) {
   WEFT_TRY(StoreInfo info, read_identity(path));
   WEFT_CHECK(check_format(path, info));
+  WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   EnvOptions env_options;
   env_options.write = options.write;
   env_options.map_bytes = options.map_bytes;
   env_options.reader_wait_ms = options.reader_wait_ms;
   env_options.patience = options.patience;
   WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
-  return std::unique_ptr<StoreImpl>(
-      new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env), std::move(in_use)));
+  std::unique_ptr<StoreImpl> store(
+      new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env), std::move(holds)));
+  store->cluster_ = std::move(cluster);
+  return store;
 }
 
 Result<bool> StoreImpl::remove_unused() {
-  auto alone = lock_fd(in_use_.get(), LockKind::exclusive, LockWait::no, path_);
+  auto alone = lock_fd(holds_.in_use.get(), LockKind::exclusive, LockWait::no, path_);
   if (!alone.ok() && alone.error().code == Errc::busy) return false;
   WEFT_CHECK(std::move(alone));
   WEFT_TRY(std::uint64_t journal, journal_.size());
@@ -65,6 +93,11 @@ Status Store::create(const std::string& path, const CreateOptions& options) {
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, const OpenOptions& options) {
   WEFT_TRY(std::unique_ptr<StoreImpl> store, StoreImpl::open(path, options));
   return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<ClusterStore>> ClusterStore::open(const std::string& path, const OpenOptions& options) {
+  WEFT_TRY(std::unique_ptr<StoreImpl> store, StoreImpl::open_as_daemon(path, options));
+  return std::unique_ptr<ClusterStore>(std::move(store));
 }
 
 Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress,

@@ -33,6 +33,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
  public:
   static Result<std::unique_ptr<StoreImpl>> open(const std::string& path, const OpenOptions& options,
                                                  CommitHooks hooks = {});
+  // As ClusterStore::open.
+  static Result<std::unique_ptr<StoreImpl>> open_as_daemon(const std::string& path, const OpenOptions& options,
+                                                           CommitHooks hooks = {});
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return path_; }
@@ -77,15 +80,24 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<bool> remove_unused();
 
  private:
-  // Makes an event and applies it to the transaction; nothing when there is nothing to do. Run again when the map
-  // grows.
-  using MakeEvent = std::function<Result<std::optional<Event>>(Txn&)>;
+  // Makes events and applies them to the transaction; none when there is nothing to do. Run again when the map grows.
+  using Events = std::vector<Event>;
+  using MakeEvents = std::function<Result<Events>(Txn&)>;
 
+  struct Holds {
+    Fd in_use;  // the identity, shared: a store that somebody has open is not taken away
+    Fd writes;  // daemon.lock, of who writes
+  };
   StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
-            Fd in_use);
-  Status commit(const WriterLock& lock, const MakeEvent& make);
-  Status commit_with_spare(const WriterLock& lock, const MakeEvent& make);  // for what leads to more room
-  Status commit_once(Txn& txn, const Event& event);
+            Holds holds);
+  static Result<std::unique_ptr<StoreImpl>> open_held(const std::string& path, const OpenOptions& options,
+                                                      CommitHooks hooks, Holds holds);
+  Status check_alone() const;  // no registry decides on names
+  Status check_clustered() const;
+  Status check_joinable();
+  Status commit(const WriterLock& lock, const MakeEvents& make);
+  Status commit_with_spare(const WriterLock& lock, const MakeEvents& make);  // for what leads to more room
+  Status commit_once(Txn& txn, const Events& events);
   Status undo(std::uint64_t journal_end, Status failure);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
@@ -93,11 +105,18 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);
+  Status keep_revision(const WriterLock& lock, std::uint64_t revision);
+  Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
+  Result<Digest> manifest_of(const Adoption& adoption);
+  Status replay_adoption(Txn& txn, const AdoptionEvent& event);
   Status replay_removal(Txn& txn, const RemovalEvent& event);
+  bool is_own(const VersionRow& version) const { return cluster_ && version.publisher == cluster_->node; }
+  PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
   Status reap(const GcOptions& options, GcReport& report);
   Result<bool> reap_version(const VersionRow& version);
-  Status check_collectable();
+  Status check_collectable(const GcOptions& options);
+  Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
   Status remove_orphans(const GcOptions& options, GcReport& report);
@@ -107,7 +126,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   std::optional<ClusterIdentity> cluster_;
   const OpenOptions options_;
   const CommitHooks hooks_;
-  const Fd in_use_;  // the identity, under a shared lock: a store that somebody has open is not taken away
+  const Holds holds_;
   const std::unique_ptr<Env> env_;
   const Journal journal_;
   const Manifests manifests_;

@@ -18,6 +18,9 @@ std::string label(const Event& event) {
   if (const auto* tags = std::get_if<TagsEvent>(&event)) return fmt::format("a change of tags of {}", tags->model);
   if (const auto* removal = std::get_if<RemovalEvent>(&event))
     return fmt::format("the removal of {}@{}", removal->model, removal->number);
+  if (const auto* adoption = std::get_if<AdoptionEvent>(&event))
+    return fmt::format("the adoption of {}@{}", adoption->model, adoption->number);
+  if (const auto* pin = std::get_if<PinEvent>(&event)) return fmt::format("a pin of {}@{}", pin->model, pin->number);
   return "a repair";
 }
 
@@ -51,6 +54,7 @@ void JournalSurvey::see(const Event& event) {
     removed_.emplace(removal->model, removal->number);
     name(removal->model, removal->number);
   }
+  if (const auto* adoption = std::get_if<AdoptionEvent>(&event)) see_adoption(*adoption);
   if (const auto* tags = std::get_if<TagsEvent>(&event))
     for (const TagChange& change : tags->changes)
       if (change.number != 0) name(tags->model, change.number);
@@ -64,6 +68,11 @@ void JournalSurvey::see_publish(const PublishEvent& event) {
   name(version.model_name, version.number);
   for (const ParentRef& parent : version.parents) name(parent.model, parent.number);
   for (Ino ino : event.local.view_inos) first_views_.try_emplace(ino, FirstView{version.id, version.time_ns});
+}
+
+void JournalSurvey::see_adoption(const AdoptionEvent& event) {
+  name(event.model, event.number);
+  for (Ino ino : event.view_inos) first_views_.try_emplace(ino, FirstView{event.version, event.published_ns});
 }
 
 void JournalSurvey::see_repair(const RepairEvent& event) {

@@ -39,6 +39,7 @@ class JournalSurvey {
   };
   void see(const Event& event);
   void see_publish(const PublishEvent& event);
+  void see_adoption(const AdoptionEvent& event);
   void see_repair(const RepairEvent& event);
   void name(const std::string& model, std::uint64_t number);
   std::vector<Range> open_gaps(const JournalTail& tail, std::uint64_t expected_end) const;

@@ -84,6 +84,7 @@ class MemoryIndex final : public IndexAccess {
       return it != now().places.end() && it->first.length == length;
     }
     Result<bool> is_held(const ContentId& id) override { return now().is_held(id); }
+    Result<bool> is_absent(const ContentId&) override { return false; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;
       return {};

@@ -79,8 +79,24 @@ TEST_CASE("rows of random bytes are errors, never crashes") {
 }
 
 TEST_CASE("rows and events come back as they went") {
-  VersionRow row{7,    3, "org/m", 2,  {},       5,  6, "text", {{"a", "b"}}, {{"p", 1, false, 2, 3, 4}},
-                 true, 8, 9,       10, {"else"}, 11, 12};
+  VersionRow row{7,
+                 3,
+                 "org/m",
+                 2,
+                 {},
+                 5,
+                 6,
+                 "text",
+                 {{"a", "b"}},
+                 {{"p", 1, false, 2, 3, 4}},
+                 true,
+                 8,
+                 9,
+                 10,
+                 {"else"},
+                 11,
+                 12,
+                 "6fa459ea-ee8a-4ca4-894e-db77e160355e"};
   row.manifest.bytes[3] = 9;
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
@@ -91,6 +107,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(back.elsewhere == std::vector<std::string>{"else"});
   CHECK(back.tensor_bytes == 10);
   CHECK(back.died == 12);
+  CHECK(back.publisher == row.publisher);
 
   PublishEvent event;
   event.version = row;

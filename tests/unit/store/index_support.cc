@@ -167,6 +167,7 @@ void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, b
   for (const ParentRef& parent : row.parents)
     out += fmt::format("  parent {}@{} {} {} {} {}\n", parent.model, parent.number, parent.id, parent.declared,
                        parent.same_tensors, parent.same_bytes);
+  out += fmt::format("  publisher {}{}\n", row.publisher, must(snapshot.is_bare(row.id)) ? " bare" : "");
   auto here = snapshot.local(row.id);
   if (!here.ok() || (row.removed && !local)) return;
   out += fmt::format("  local {} {} {}\n", here->ino_base, here->ino_count, here->view_inos);
@@ -218,11 +219,14 @@ std::string dump(Store& store, bool local) {
     auto holders = snapshot->holders(content_id(n));
     if (!holders.ok() && holders.error().code != Errc::not_found) throw std::runtime_error(holders.error().message);
     if (!holders.ok()) continue;
-    BlobPlace place = must(snapshot->find_blob(content_id(n)));
-    out += fmt::format("blob {} {:x} {}", n, place.pack, place.offset);
+    auto place = snapshot->find_blob(content_id(n));
+    if (!place.ok() && place.error().code != Errc::absent) throw std::runtime_error(place.error().message);
+    out += place.ok() ? fmt::format("blob {} {:x} {}", n, place->pack, place->offset) : fmt::format("absent {}", n);
     for (auto [version, file] : *holders) out += fmt::format(" {}:{}", version, file);
     out += "\n";
   }
+  out += fmt::format("pinned {} unsaved {} bare {}\n", must(snapshot->pinned()), must(snapshot->unsaved(0, SIZE_MAX)),
+                     must(snapshot->bare_versions(0, SIZE_MAX)));
   StoreCounts counts = must(snapshot->counts());
   return out + fmt::format("counts {} {} {} {} {} {} {}\n", counts.models, counts.versions, counts.tags, counts.blobs,
                            counts.views, counts.blob_bytes, counts.dead_bytes);

@@ -1,0 +1,74 @@
+#include "store/cluster_files.h"
+
+#include <fcntl.h>
+
+#include <fmt/core.h>
+
+#include "base/file_lock.h"
+#include "store/rows.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kClusterMax = 64U << 10U;
+
+std::string cluster_path(const std::string& store_path) {
+  return store_path + "/cluster";
+}
+std::string lock_path(const std::string& store_path) {
+  return store_path + "/daemon.lock";
+}
+
+// Of a store of before, it is made by its first writer.
+Result<Fd> open_lock(const std::string& path) {
+  auto fd = open_file(path, O_RDONLY);
+  return fd.ok() || fd.error().code != Errc::not_found ? std::move(fd) : open_file(path, O_RDONLY | O_CREAT);
+}
+
+}  // namespace
+
+Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_path) {
+  const std::string path = cluster_path(store_path);
+  auto bytes = read_file(path, kClusterMax);
+  if (!bytes.ok() && bytes.error().code == Errc::not_found) return std::optional<ClusterIdentity>();
+  if (!bytes.ok()) return std::move(bytes).error();
+  WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::cluster, *bytes, path));
+  WEFT_TRY(ClusterIdentity identity, decode_row<ClusterIdentity>(payload, path));
+  return std::optional(std::move(identity));
+}
+
+Status write_cluster(const std::string& store_path, const ClusterIdentity& identity) {
+  const std::string temporary = store_path + "/tmp/cluster";
+  {
+    WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+    WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::cluster, encode_row(identity)), temporary));
+    WEFT_CHECK(sync_file(fd.get(), temporary));
+  }
+  WEFT_CHECK(rename_file(temporary, cluster_path(store_path)));
+  return sync_directory(store_path);
+}
+
+Result<Fd> lock_against_daemon(const std::string& store_path) {
+  const std::string path = lock_path(store_path);
+  WEFT_TRY(Fd fd, open_lock(path));
+  Status status = lock_fd(fd.get(), LockKind::shared, LockWait::no, path);
+  if (status.ok()) return fd;
+  if (status.error().code != Errc::busy) return std::move(status).error();
+  const std::string holder = lock_holder(fd.get());
+  return Error{Errc::busy, fmt::format("{}: a daemon has it{}: only that writes to it", store_path,
+                                       holder.empty() ? "" : ", " + holder)};
+}
+
+Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patience) {
+  const std::string path = lock_path(store_path);
+  WEFT_TRY(Fd fd, open_lock(path));
+  WEFT_CHECK(wait_for_lock(fd.get(), LockKind::exclusive, patience, path));
+  return fd;
+}
+
+Status remove_cluster_files(const std::string& store_path) {
+  WEFT_CHECK(remove_file(cluster_path(store_path)));
+  return remove_file(lock_path(store_path));
+}
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+// STORE/cluster, which says whose store it is, and STORE/daemon.lock, which keeps other writers out while a daemon
+// runs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/sys.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// None: a store of its own.
+Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_path);
+Status write_cluster(const std::string& store_path, const ClusterIdentity& identity);  // durable
+
+// Held for as long as one writes. Errc::busy, with its name, while a daemon has the store.
+Result<Fd> lock_against_daemon(const std::string& store_path);
+Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patience);
+
+// Both files, of a store that is taken away.
+Status remove_cluster_files(const std::string& store_path);
+
+}  // namespace weft

@@ -1,0 +1,141 @@
+// What a registry changes in a store: names by its word, content by what is adopted.
+#include <map>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "store/mirroring.h"
+#include "store/plan_parts.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+Status check_record(const VersionRow& version, const LocalRow& local, const VersionContent& content) {
+  struct Fact {
+    std::string_view what;
+    std::uint64_t said;
+    std::uint64_t is;
+  };
+  const Fact facts[] = {{"inode numbers", local.ino_count, content.tree_nodes},
+                        {"layout", local.tree_layout, content.tree_layout},
+                        {"bytes", version.logical_bytes, content.logical_bytes},
+                        {"tensors", version.tensors, content.views.size()}};
+  for (const Fact& fact : facts)
+    if (fact.said != fact.is)
+      return Error{Errc::corrupt, fmt::format("{}@{}: {}: its record says {}, its manifest {}", version.model_name,
+                                              version.number, fact.what, fact.said, fact.is)};
+  return {};
+}
+
+}  // namespace
+
+Result<MirrorOutcome> StoreImpl::mirror(std::span<const MirrorChange> changes, std::uint64_t revision) {
+  WEFT_CHECK(check_clustered());
+  std::map<Digest, std::optional<VersionContent>> contents;
+  MirrorSources sources;
+  sources.node = cluster_->node;
+  sources.content = [&](const Digest& manifest) -> const VersionContent* {
+    auto [at, made] = contents.try_emplace(manifest);
+    if (made) {
+      auto content = content_of(manifest);
+      if (content.ok()) at->second = std::move(*content);
+    }
+    return at->second ? &*at->second : nullptr;
+  };
+  sources.blobs = [this](std::span<const PackId> packs) { return blobs_of(packs_, packs); };
+  MirrorOutcome outcome;
+  WEFT_TRY(WriterLock lock, lock_writer());
+  const MakeEvents make = [&](Txn& txn) -> Result<Events> {
+    outcome = {};
+    Mirroring mirroring(txn, sources, outcome);
+    for (const MirrorChange& change : changes) WEFT_CHECK(mirroring.take(change));
+    Events events = mirroring.take_events();
+    if (!events.empty()) set_revision(events.back(), revision);
+    WEFT_CHECK(count_revision(txn, revision));
+    return events;
+  };
+  WEFT_CHECK(commit_with_spare(lock, make));
+  WEFT_CHECK(keep_revision(lock, revision));
+  return outcome;
+}
+
+// A batch without events leaves no record: a rebuild begins at an earlier revision, and is told the same again.
+Status StoreImpl::keep_revision(const WriterLock& lock, std::uint64_t revision) {
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Counters counters, get_counters(txn));
+    if (counters.registry_revision == revision) return {};
+  }
+  return env_->write(lock, [revision](Txn& txn) { return count_revision(txn, revision); });
+}
+
+Result<StoreImpl::Events> StoreImpl::adopt_all(Txn& txn, std::span<const Adoption> versions,
+                                               std::span<const VersionContent> contents) {
+  Events events;
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    WEFT_TRY(VersionRow version, live_version(txn, versions[i].model, versions[i].number));
+    WEFT_TRY(bool incomplete, is_incomplete(txn, version.id));
+    if (!incomplete) continue;
+    WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+    WEFT_CHECK(check_record(version, local, contents[i]));
+    WEFT_TRY(Counters counters, get_counters(txn));
+    Allocator inos(counters);
+    AdoptionEvent event;
+    event.sequence = counters.sequence + 1;
+    event.version = version.id;
+    event.model = version.model_name;
+    event.number = version.number;
+    event.published_ns = version.time_ns;
+    WEFT_TRY(event.view_inos, plan_views(txn, contents[i], inos));
+    PublishInput input = input_of(version);
+    input.content = &contents[i];
+    WEFT_CHECK(apply_adoption(txn, event, input));
+    events.emplace_back(std::move(event));
+  }
+  return events;
+}
+
+Result<Digest> StoreImpl::manifest_of(const Adoption& adoption) {
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(VersionRow version, live_version(txn, adoption.model, adoption.number));
+  if (adoption.manifest.empty() || sha256(adoption.manifest) == version.manifest) return version.manifest;
+  return Error{Errc::corrupt, fmt::format("{}@{}: expected a manifest with the SHA-256 {}, got {}", version.model_name,
+                                          version.number, to_hex(version.manifest), to_hex(sha256(adoption.manifest)))};
+}
+
+Status StoreImpl::adopt(std::span<const Adoption> versions) {
+  std::vector<Digest> manifests;
+  std::vector<VersionContent> contents;
+  WEFT_TRY(WriterLock lock, lock_writer());  // keeps gc from manifests that no version needs yet
+  for (const Adoption& adoption : versions) {
+    WEFT_TRY(Digest manifest, manifest_of(adoption));
+    if (!adoption.manifest.empty()) WEFT_CHECK(manifests_.put(manifest, adoption.manifest));
+    WEFT_TRY(VersionContent content, content_of(manifest));
+    contents.push_back(std::move(content));
+  }
+  return commit(lock, [&](Txn& txn) { return adopt_all(txn, versions, contents); });
+}
+
+Status StoreImpl::pin(std::string_view model, std::uint64_t number, bool pinned) {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(VersionRow version, live_version(txn, model, number));
+    WEFT_TRY(bool already, has_note(txn, kPinned, version.id));
+    if (already == pinned) return Events{};
+    WEFT_TRY(Counters counters, get_counters(txn));
+    PinEvent event{counters.sequence + 1, version.model_name, number, pinned};
+    WEFT_CHECK(apply_pin(txn, event));
+    return Events{std::move(event)};
+  });
+}
+
+Status StoreImpl::saved(std::span<const VersionId> versions) {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  return env_->write(lock, [&](Txn& txn) -> Status {
+    for (VersionId version : versions) WEFT_CHECK(erase_note(txn, kUnsaved, version));
+    return bump_sequence(txn);
+  });
+}
+
+}  // namespace weft

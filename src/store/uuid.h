@@ -1,0 +1,20 @@
+// RFC 4122 identifiers as two numbers and as text: "6fa459ea-ee8a-4ca4-894e-db77e160355e".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+struct Uuid {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+};
+
+std::string uuid_text(const Uuid& uuid);
+std::optional<Uuid> parse_uuid(std::string_view text);  // as uuid_text() writes it, nothing else
+std::string random_uuid();                              // version 4
+
+}  // namespace weft

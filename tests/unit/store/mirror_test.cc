@@ -1,0 +1,314 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "cluster_support.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::string rebuilt(const std::string& path) {
+  FsckReport report = Store::rebuild(path, decode, no_progress()).value();
+  CHECK(report.problems == std::vector<std::string>{});
+  return dump(*Store::open(path, {}).value(), false);
+}
+
+std::vector<std::string> fsck(Store& store) {
+  return store.fsck({}, decode, no_progress()).value().problems;
+}
+
+ModelRow model_of(Store& store, std::string_view name) {
+  return store.snapshot().value()->model(name).value();
+}
+VersionRow version_of(Store& store, std::string_view name, std::uint64_t number) {
+  return store.snapshot().value()->version(model_of(store, name).id, number).value();
+}
+
+}  // namespace
+
+TEST_CASE("a mirrored version is listed with all that its record says, and is bare until it is adopted") {
+  TestCluster test;
+  MirroredVersion change = record("org/a", 1, {{1, 2}, {3}});
+  change.version.parents = {{"org/a", 7, true, 2, 300}};
+  change.version.elsewhere = {"meta/else"};
+  change.version.metrics = {{"loss", "0.5"}};
+  change.tags = {"best"};
+  CHECK(mirror(*test.store, {change}, 10) == std::vector<std::string>{});
+  auto snapshot = test.store->snapshot().value();
+  CHECK(snapshot->registry_revision() == 10);
+  ModelRow model = snapshot->model("org/a").value();
+  CHECK(model.latest == 1);
+  VersionRow row = snapshot->version(model.id, 1).value();
+  CHECK(row.message == "by the registry");
+  CHECK(row.publisher == kElsewhere);
+  CHECK(row.logical_bytes == 3006);
+  CHECK(row.tensors == 3);
+  CHECK(row.metrics.size() == 1);
+  CHECK(row.elsewhere == std::vector<std::string>{"meta/else"});
+  CHECK(row.time_ns == change.version.time_ns);
+  CHECK(snapshot->tag(model.id, "best").value().number == 1);
+  LocalRow local = snapshot->local(row.id).value();
+  CHECK(local.ino_count == 13);
+  CHECK(local.view_inos.empty());
+  CHECK(snapshot->inode(local.ino_base + 12).value().version == row.id);
+  CHECK(snapshot->is_bare(row.id).value());
+  CHECK(snapshot->find_blob(content_id(1)).error().code == Errc::not_found);
+  CHECK(test.store->open_manifest(row.manifest).error().code == Errc::not_found);
+  snapshot.reset();
+
+  REQUIRE(adopt(*test.store, "org/a", 1, {{1, 2}, {3}}).ok());
+  snapshot = test.store->snapshot().value();
+  CHECK(!snapshot->is_bare(row.id).value());
+  CHECK(snapshot->local(row.id).value().view_inos.size() == 3);
+  CHECK(snapshot->local(row.id).value().ino_base == local.ino_base);
+  CHECK(snapshot->owned_bytes(row.id, 0).value() == 2003);
+  CHECK(snapshot->find_blob(content_id(1)).error().code == Errc::absent);
+  CHECK(snapshot->holders(content_id(3)).value().front() == std::pair<VersionId, std::uint32_t>{row.id, 1});
+  CHECK(snapshot->counts().value().absent_blobs == 3);
+  CHECK(snapshot->counts().value().absent_bytes == 3006);
+  snapshot.reset();
+  CHECK(test.store->lock_blob(content_id(1)).error().code == Errc::absent);
+  CHECK(test.store->open_manifest(row.manifest).ok());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a manifest that is not the version's is refused, and so is one that its record does not describe") {
+  TestCluster test;
+  MirroredVersion lie = record("m", 2, {{4}});
+  lie.version.logical_bytes += 1;
+  mirror(*test.store, {record("m", 1, {{1}}), lie}, 1);
+  CHECK(adopt(*test.store, "m", 1, {{2}}).error().code == Errc::corrupt);
+  CHECK(adopt(*test.store, "m", 2, {{4}}).error().code == Errc::corrupt);
+  CHECK(adopt(*test.store, "m", 3, {{4}}).error().code == Errc::not_found);
+  CHECK(test.store->snapshot().value()->bare_versions(0, 9).value().size() == 2);
+  REQUIRE(adopt(*test.store, "m", 1, {{1}}).ok());
+  std::string before = dump(*test.store);
+  REQUIRE(adopt(*test.store, "m", 1, {{1}}).ok());  // again: nothing
+  CHECK(dump(*test.store) == before);
+  CHECK(test.store->snapshot().value()->bare_versions(0, 9).value() ==
+        std::vector<VersionId>{version_of(*test.store, "m", 2).id});
+}
+
+TEST_CASE("changes that come again change nothing, and a second content of a number is named and left out") {
+  TestCluster test;
+  std::vector<MirrorChange> changes = {record("a", 1, {{1}}), record("a", 2, {{2}}), MirroredTag{"a", "x", 1, 5},
+                                       MirroredRemoval{"a", 2, 6}};
+  CHECK(mirror(*test.store, changes, 4) == std::vector<std::string>{});
+  std::string before = dump(*test.store);
+  MirrorOutcome again = test.store->mirror(changes, 4).value();
+  CHECK(again.applied == 0);
+  CHECK(again.problems.empty());
+  CHECK(dump(*test.store) == before);
+  std::vector<std::string> problems =
+      mirror(*test.store,
+             {record("a", 1, {{9}}), record("a/b", 1, {{9}}), record("la/1", 1, {{9}}), record("b", 1, {{3}})}, 5);
+  REQUIRE(problems.size() == 3);
+  CHECK(problems[0].starts_with("a@1: expected the manifest "));
+  CHECK(problems[1].find("would hide") != std::string::npos);
+  CHECK(problems[2].starts_with("la/1@1: \"1\" cannot be part"));
+  CHECK(model_of(*test.store, "b").latest == 1);
+  CHECK(test.store->snapshot().value()->registry_revision() == 5);
+}
+
+TEST_CASE("a hostile record is refused by name and stops nothing") {
+  TestCluster test;
+  MirroredVersion zero = record("a", 0, {{1}});
+  MirroredVersion late = record("a", 1ULL << 40U, {{1}});
+  MirroredVersion nobody = record("a", 1, {{1}});
+  nobody.version.publisher = "me";
+  MirroredVersion wide = record("a", 1, {{1}});
+  wide.tree_nodes = UINT64_MAX;
+  MirroredVersion nothing = record("a", 1, {{1}});
+  nothing.tree_nodes = 0;
+  MirroredVersion chatty = record("a", 1, {{1}});
+  chatty.version.message.assign(1U << 20U, 'x');
+  MirroredVersion tagged = record("a", 1, {{1}});
+  tagged.tags = {"latest"};
+  std::vector<MirrorChange> changes = {zero, late, nobody, wide, nothing, chatty, tagged};
+  changes.emplace_back(MirroredTag{"", "x", 1, 0});
+  changes.emplace_back(MirroredTag{std::string(1000, 'm'), "x", 1, 0});
+  changes.emplace_back(MirroredRemoval{"", 1, 0});
+  CHECK(mirror(*test.store, changes, 3).size() == changes.size());
+  CHECK(test.store->snapshot().value()->models().value().empty());
+  CHECK(mirror(*test.store, {record("a", 1, {{1}})}, 4).empty());
+}
+
+TEST_CASE("versions that were removed before are known by name, and numbers that nobody tells of are none") {
+  TestCluster test;
+  MirroredVersion gone = record("m", 2, {{2}});
+  gone.version.removed = true;
+  gone.version.removed_ns = 77;
+  gone.tree_nodes = 0;
+  MirroredVersion child = record("m", 3, {{3}});
+  child.version.parents = {{"m", 2, true, 0, 0}};
+  CHECK(mirror(*test.store, {gone, child, MirroredRemoval{"m", 9, 1}, MirroredRemoval{"x", 9, 1}}, 9).empty());
+  VersionRow row = version_of(*test.store, "m", 2);
+  CHECK(row.removed);
+  CHECK(row.removed_ns == 77);
+  CHECK(row.died == row.born + 1);
+  CHECK(version_of(*test.store, "m", 3).parents[0].id == row.id);
+  auto snapshot = test.store->snapshot().value();
+  CHECK(snapshot->versions(row.model).value().size() == 2);
+  CHECK(snapshot->local(row.id).error().code == Errc::not_found);
+  CHECK(snapshot->model(row.model).value().latest == 3);
+  snapshot.reset();
+  // A number that was told of late still gets its place.
+  CHECK(mirror(*test.store, {record("m", 1, {{1}})}, 10).empty());
+  CHECK(version_of(*test.store, "m", 1).message == "by the registry");
+  CHECK(model_of(*test.store, "m").latest == 3);
+  std::string before = dump(*test.store, false);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  test.close();
+  CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("whoever is adopted first, the earliest version owns the bytes") {
+  TestCluster test;
+  mirror(*test.store, {record("a", 1, {{1, 2}}), record("a", 2, {{2, 3}}), record("a", 3, {{3}, {2}})}, 1);
+  auto owned = [&](std::uint64_t number, std::uint32_t file) {
+    return test.store->snapshot().value()->owned_bytes(version_of(*test.store, "a", number).id, file).value();
+  };
+  REQUIRE(adopt(*test.store, "a", 3, {{3}, {2}}).ok());
+  CHECK(owned(3, 0) == 1003);
+  CHECK(owned(3, 1) == 1002);
+  REQUIRE(adopt(*test.store, "a", 1, {{1, 2}}).ok());
+  CHECK(owned(3, 0) == 1003);
+  CHECK(owned(3, 1) == 0);
+  CHECK(owned(1, 0) == 2003);
+  REQUIRE(adopt(*test.store, "a", 2, {{2, 3}}).ok());
+  CHECK(owned(3, 0) == 0);
+  CHECK(owned(2, 0) == 1003);
+  CHECK(owned(1, 0) == 2003);
+  std::string before = dump(*test.store, false);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  mirror(*test.store, {MirroredRemoval{"a", 1, 5}}, 2);
+  CHECK(owned(2, 0) == 2005);
+  // The last to need a blob that is not here takes it along.
+  mirror(*test.store, {MirroredRemoval{"a", 2, 5}, MirroredRemoval{"a", 3, 5}}, 3);
+  CHECK(test.store->snapshot().value()->find_blob(content_id(2)).error().code == Errc::not_found);
+  CHECK(test.store->snapshot().value()->counts().value().blobs == 0);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a deleted index of a mirror comes back as it was") {
+  TestCluster test;
+  MirroredVersion own = record("org/own", 1, {{5}, {6}});
+  own.version.publisher = kHere;
+  mirror(*test.store, {record("a", 1, {{1, 2}}), record("a", 2, {{2, 3}}), own, MirroredTag{"a", "x", 2, 9}}, 3);
+  mirror(*test.store, {record("b", 1, {{1}}), record("b", 2, {{8}})}, 4);
+  REQUIRE(adopt(*test.store, "b", 1, {{1}}).ok());
+  REQUIRE(adopt(*test.store, "a", 1, {{1, 2}}).ok());
+  REQUIRE(adopt(*test.store, "org/own", 1, {{5}, {6}}).ok());
+  REQUIRE(test.store->pin("a", 1, true).ok());
+  REQUIRE(test.store->pin("a", 2, true).ok());
+  REQUIRE(test.store->pin("b", 1, true).ok());
+  REQUIRE(test.store->pin("a", 2, false).ok());
+  mirror(*test.store, {MirroredRemoval{"b", 1, 5}, MirroredRemoval{"b", 2, 5}}, 5);
+  std::string before = dump(*test.store, false);
+  CHECK(before.find("pinned [1] unsaved [3] bare [2]") != std::string::npos);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  test.close();
+  std::filesystem::remove_all(test.path + "/index");
+  CHECK(rebuilt(test.path) == before);
+  CHECK(rebuilt(test.path) == before);
+  test.open();
+  CHECK(test.store->snapshot().value()->registry_revision() == 5);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  // Adoption goes on where it was.
+  REQUIRE(adopt(*test.store, "a", 2, {{2, 3}}).ok());
+  REQUIRE(test.store->saved(std::vector<VersionId>{3}).ok());
+  CHECK(test.store->snapshot().value()->unsaved(0, 9).value().empty());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a batch that was cut off leaves a revision before it") {
+  for (bool journaled : {false, true}) {
+    CAPTURE(journaled);
+    TestCluster test;
+    mirror(*test.store, {record("a", 1, {{1}})}, 3);
+    test.close();
+    CommitHooks hooks;
+    (journaled ? hooks.after_journal : hooks.before_journal) = [] { ::_exit(0); };
+    CHECK(exited(in_child([&] {
+      auto store = StoreImpl::open_as_daemon(test.path, write_options(), hooks).value();
+      std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
+      return store->mirror(changes, 7).ok();
+    })));
+    test.open();
+    // The next writer finishes what is journaled.
+    CHECK(test.store->gc({false, 3}, no_progress()).error().code == Errc::busy);
+    auto snapshot = test.store->snapshot().value();
+    CHECK(snapshot->registry_revision() == (journaled ? 7U : 3U));
+    CHECK(snapshot->model("a").value().latest == (journaled ? 3U : 1U));
+    CHECK(snapshot->version(1, 1).value().removed == journaled);
+  }
+  // Part of a batch's records on disk is not the batch: the revision comes with the last of them.
+  TestCluster test;
+  mirror(*test.store, {record("a", 1, {{1}})}, 3);
+  std::uint64_t begin = test.store->snapshot().value()->journal_end();
+  mirror(*test.store, {record("a", 2, {{2}}), record("a", 3, {{3}})}, 7);
+  auto commits = test.store->commits(begin, test.store->snapshot().value()->journal_end()).value();
+  CHECK(commits.size() == 2);
+  CHECK(std::all_of(commits.begin(), commits.end(), [](const Commit& commit) { return commit.bare; }));
+}
+
+TEST_CASE("an older revision is kept when the registry is another") {
+  TestCluster test;
+  mirror(*test.store, {record("a", 1, {{1}})}, 30);
+  CHECK(mirror(*test.store, {}, 2).empty());
+  CHECK(test.store->snapshot().value()->registry_revision() == 2);
+  mirror(*test.store, {record("a", 2, {{1}})}, 1);
+  CHECK(test.store->snapshot().value()->registry_revision() == 1);
+}
+
+TEST_CASE("a store that belongs to a cluster is its daemon's") {
+  TestCluster test;
+  // Another writer is told who has it.
+  auto second = Store::open(test.path, write_options());
+  REQUIRE(second.error().code == Errc::busy);
+  CHECK(second.error().message.find("a daemon has it") != std::string::npos);
+  CHECK(Store::rebuild(test.path, decode, no_progress()).error().code == Errc::busy);
+  CHECK(Store::open(test.path, {}).ok());
+  CHECK(test.store->set_tag("a", "x", 1).error().code == Errc::read_only);
+  CHECK(test.store->remove_version("a", 1).error().code == Errc::read_only);
+  CHECK(publish(*test.store, "a", {{1}}).error().code == Errc::read_only);
+  CHECK(test.store->join({"other", std::string(kHere)}).error().code == Errc::exists);
+  CHECK(test.store->join({"test", std::string(kElsewhere)}).error().code == Errc::exists);
+  CHECK(test.store->join({"test", std::string(kHere)}).ok());
+  test.close();
+  second = Store::open(test.path, write_options());
+  REQUIRE(second.error().code == Errc::read_only);
+  CHECK(second.error().message.find("belongs to cluster test") != std::string::npos);
+  CHECK(Store::rebuild(test.path, decode, no_progress()).ok());
+}
+
+TEST_CASE("a daemon waits for a library that writes, and says who it is") {
+  TestStore test;
+  auto library = open_store(test.path);
+  std::string told;
+  OpenOptions options = write_options();
+  options.patience.waiting = [&](std::string_view holder) { told = holder; };
+  options.patience.cancelled = [&] { return !told.empty(); };
+  CHECK(StoreImpl::open_as_daemon(test.path, options).error().code == Errc::cancelled);
+  CHECK(told.find(fmt::format("process {}", ::getpid())) != std::string::npos);
+  CHECK(open_store(test.path));  // two libraries are no trouble
+  library.reset();
+  auto daemon = StoreImpl::open_as_daemon(test.path, write_options()).value();
+  CHECK(!daemon->cluster());
+  CHECK(daemon->mirror({}, 1).error().code == Errc::invalid);
+  CHECK(must_publish(*daemon, "a", {{1}}).made);  // of its own, it publishes as ever
+  CHECK(daemon->join({"test", std::string(kHere)}).error().code == Errc::unsupported);
+}
+
+TEST_CASE("a store without digests joins no cluster") {
+  TempDir dir;
+  REQUIRE(Store::create(dir / "store", {DigestMode::none, {}}).ok());
+  auto daemon = StoreImpl::open_as_daemon(dir / "store", write_options()).value();
+  CHECK(daemon->join({"test", std::string(kHere)}).error().code == Errc::unsupported);
+}
