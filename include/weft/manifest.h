@@ -14,6 +14,7 @@
 #include "weft/arch.h"
 #include "weft/content.h"
 #include "weft/dtype.h"
+#include "weft/names.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -64,19 +65,8 @@ std::size_t tensor_count(const Manifest& manifest);
 std::uint64_t parameter_count(const Manifest& manifest);  // elements of all tensors; UINT64_MAX when they do not fit
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor);  // its extent's length; 0 when it has none
 
-// The grammar of names, and why a name is refused (one line). Model: components of [A-Za-z0-9._+-], each starting with
-// a letter or digit, at most 96 bytes, joined by '/', at most 200 bytes in all; no component may be "latest" or all
-// digits. Tag: one such component. MODEL[@V]: V a number, a tag or "latest".
-Status check_model_name(std::string_view name);
-Status check_tag_name(std::string_view tag);
 // A published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at most
 // 4,000 bytes and 64 components in all.
 Status check_file_path(std::string_view path);
-
-struct VersionSpec {
-  std::string model;
-  std::string version;  // "" (latest), digits, or a tag
-};
-Result<VersionSpec> parse_version_spec(std::string_view text);
 
 }  // namespace weft

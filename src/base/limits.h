@@ -96,4 +96,21 @@ inline constexpr std::size_t kControlRunningMax = 256;       // that have a thre
 inline constexpr std::size_t kControlUnreadMax = 64;         // messages of a call that its handler has not taken yet
 inline constexpr std::size_t kControlQueueMax = 16U << 20U;  // bytes that the other end has not taken yet
 
+// What etcd answers. It sends itself no more than 4 MiB in one message, which base64 and JSON make less than twice
+// that.
+inline constexpr std::size_t kEtcdAnswerMax = 16U << 20U;  // bytes of an answer, or of one line of a stream
+inline constexpr std::size_t kEtcdValuesMax = 1'000'000;   // JSON values in one
+inline constexpr std::size_t kEtcdErrorValuesMax = 256;    // of an error
+inline constexpr std::size_t kEtcdDepthMax = 16;
+inline constexpr std::size_t kEtcdTokenMax = 4096;
+inline constexpr std::size_t kEtcdOpsMax = 128;  // of one transaction: etcd's --max-txn-ops
+inline constexpr std::size_t kEtcdEndpointsMax = 16;
+
+// The registry.
+inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB
+inline constexpr std::size_t kRegistryPacksMax = 65'536;      // that come with one version
+inline constexpr std::size_t kRegistryTagsMax = 100;          // set by one publish
+inline constexpr std::uint64_t kTreeNodesMax = 1ULL << 32U;
+inline constexpr std::size_t kRegistryRefusalsMax = 32;  // that status names
+
 }  // namespace weft::limits

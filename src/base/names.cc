@@ -1,0 +1,76 @@
+#include "weft/names.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+bool letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+bool name_character(char c) {
+  return letter_or_digit(c) || std::string_view("._+-").find(c) != std::string_view::npos;
+}
+
+Error refused(std::string_view what, std::string_view whole, const std::string& why) {
+  return Error{Errc::invalid, fmt::format("{} \"{}\": {}", what, printable(whole), why)};
+}
+
+// The rule that `component` breaks and what was got; empty when it keeps all.
+std::string component_fault(std::string_view component) {
+  if (component.empty()) return "expected a name, got an empty one";
+  if (component.size() > limits::kModelComponentMax)
+    return fmt::format("expected at most {} bytes, got {}", limits::kModelComponentMax, component.size());
+  if (!letter_or_digit(component[0]))
+    return fmt::format("expected a letter or digit first, got \"{}\"", printable(component));
+  auto bad = std::find_if_not(component.begin(), component.end(), name_character);
+  if (bad != component.end())
+    return fmt::format("expected letters, digits, '.', '_', '+' and '-', got byte 0x{:02x}",
+                       static_cast<unsigned char>(*bad));
+  if (component == "latest") return "expected another name than \"latest\", which names the newest version";
+  if (all_digits(component)) return fmt::format("expected more than digits, got {}: numbers name versions", component);
+  return {};
+}
+
+}  // namespace
+
+Status check_model_name(std::string_view name) {
+  if (name.size() > limits::kModelNameMax)
+    return refused("model name", name,
+                   fmt::format("expected at most {} bytes, got {}", limits::kModelNameMax, name.size()));
+  for (std::string_view component : split(name, '/')) {
+    std::string fault = component_fault(component);
+    if (!fault.empty()) return refused("model name", name, fault);
+  }
+  return {};
+}
+
+Status check_tag_name(std::string_view tag) {
+  std::string fault = component_fault(tag);
+  if (!fault.empty()) return refused("tag", tag, fault);
+  return {};
+}
+
+Result<VersionSpec> parse_version_spec(std::string_view text) {
+  auto at = text.find('@');
+  VersionSpec spec{std::string(text.substr(0, at)), {}};
+  WEFT_CHECK(check_model_name(spec.model));
+  if (at == std::string_view::npos) return spec;
+  std::string_view version = text.substr(at + 1);
+  if (version == "latest") return spec;
+  if (all_digits(version)) {
+    if (version[0] == '0' || !parse_u64(version))
+      return refused("version", text, fmt::format("expected a number from 1 on, got \"{}\"", printable(version)));
+  } else if (std::string fault = component_fault(version); !fault.empty()) {
+    return refused("version", text, fmt::format("after '@' a number, a tag or \"latest\": {}", fault));
+  }
+  spec.version = version;
+  return spec;
+}
+
+}  // namespace weft
