@@ -25,7 +25,7 @@ function(weft_schema target schema)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/generated)
   add_custom_command(
     OUTPUT ${out}/${stem}_generated.h
-    COMMAND ${FLATC} --cpp --cpp-std c++17 --scoped-enums --warnings-as-errors -o ${out} ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
+    COMMAND ${FLATC} --cpp --cpp-std c++17 --scoped-enums --warnings-as-errors -I ${CMAKE_SOURCE_DIR}/src -o ${out} ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
     DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
     VERBATIM)
   target_sources(${target} PRIVATE ${out}/${stem}_generated.h)

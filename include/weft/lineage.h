@@ -11,6 +11,7 @@
 
 #include "weft/dtype.h"
 #include "weft/manifest.h"
+#include "weft/names.h"
 
 namespace weft {
 
@@ -28,7 +29,6 @@ struct ParentRef {
   bool verified() const { return same_tensors > 0; }
 };
 
-std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert@2"
 // "declared", "verified (98 of 104 tensors, 80.6 MiB)" or "declared, verified (…)"; `tensors` of the child, 0 where it
 // is not known.
 std::string edge_text(const ParentRef& parent, std::uint64_t tensors);

@@ -1,6 +1,7 @@
 // The names of models, tags and versions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,7 @@ struct VersionSpec {
   std::string version;  // "" (latest), digits, or a tag
 };
 Result<VersionSpec> parse_version_spec(std::string_view text);
+
+std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert@2"
 
 }  // namespace weft

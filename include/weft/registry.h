@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/cluster_store.h"
 #include "weft/result.h"
 #include "weft/store.h"
 

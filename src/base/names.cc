@@ -73,4 +73,8 @@ Result<VersionSpec> parse_version_spec(std::string_view text) {
   return spec;
 }
 
+std::string spec_of(std::string_view model, std::uint64_t number) {
+  return fmt::format("{}@{}", model, number);
+}
+
 }  // namespace weft

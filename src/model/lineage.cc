@@ -33,10 +33,6 @@ void each_content(const Manifest& manifest, const Visit& visit) {
 
 }  // namespace
 
-std::string spec_of(std::string_view model, std::uint64_t number) {
-  return fmt::format("{}@{}", model, number);
-}
-
 std::string edge_text(const ParentRef& parent, std::uint64_t tensors) {
   if (!parent.verified()) return "declared";
   std::string of = tensors == 0 ? std::string() : fmt::format(" of {}", tensors);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/text.h"
 #include "node/content.h"
 #include "node/draft.h"
@@ -16,11 +17,10 @@
 namespace weft {
 namespace {
 
-Status check_text(std::string_view what, std::string_view text, std::size_t bytes_max, bool lines) {
+Status check_text(std::string_view what, std::string_view text, std::size_t bytes_max, TextLines lines) {
   if (text.size() > bytes_max)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", what, bytes_max, text.size())};
-  auto refused = [&](char c) { return static_cast<unsigned char>(c) < 0x20 && !(lines && (c == '\n' || c == '\t')); };
-  if (!valid_utf8(text) || std::any_of(text.begin(), text.end(), refused))
+  if (!plain_text(text, lines))
     return Error{Errc::invalid,
                  fmt::format("{}: expected UTF-8 without control characters, got \"{}\"", what, printable(text))};
   return {};
@@ -32,8 +32,8 @@ Status check_metrics(const std::vector<std::pair<std::string, std::string>>& met
                  fmt::format("expected at most {} metrics, got {}", limits::kMetricsMax, metrics.size())};
   std::set<std::string_view> seen;
   for (const auto& [key, value] : metrics) {
-    WEFT_CHECK(check_text("name of a metric", key, limits::kMetricTextMax, false));
-    WEFT_CHECK(check_text(fmt::format("metric {}", key), value, limits::kMetricTextMax, false));
+    WEFT_CHECK(check_text("name of a metric", key, limits::kMetricTextMax, TextLines::one));
+    WEFT_CHECK(check_text(fmt::format("metric {}", key), value, limits::kMetricTextMax, TextLines::one));
     if (key.empty()) return Error{Errc::invalid, "metric: expected KEY=VALUE, got no key"};
     if (!seen.insert(key).second) return Error{Errc::invalid, fmt::format("metric {}: given twice", key)};
   }
@@ -43,7 +43,7 @@ Status check_metrics(const std::vector<std::pair<std::string, std::string>>& met
 // Everything that is said about the version; its content and parents come later.
 Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
-  WEFT_CHECK(check_text("message", options.message, limits::kMessageMax, true));
+  WEFT_CHECK(check_text("message", options.message, limits::kMessageMax, TextLines::many));
   WEFT_CHECK(check_metrics(options.metrics));
   PublishRequest request;
   request.model = options.name;

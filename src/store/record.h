@@ -44,6 +44,13 @@ enum class RecordKind : std::uint16_t {
   view,
   inode,
   architecture,
+  registry_meta = 96,  // values of etcd's keys
+  registry_head,
+  registry_version,
+  registry_tombstone,
+  registry_tag,
+  registry_member,
+  registry_removals,
 };
 
 // `seed` is 0, or the hash of what the record is bound to.

@@ -6,7 +6,7 @@ import pytest
 from weftlib import MOUNT_WEFT, TOP, WEFT, run
 
 MAN = TOP / "man"
-PAGES = ["weft.1", "mount.weft.8", "weft-store.5", "weft.7", "weft-find.7"]
+PAGES = ["weft.1", "mount.weft.8", "weft-store.5", "weft.7", "weft-find.7", "weft-registry.7"]
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])(?![\w-])")
 
 
@@ -131,5 +131,5 @@ def test_mount_weft():
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_that_are_named_exist(page):
     """References to our own pages lead somewhere."""
-    named = set(re.findall(r"\b((?:mount\.)?weft(?:-store|-find)?|weftd|weft\.conf)\((\d)\)", rendered(page)))
+    named = set(re.findall(r"\b((?:mount\.)?weft(?:-store|-find|-registry)?|weftd|weft\.conf)\((\d)\)", rendered(page)))
     assert [f"{name}.{section}" for name, section in sorted(named) if not (MAN / f"{name}.{section}").exists()] == []

@@ -1,0 +1,165 @@
+// The registry of a node in a cluster: changes go to etcd, and are over when the mirror has brought them back.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+#include "registry/etcd_client.h"
+#include "registry/etcd_names.h"
+#include "registry/members.h"
+#include "registry/mirror.h"
+#include "registry/registry_keys.h"
+#include "weft/names.h"
+#include "weft/registry.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests that are under way at the end
+constexpr auto kMirrorMax = std::chrono::seconds(20);       // until what etcd has taken shows here
+
+Status check_store(ClusterStore& store) {
+  if (store.cluster()) return {};
+  if (store.info().digest == DigestMode::none)
+    return Error{Errc::invalid, fmt::format("{}: a store without digests cannot be of a cluster", store.path())};
+  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store.snapshot());
+  WEFT_TRY(std::vector<ModelRow> models, snapshot->models());
+  if (models.empty()) return {};
+  return Error{Errc::invalid, fmt::format("{}: has versions of its own; a node of a cluster begins with an empty store",
+                                          store.path())};
+}
+
+class ClusterRegistry final : public Registry {
+ public:
+  ClusterRegistry(ClusterStore& store, ClusterOptions options)
+      : store_(store),
+        options_(std::move(options)),
+        keys_(options_.etcd.prefix, options_.etcd.cluster),
+        client_(options_.etcd),
+        names_(client_, keys_, options_.etcd.answer_max),
+        membership_(client_, keys_, options_.lease, [this] { mirror_.suspect(); }),
+        mirror_({store_, client_, keys_, names_, [this] { join(); }, [this] { changed(); }}) {}
+  ~ClusterRegistry() override {
+    client_.stop(kLeaveMax);
+    membership_.end();
+    mirror_.end();
+  }
+
+  void begin() { mirror_.begin(); }
+
+  Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override;
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(std::uint64_t revision, names_.set_tag(model, tag, number));
+    return shown(fmt::format("{}@{}", model, tag), revision);
+  }
+  Status remove_version(std::string_view model, std::uint64_t number) override {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
+    return shown(spec_of(model, number), revision);
+  }
+  Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node));
+    WEFT_CHECK(mirror_.wait_for(revision, deadline));
+    return revision;
+  }
+  std::vector<Member> members() const override { return mirror_.members(); }
+  RegistryStatus status() const override {
+    RegistryStatus status;
+    mirror_.fill(status);
+    return status;
+  }
+
+ private:
+  void join() {
+    Member self = options_.self;
+    self.node = store_.cluster()->node;
+    membership_.begin(std::move(self));
+  }
+  void changed() const {
+    if (options_.changed) options_.changed();
+  }
+  // What is done without the mirror would not be seen here: it fails at once, and nothing is done.
+  Status check_connected() const;
+  Status shown(std::string_view what, std::uint64_t revision);
+  Result<PublishOutcome> outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
+                                    const std::string& model);
+
+  ClusterStore& store_;
+  const ClusterOptions options_;
+  const RegistryKeys keys_;
+  etcd::Client client_;
+  EtcdNames names_;
+  Membership membership_;
+  Mirror mirror_;
+};
+
+Status ClusterRegistry::check_connected() const {
+  RegistryStatus status;
+  mirror_.fill(status);
+  if (status.connected) return {};
+  return Error{Errc::unreachable,
+               fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
+}
+
+Status ClusterRegistry::shown(std::string_view what, std::uint64_t revision) {
+  Status status = mirror_.wait_for(revision, Clock::now() + kMirrorMax);
+  if (status.ok()) return {};
+  return Error{status.error().code,
+               fmt::format("{}: the cluster has it, this node does not show it yet: {}", what, status.error().message)};
+}
+
+std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
+  std::vector<VersionName> out(prepared.relies_on().begin(), prepared.relies_on().end());
+  for (const ParentRef& parent : prepared.record().version.parents)
+    if (parent.declared) out.emplace_back(parent.model, parent.number);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<PublishOutcome> ClusterRegistry::outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
+                                                   const std::string& model) {
+  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
+  WEFT_TRY(ModelRow row, snapshot->model(model));
+  PublishOutcome outcome;
+  WEFT_TRY(outcome.version, snapshot->version(row.id, decision.number));
+  outcome.made = decision.made;
+  if (decision.made) outcome.new_bytes = prepared.new_bytes();
+  outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
+  return outcome;
+}
+
+Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishRequest& request) {
+  WEFT_CHECK(check_connected());
+  WEFT_TRY(std::unique_ptr<PreparedPublish> prepared, import.prepare(request));
+  PublishWish wish;
+  wish.version = {prepared->record(), store_.cluster()->node};
+  wish.tags = request.tags;
+  std::sort(wish.tags.begin(), wish.tags.end());
+  wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
+  wish.relies = relied_on(*prepared);
+  auto decision = names_.publish(wish);
+  // Without an answer it may yet be published: what it brought stays, for the mirror or for gc.
+  if (!decision.ok() && decision.error().code == Errc::timed_out) prepared->keep();
+  if (!decision.ok()) return std::move(decision).error();
+  if (decision->made) prepared->keep();
+  WEFT_CHECK(shown(spec_of(request.model, decision->number), decision->revision));
+  return outcome_of(*decision, *prepared, request.model);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Registry>> cluster_registry(ClusterStore& store, ClusterOptions options) {
+  WEFT_CHECK(etcd::Client::check(options.etcd));
+  WEFT_CHECK(RegistryKeys::check(options.etcd.prefix, options.etcd.cluster));
+  if (options.lease < std::chrono::seconds(2))
+    return Error{Errc::invalid, fmt::format("lease: expected at least 2 s, got {}", options.lease.count())};
+  WEFT_CHECK(check_store(store));
+  auto registry = std::make_unique<ClusterRegistry>(store, std::move(options));
+  registry->begin();
+  return std::unique_ptr<Registry>(std::move(registry));
+}
+
+}  // namespace weft

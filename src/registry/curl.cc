@@ -1,0 +1,85 @@
+#include "registry/curl.h"
+
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <mutex>
+
+namespace weft {
+namespace {
+
+// A peer that is cut off closes nothing: a connection that is idle is probed each second after three, and one whose
+// data is not acknowledged ends after six.
+constexpr int kIdleSeconds = 3;
+constexpr int kProbeSeconds = 1;
+constexpr int kProbes = 3;
+constexpr unsigned kSilentMs = 6'000;
+
+int set_socket(void* /*user*/, curl_socket_t fd, curlsocktype /*purpose*/) {
+  const int on = 1;
+  bool ok = setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) == 0 &&
+            setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof kIdleSeconds) == 0 &&
+            setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeSeconds, sizeof kProbeSeconds) == 0 &&
+            setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes) == 0 &&
+            setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilentMs, sizeof kSilentMs) == 0;
+  return ok ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR;
+}
+
+bool was_sent(CURL* handle) {
+  curl_off_t sent_us = 0;
+  curl_easy_getinfo(handle, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+  return sent_us > 0;
+}
+
+Errc code_of(CURL* handle, CURLcode code) {
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+      return Errc::permission;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      return Errc::invalid;
+    case CURLE_ABORTED_BY_CALLBACK:
+      return Errc::cancelled;
+    case CURLE_WRITE_ERROR:
+      return Errc::io;
+    default:
+      return was_sent(handle) ? Errc::timed_out : Errc::unreachable;
+  }
+}
+
+}  // namespace
+
+void curl_start() {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+}
+
+void curl_prepare(CURL* handle, const HttpOptions& options) {
+  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_PROXY, "");
+  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_max.count()));
+  curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, set_socket);
+  if (!options.ca.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca.c_str());
+  if (!options.cert.empty()) curl_easy_setopt(handle, CURLOPT_SSLCERT, options.cert.c_str());
+  if (!options.key.empty()) curl_easy_setopt(handle, CURLOPT_SSLKEY, options.key.c_str());
+}
+
+CurlHeaders curl_headers(const std::string& token) {
+  curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
+  list = curl_slist_append(list, "Expect:");  // no wait for a go-ahead before bodies over a megabyte
+  if (!token.empty()) list = curl_slist_append(list, ("Authorization: " + token).c_str());
+  return CurlHeaders(list);
+}
+
+Error curl_error(CURL* handle, CURLcode code, std::string_view where) {
+  return Error{code_of(handle, code), fmt::format("{}: {}", where, curl_easy_strerror(code))};
+}
+
+}  // namespace weft

@@ -1,0 +1,198 @@
+#include "registry/etcd_client.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace weft::etcd {
+namespace {
+
+constexpr auto kFirstLineMax = std::chrono::seconds(5);  // of a watch
+
+HttpOptions http_options(const EtcdOptions& options) {
+  return {options.ca, options.cert, options.key, options.connect_max, limits::kEtcdAnswerMax};
+}
+
+bool gives_way(Errc code) {  // another endpoint may do better
+  return code == Errc::unreachable || code == Errc::timed_out || code == Errc::io;
+}
+
+Status check_endpoint(std::string_view endpoint) {
+  bool http = endpoint.starts_with("http://") && endpoint.size() > 7;
+  bool https = endpoint.starts_with("https://") && endpoint.size() > 8;
+  auto refused = [](char c) { return c <= ' ' || c == 0x7f; };
+  if ((http || https) && endpoint.back() != '/' && std::none_of(endpoint.begin(), endpoint.end(), refused)) return {};
+  return Error{Errc::invalid, fmt::format("etcd endpoint: expected http://HOST:PORT or https://HOST:PORT, got \"{}\"",
+                                          printable(endpoint))};
+}
+
+}  // namespace
+
+WatchStream::WatchStream(std::unique_ptr<HttpStream> lines, std::string where)
+    : lines_(std::move(lines)), where_(std::move(where)) {}
+
+Result<std::optional<WatchAnswer>> WatchStream::decode(std::string_view line) {
+  if (int status = lines_->status(); status != 200) return error_of(status, line, where_);
+  WEFT_TRY(WatchAnswer answer, decode_watch(line, where_));
+  if (answer.canceled)
+    return Error{answer.compacted != 0 ? Errc::changed : Errc::unreachable,
+                 fmt::format("{}: the watch is cancelled: {}", where_,
+                             answer.compacted != 0 ? fmt::format("older than revision {}", answer.compacted)
+                                                   : printable(answer.reason))};
+  return std::optional<WatchAnswer>(std::move(answer));
+}
+
+Result<std::optional<WatchAnswer>> WatchStream::next(Clock::time_point deadline) {
+  for (;;) {
+    WEFT_TRY(std::optional<std::string> line, lines_->next(deadline));
+    if (!line) return std::optional<WatchAnswer>();
+    WEFT_TRY(std::optional<WatchAnswer> answer, decode(*line));
+    if (part_) {
+      if (part_->events.size() + answer->events.size() > limits::kEtcdValuesMax)
+        return Error{Errc::io, fmt::format("{}: more than {} events at once", where_, limits::kEtcdValuesMax)};
+      std::move(answer->events.begin(), answer->events.end(), std::back_inserter(part_->events));
+      part_->fragment = answer->fragment;
+      answer = std::exchange(part_, std::nullopt);
+    }
+    if (!answer->fragment) return answer;
+    part_ = std::move(answer);
+  }
+}
+
+Client::Client(EtcdOptions options) : options_(std::move(options)), http_(http_options(options_)) {}
+
+Status Client::check(const EtcdOptions& options) {
+  if (options.endpoints.empty() || options.endpoints.size() > limits::kEtcdEndpointsMax)
+    return Error{Errc::invalid, fmt::format("etcd endpoints: expected 1 to {}, got {}", limits::kEtcdEndpointsMax,
+                                            options.endpoints.size())};
+  for (const std::string& endpoint : options.endpoints) WEFT_CHECK(check_endpoint(endpoint));
+  if (options.cert.empty() != options.key.empty())
+    return Error{Errc::invalid, "etcd: expected a certificate and its key, got one of them"};
+  return {};
+}
+
+std::string Client::url(std::size_t endpoint, std::string_view path) const {
+  return fmt::format("{}{}", options_.endpoints[endpoint], path);
+}
+
+std::string Client::token() const {
+  std::lock_guard lock(mutex_);
+  return token_;
+}
+
+std::string Client::endpoint() const {
+  return options_.endpoints[preferred_];
+}
+
+void Client::try_next() {
+  preferred_ = (preferred_ + 1) % options_.endpoints.size();
+}
+
+Result<std::string> Client::post(std::size_t endpoint, std::string_view path, const std::string& body,
+                                 Clock::time_point deadline) {
+  ++requests_;
+  std::string where = url(endpoint, path);
+  WEFT_TRY(HttpAnswer answer, http_.post(where, body, token(), deadline));
+  if (answer.status != 200) return error_of(answer.status, answer.body, where);
+  return std::move(answer.body);
+}
+
+Status Client::log_in(std::size_t endpoint, Clock::time_point deadline) {
+  constexpr std::string_view kPath = "/v3/auth/authenticate";
+  {
+    std::lock_guard lock(mutex_);
+    token_.clear();  // etcd refuses a login that comes with an old one
+  }
+  WEFT_TRY(std::string text, post(endpoint, kPath, encode_login(options_.user, options_.password), deadline));
+  WEFT_TRY(std::string token, decode_login(text, url(endpoint, kPath)));
+  std::lock_guard lock(mutex_);
+  token_ = std::move(token);
+  return {};
+}
+
+Result<std::string> Client::call_endpoint(std::size_t endpoint, std::string_view path, const std::string& body,
+                                          Clock::time_point deadline) {
+  if (!options_.user.empty() && token().empty()) WEFT_CHECK(log_in(endpoint, deadline));
+  auto answer = post(endpoint, path, body, deadline);
+  if (answer.ok() || options_.user.empty() || !is_stale_login(answer.error())) return answer;
+  WEFT_CHECK(log_in(endpoint, deadline));
+  return post(endpoint, path, body, deadline);
+}
+
+Result<std::string> Client::call(std::string_view path, const std::string& body, Repeat repeat) {
+  const std::size_t count = options_.endpoints.size();
+  const std::size_t first = preferred_;
+  const auto end = Clock::now() + options_.answer_max;
+  Error failure{Errc::internal, "no endpoint"};
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t endpoint = (first + i) % count;
+    auto left = end - Clock::now();
+    if (i > 0 && left <= Clock::duration::zero()) break;
+    // One that hangs leaves the others their part of the time, where another may be asked after it.
+    auto share = repeat == Repeat::safe ? left / static_cast<long>(count - i) : left;
+    auto answer = call_endpoint(endpoint, path, body, Clock::now() + share);
+    if (answer.ok()) preferred_ = endpoint;
+    if (answer.ok() || !gives_way(answer.error().code)) return answer;
+    failure = std::move(answer).error();
+    if (repeat == Repeat::never && failure.code != Errc::unreachable) return failure;
+  }
+  try_next();
+  return Error{failure.code == Errc::io ? Errc::io : failure.code, fmt::format("etcd: {}", failure.message)};
+}
+
+Result<RangeAnswer> Client::range(const RangeQuery& range) {
+  WEFT_TRY(std::string text, call("/v3/kv/range", encode(range), Repeat::safe));
+  return decode_range(text, url(preferred_, "/v3/kv/range"));
+}
+
+Result<TxnAnswer> Client::txn(const Txn& txn) {
+  bool reads = std::all_of(txn.then.begin(), txn.then.end(),
+                           [](const Op& op) { return std::holds_alternative<RangeQuery>(op); });
+  if (txn.compares.size() > limits::kEtcdOpsMax || txn.then.size() > limits::kEtcdOpsMax)
+    return Error{Errc::invalid, fmt::format("etcd: a transaction has at most {} parts", limits::kEtcdOpsMax)};
+  WEFT_TRY(std::string text, call("/v3/kv/txn", encode(txn), reads ? Repeat::safe : Repeat::never));
+  auto answer = decode_txn(text, txn.then.size(), url(preferred_, "/v3/kv/txn"));
+  if (!answer.ok() && !reads) return Error{Errc::timed_out, std::move(answer).error().message};
+  return answer;
+}
+
+Result<LeaseAnswer> Client::grant_lease(std::uint64_t ttl_s) {
+  WEFT_TRY(std::string text, call("/v3/lease/grant", encode_lease_grant(ttl_s), Repeat::safe));
+  return decode_lease_grant(text, url(preferred_, "/v3/lease/grant"));
+}
+
+Result<LeaseAnswer> Client::keep_alive(std::uint64_t lease) {
+  WEFT_TRY(std::string text, call("/v3/lease/keepalive", encode_lease_id(lease), Repeat::safe));
+  std::string_view line = text;
+  return decode_keep_alive(line.substr(0, line.find('\n')), url(preferred_, "/v3/lease/keepalive"));
+}
+
+Status Client::revoke_lease(std::uint64_t lease) {
+  WEFT_CHECK(call("/v3/lease/revoke", encode_lease_id(lease), Repeat::safe));
+  return {};
+}
+
+Result<std::unique_ptr<WatchStream>> Client::watch_at(std::size_t endpoint, const Keys& keys, std::uint64_t revision) {
+  if (!options_.user.empty()) WEFT_CHECK(log_in(endpoint, Clock::now() + options_.answer_max));
+  ++requests_;
+  std::string where = url(endpoint, "/v3/watch");
+  WEFT_TRY(std::unique_ptr<HttpStream> lines, http_.stream(where, encode_watch(keys, revision), token()));
+  auto watch = std::make_unique<WatchStream>(std::move(lines), where);
+  WEFT_TRY(std::optional<WatchAnswer> created, watch->next(Clock::now() + kFirstLineMax));
+  if (!created) return Error{Errc::unreachable, fmt::format("{}: no answer", where)};
+  if (!created->created) return Error{Errc::io, fmt::format("{}: expected that the watch is created", where)};
+  return watch;
+}
+
+// A range that is asked for first finds an endpoint that answers.
+Result<std::unique_ptr<WatchStream>> Client::watch(const Keys& keys, std::uint64_t revision) {
+  std::size_t endpoint = preferred_;
+  auto watch = watch_at(endpoint, keys, revision);
+  if (!watch.ok() && gives_way(watch.error().code)) try_next();
+  return watch;
+}
+
+}  // namespace weft::etcd

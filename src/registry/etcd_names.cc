@@ -1,0 +1,144 @@
+#include "registry/etcd_names.h"
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sys.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+using etcd::Keys;
+using etcd::RangeQuery;
+using etcd::Relation;
+using etcd::Target;
+
+constexpr std::size_t kTagsAtOnce = 100;  // deleted by one transaction
+constexpr std::uint64_t kTagsReadMax = 10'000;
+
+Error no_version(std::string_view model, std::uint64_t number) {
+  return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
+}
+
+std::string new_uuid() {
+  std::string hex = random_hex(16);
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20));
+}
+
+// Runs `attempt` until it gives a value, which it does not when a race is lost.
+template <class Attempt>
+Result<std::uint64_t> until_won(std::chrono::milliseconds retry_max, std::string_view what, const Attempt& attempt) {
+  const auto end = etcd::Client::Clock::now() + retry_max;
+  do {
+    WEFT_TRY(std::optional<std::uint64_t> revision, attempt());
+    if (revision) return *revision;
+  } while (etcd::Client::Clock::now() < end);
+  return Error{Errc::busy, fmt::format("{}: others change it all the time; try again", what)};
+}
+
+}  // namespace
+
+Result<RegistryMeta> EtcdNames::agree(etcd::Header& header) {
+  const std::string key = keys_.meta();
+  for (;;) {
+    WEFT_TRY(etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
+    header = answer.header;
+    if (!answer.items.empty()) return open_meta(answer.items[0].value, bound(key));
+    etcd::Txn txn;
+    txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
+    txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, new_uuid(), now_ns()}, bound(key)), 0});
+    WEFT_CHECK(client_.txn(txn));  // whoever won, the next look tells
+  }
+}
+
+Result<std::uint64_t> EtcdNames::barrier(std::string_view node) {
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{keys_.barrier(node), {}, 0});
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  return answer.header.revision;
+}
+
+Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view model, std::string_view tag,
+                                                            std::uint64_t number) {
+  const std::string key = keys_.tag(model, tag);
+  WEFT_TRY(etcd::RangeAnswer known, client_.range({{key, {}}, 0, 0, false, false}));
+  std::uint64_t known_revision = 0;
+  if (!known.items.empty()) {
+    known_revision = known.items[0].mod_revision;
+    auto value = open_tag(known.items[0].value, bound(key));  // one that does not verify is replaced
+    if (value.ok() && value->number == number) return std::optional(known_revision);
+  }
+  etcd::Txn txn;
+  txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{number, now_ns()}, bound(key)), 0});
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  if (!answer.succeeded) return no_version(model, number);
+  return std::optional(answer.header.revision);
+}
+
+Result<std::uint64_t> EtcdNames::delete_tag(std::string_view model, std::string_view tag) {
+  const std::string key = keys_.tag(model, tag);
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::version, Relation::greater, 0});
+  txn.then.emplace_back(etcd::Delete{{key, {}}});
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  if (!answer.succeeded) return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
+  return answer.header.revision;
+}
+
+Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_view tag,
+                                         std::optional<std::uint64_t> number) {
+  if (!number) return delete_tag(model, tag);
+  return until_won(retry_max_, fmt::format("{}@{}", model, tag), [&] { return try_set_tag(model, tag, *number); });
+}
+
+// Keys of tags that say this number. One that does not verify says nothing.
+Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::uint64_t number) {
+  std::vector<std::string> keys;
+  for (const etcd::KeyValue& item : tags.items) {
+    auto tag = open_tag(item.value, bound(item.key));
+    if (tag.ok() && tag->number == number) keys.push_back(item.key);
+  }
+  return keys;
+}
+
+// Nothing when a tag was set since it was read. More tags than one transaction takes go in several.
+Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view model, std::uint64_t number) {
+  const std::string key = keys_.version(model, number);
+  etcd::Txn read;
+  read.then.emplace_back(RangeQuery{{key, {}}, 0, 0, false, false});
+  read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
+  WEFT_TRY(etcd::TxnAnswer facts, client_.txn(read));
+  if (facts.ranges[0].items.empty()) return no_version(model, number);
+  const etcd::KeyValue& item = facts.ranges[0].items[0];
+  WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], number));
+  const bool all = tags.size() <= kTagsAtOnce;
+  if (!all) tags.resize(kTagsAtOnce);
+
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
+  txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, facts.header.revision + 1});
+  for (const std::string& tag : tags) txn.then.emplace_back(etcd::Delete{{tag, {}}});
+  if (all) {
+    RegistryTombstone tombstone;
+    WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
+    tombstone.version.said.version.removed_ns = now_ns();
+    tombstone.revision = item.mod_revision;
+    const std::string gone = keys_.tombstone(model, number);
+    const std::string removals = keys_.removals();
+    txn.then.emplace_back(etcd::Delete{{key, {}}});
+    txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
+    txn.then.emplace_back(etcd::Put{removals, seal_removal(now_ns(), bound(removals)), 0});
+  }
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
+  return std::optional(answer.header.revision);
+}
+
+Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number) {
+  return until_won(retry_max_, spec_of(model, number), [&] { return try_remove(model, number); });
+}
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+// Changes of names in etcd: each is one transaction that holds only while what was read before it still does. Two nodes
+// that change one model at once are told apart by the revision of its head; who loses reads again. Any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "registry/etcd_client.h"
+#include "registry/registry_keys.h"
+#include "registry/registry_records.h"
+#include "weft/cluster_store.h"
+#include "weft/result.h"
+
+namespace weft {
+
+using VersionName = std::pair<std::string, std::uint64_t>;  // model, number
+
+struct PublishWish {
+  RegistryVersion version;          // number 0: it is given here
+  std::vector<std::string> tags;    // to set to it
+  std::vector<VersionName> relies;  // must live when it is published
+};
+
+struct PublishDecision {
+  std::uint64_t number = 0;
+  bool made = false;           // false: the newest live version, `number`, has this content already
+  std::uint64_t revision = 0;  // a mirror that is so far shows it, with its tags
+};
+
+class EtcdNames {
+ public:
+  // `retry_max`: how long a change is tried again, after lost races and answers that did not come.
+  EtcdNames(etcd::Client& client, const RegistryKeys& keys, std::chrono::milliseconds retry_max)
+      : client_(client), keys_(keys), retry_max_(retry_max) {}
+
+  // Agrees on what the cluster is: made by the first node that comes.
+  Result<RegistryMeta> agree(etcd::Header& header);
+
+  // Errc::not_found: `relies` or what a tag says is gone; Errc::exists: the name would hide another model's.
+  Result<PublishDecision> publish(const PublishWish& wish);
+  // The revision. An empty number deletes the tag.
+  Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
+  Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number);
+  // A revision newer than all that was committed before the call; the watch brings it. `node` is ours.
+  Result<std::uint64_t> barrier(std::string_view node);
+
+ private:
+  struct Facts;  // etcd_publish.cc
+  using Clock = etcd::Client::Clock;
+  Result<Facts> read_facts(const PublishWish& wish);
+  Status check_relies(std::span<const VersionName> relies);
+  Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
+  Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts);
+  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number);
+  Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
+  Result<std::uint64_t> delete_tag(std::string_view model, std::string_view tag);
+  Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
+  std::string_view bound(std::string_view key) const { return keys_.bound(key); }
+
+  etcd::Client& client_;
+  const RegistryKeys& keys_;
+  const std::chrono::milliseconds retry_max_;
+};
+
+}  // namespace weft

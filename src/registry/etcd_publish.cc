@@ -1,0 +1,191 @@
+// Publishing: read what decides, then one transaction that compares all of it.
+#include <fmt/core.h>
+
+#include <thread>
+
+#include "base/limits.h"
+#include "registry/etcd_names.h"
+#include "weft/names.h"
+
+namespace weft {
+
+// What a publish is decided by, all of one revision.
+struct EtcdNames::Facts {
+  etcd::Header header;
+  RegistryHead head;
+  std::uint64_t head_revision = 0;      // 0: there is no such model yet
+  std::uint64_t removals_revision = 0;  // of the newest removal
+  std::uint64_t newest = 0;             // live; 0: none
+  std::uint64_t newest_revision = 0;
+  RegistryVersion newest_version;
+  bool relies_compared = true;  // one by one; else by the revision of the newest removal
+};
+
+namespace {
+
+using etcd::Compare;
+using etcd::Keys;
+using etcd::KeyValue;
+using etcd::RangeAnswer;
+using etcd::RangeQuery;
+using etcd::Relation;
+using etcd::Target;
+
+constexpr std::size_t kFixedCompares = 4;  // head, names below, removals, and one to spare
+constexpr auto kPause = std::chrono::milliseconds(50);
+
+RangeQuery one(std::string key, bool keys_only = false) {
+  return {{std::move(key), {}}, 0, 0, keys_only, false};
+}
+RangeQuery first(Keys keys) {
+  return {std::move(keys), 1, 0, true, false};
+}
+
+std::vector<std::string> ancestors_of(std::string_view model) {
+  std::vector<std::string> out;
+  for (auto slash = model.rfind('/'); slash != std::string_view::npos; slash = model.rfind('/')) {
+    model = model.substr(0, slash);
+    out.emplace_back(model);
+  }
+  return out;
+}
+
+Error hides(std::string_view name, std::string_view other) {
+  return Error{Errc::exists, fmt::format("model {} would hide {}: one is a directory of the other", name, other)};
+}
+
+Error gone(const VersionName& name) {
+  return Error{Errc::not_found, fmt::format("{}: this version is not in the cluster any more, and what is published "
+                                            "here relies on it",
+                                            spec_of(name.first, name.second))};
+}
+
+}  // namespace
+
+// One transaction for all but what is relied on.
+Result<EtcdNames::Facts> EtcdNames::read_facts(const PublishWish& wish) {
+  const std::string& model = wish.version.said.version.model_name;
+  std::vector<std::string> ancestors = ancestors_of(model);
+  etcd::Txn txn;
+  txn.then.emplace_back(one(keys_.head(model)));
+  txn.then.emplace_back(one(keys_.removals(), true));
+  txn.then.emplace_back(RangeQuery{keys_.versions_of(model), 1, 0, false, true});
+  txn.then.emplace_back(first(keys_.versions_below(model)));
+  for (const std::string& ancestor : ancestors) txn.then.emplace_back(first(keys_.versions_of(ancestor)));
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+
+  Facts facts;
+  facts.header = answer.header;
+  if (const auto& heads = answer.ranges[0].items; !heads.empty()) {
+    WEFT_TRY(facts.head, open_head(heads[0].value, bound(heads[0].key)));
+    facts.head_revision = heads[0].mod_revision;
+  }
+  if (const auto& removals = answer.ranges[1].items; !removals.empty())
+    facts.removals_revision = removals[0].mod_revision;
+  if (const auto& newest = answer.ranges[2].items; !newest.empty()) {
+    WEFT_TRY(RegistryKey key, keys_.parse(newest[0].key));
+    WEFT_TRY(facts.newest_version, open_version(newest[0].value, bound(newest[0].key)));
+    facts.newest = key.number;
+    facts.newest_revision = newest[0].mod_revision;
+  }
+  if (!answer.ranges[3].items.empty()) return hides(model, fmt::format("models in {}/", model));
+  for (std::size_t i = 0; i < ancestors.size(); ++i)
+    if (!answer.ranges[4 + i].items.empty()) return hides(model, ancestors[i]);
+  facts.relies_compared = wish.relies.size() + ancestors.size() + kFixedCompares <= limits::kEtcdOpsMax;
+  WEFT_CHECK(check_relies(wish.relies));
+  return facts;
+}
+
+// Names what is gone; the transaction itself proves that nothing goes meanwhile.
+Status EtcdNames::check_relies(std::span<const VersionName> relies) {
+  while (!relies.empty()) {
+    auto some = relies.first(std::min(relies.size(), limits::kEtcdOpsMax));
+    etcd::Txn txn;
+    for (const auto& [model, number] : some) txn.then.emplace_back(one(keys_.version(model, number), true));
+    WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+    for (std::size_t i = 0; i < some.size(); ++i)
+      if (answer.ranges[i].items.empty()) return gone(some[i]);
+    relies = relies.subspan(some.size());
+  }
+  return {};
+}
+
+// The newest version has this content: it is the one, only its tags may be new.
+Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& facts) {
+  PublishDecision decision{facts.newest, false, facts.newest_revision};
+  for (const std::string& tag : wish.tags) {
+    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.said.version.model_name, tag, facts.newest));
+    decision.revision = std::max(decision.revision, revision);
+  }
+  return decision;
+}
+
+// Nothing when a race is lost.
+Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts) {
+  const std::string& model = wish.version.said.version.model_name;
+  const std::uint64_t number = facts.head.next_number;
+  if (number >= limits::kVersionNumberMax)
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
+  etcd::Txn txn;
+  txn.compares.push_back({{keys_.head(model), {}}, Target::mod_revision, Relation::equal, facts.head_revision});
+  txn.compares.push_back({keys_.versions_below(model), Target::version, Relation::equal, 0});
+  for (const std::string& ancestor : ancestors_of(model))
+    txn.compares.push_back({keys_.versions_of(ancestor), Target::version, Relation::equal, 0});
+  if (!facts.relies_compared)
+    txn.compares.push_back({{keys_.removals(), {}}, Target::mod_revision, Relation::equal, facts.removals_revision});
+  else
+    for (const auto& [name, needed] : wish.relies)
+      txn.compares.push_back({{keys_.version(name, needed), {}}, Target::version, Relation::greater, 0});
+
+  const std::uint64_t time_ns = wish.version.said.version.time_ns;
+  RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns};
+  std::string head_key = keys_.head(model);
+  std::string key = keys_.version(model, number);
+  std::vector<std::byte> value = seal(wish.version, bound(key));
+  if (value.size() > limits::kRegistryRecordMax)
+    return Error{Errc::invalid, fmt::format("{}: what is said about it takes {} bytes; expected at most {}", model,
+                                            value.size(), limits::kRegistryRecordMax)};
+  txn.then.emplace_back(etcd::Put{head_key, seal(head, bound(head_key)), 0});
+  txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
+  for (const std::string& tag : wish.tags) {
+    std::string tag_key = keys_.tag(model, tag);
+    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns}, bound(tag_key)), 0});
+  }
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  if (!answer.succeeded) return std::optional<PublishDecision>();
+  return std::optional<PublishDecision>({number, true, answer.header.revision});
+}
+
+Result<PublishDecision> EtcdNames::publish(const PublishWish& wish) {
+  const VersionRow& row = wish.version.said.version;
+  if (wish.tags.size() > limits::kRegistryTagsMax)
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} tags, got {}", row.model_name,
+                                            limits::kRegistryTagsMax, wish.tags.size())};
+  const auto end = Clock::now() + retry_max_;
+  bool unsure = false;  // a transaction of ours may have been done, or may yet be
+  for (;;) {
+    auto facts = read_facts(wish);
+    if (!facts.ok() && !unsure) return std::move(facts).error();
+    if (facts.ok() && facts->newest != 0 && facts->newest_version.said.version.manifest == row.manifest) {
+      bool ours = unsure && facts->newest_version.publisher == wish.version.publisher &&
+                  facts->newest_version.said.version.time_ns == row.time_ns;
+      if (ours) return PublishDecision{facts->newest, true, facts->newest_revision};
+      return repeat(wish, *facts);
+    }
+    if (facts.ok()) {
+      auto decision = try_publish(wish, *facts);
+      if (decision.ok() && *decision) return **decision;
+      if (!decision.ok() && decision.error().code != Errc::timed_out && !unsure) return std::move(decision).error();
+      unsure = unsure || !decision.ok();
+    }
+    if (Clock::now() >= end) break;
+    std::this_thread::sleep_for(kPause);
+  }
+  if (unsure)
+    return Error{Errc::timed_out, fmt::format("{}: etcd did not say whether it took this version; it shows if it did, "
+                                              "else publish it again",
+                                              row.model_name)};
+  return Error{Errc::busy, fmt::format("{}: others publish it all the time; try again", row.model_name)};
+}
+
+}  // namespace weft

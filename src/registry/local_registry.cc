@@ -1,0 +1,43 @@
+// The registry of one node: its store.
+#include "base/sys.h"
+#include "weft/registry.h"
+
+namespace weft {
+namespace {
+
+class LocalRegistry final : public Registry {
+ public:
+  explicit LocalRegistry(Store& store) : store_(store), since_ns_(now_ns()) {}
+
+  Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
+    return import.publish(request);
+  }
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
+    return store_.set_tag(model, tag, number);
+  }
+  Status remove_version(std::string_view model, std::uint64_t number) override {
+    return store_.remove_version(model, number);
+  }
+  Result<std::uint64_t> catch_up(Clock::time_point /*deadline*/) override {
+    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
+    return snapshot->registry_revision();
+  }
+  std::vector<Member> members() const override { return {}; }
+  RegistryStatus status() const override {
+    RegistryStatus status;
+    status.since_ns = since_ns_;
+    return status;
+  }
+
+ private:
+  Store& store_;
+  const std::uint64_t since_ns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Registry> local_registry(Store& store) {
+  return std::make_unique<LocalRegistry>(store);
+}
+
+}  // namespace weft

@@ -1,0 +1,298 @@
+#include "registry/mirror.h"
+
+#include <fmt/core.h>
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "registry/registry_records.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kChangesAtOnce = 4'096;  // of one commit
+constexpr auto kFirstPause = std::chrono::milliseconds(100);
+constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
+constexpr auto kWatchWait = std::chrono::seconds(60);
+
+}  // namespace
+
+Mirror::Mirror(Parts parts) : parts_(std::move(parts)) {
+  status_.shared = true;
+  status_.connected = false;
+  status_.trouble = "etcd has not answered yet";
+  status_.since_ns = now_ns();
+}
+
+void Mirror::end() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    if (watch_ != nullptr) watch_->wake();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Mirror::begin() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Mirror::suspect() {
+  std::lock_guard lock(mutex_);
+  suspected_ = true;
+  if (watch_ != nullptr) watch_->wake();
+}
+
+bool Mirror::ending() const {
+  std::lock_guard lock(mutex_);
+  return ending_;
+}
+
+bool Mirror::pause(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_for(lock, time, [this] { return ending_; });
+}
+
+void Mirror::run() {
+  auto wait = kFirstPause;
+  do {
+    auto begun = Clock::now();
+    Status status = session();
+    if (ending()) return;
+    set_connected(false, status.error().message);
+    wait = Clock::now() - begun > kLongestPause ? kFirstPause : std::min(2 * wait, kLongestPause);
+  } while (pause(wait));
+}
+
+Status Mirror::session() {
+  {
+    std::lock_guard lock(mutex_);
+    suspected_ = false;
+  }
+  etcd::Header header;
+  WEFT_CHECK(agree(header));
+  WEFT_CHECK(read_members());
+  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
+  const std::uint64_t known = snapshot->registry_revision();
+  snapshot.reset();
+  if (known == 0 || known > header.revision) {
+    WEFT_CHECK(read_list());
+  } else {
+    set_applied(known);
+  }
+  Status status = follow();
+  if (!status.ok() && status.error().code == Errc::changed) {
+    log_info("registry: {}; reading it whole", status.error().message);
+    WEFT_CHECK(read_list());
+    status = follow();
+  }
+  return status;
+}
+
+Status Mirror::agree(etcd::Header& header) {
+  WEFT_TRY(RegistryMeta meta, parts_.names.agree(header));
+  if (joined_) {
+    if (parts_.store.cluster()->cluster == meta.cluster) return {};
+    return Error{Errc::invalid, fmt::format("this store belongs to the cluster {}, and etcd has {}",
+                                            parts_.store.cluster()->cluster, meta.cluster)};
+  }
+  const auto& before = parts_.store.cluster();
+  node_ = before ? before->node : parts_.store.info().uuid;
+  WEFT_CHECK(parts_.store.join({meta.cluster, node_}));
+  joined_ = true;
+  parts_.joined();
+  return {};
+}
+
+Status Mirror::read_members() {
+  WEFT_TRY(etcd::RangeAnswer answer, parts_.client.range({parts_.keys.all(KeyKind::member), 0, 0, false, false}));
+  std::vector<std::pair<std::uint64_t, Member>> members;
+  for (const etcd::KeyValue& item : answer.items) {
+    auto key = parts_.keys.parse(item.key);
+    auto member = open_member(item.value, parts_.keys.bound(item.key));
+    if (!key.ok() || !member.ok()) {
+      refuse(key.ok() ? member.error() : key.error());
+      continue;
+    }
+    member->node = key->name;
+    members.emplace_back(item.mod_revision, std::move(member).value());
+  }
+  members_.reset(std::move(members));
+  return {};
+}
+
+// The store keeps its revision until all of the list is in: broken off, it is read again.
+Status Mirror::read_list() {
+  RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
+  WEFT_CHECK(list.read(parts_.client));
+  std::uint64_t before = 0;
+  {
+    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
+    before = snapshot->registry_revision();
+    WEFT_CHECK(list.compare(*snapshot));
+  }
+  for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
+    if (ending()) return Error{Errc::cancelled, "stopped"};
+    std::vector<MirrorChange> next = list.take(kChangesAtOnce);
+    WEFT_CHECK(apply(some, next.empty() ? list.revision() : before));
+    some = std::move(next);
+  }
+  WEFT_CHECK(apply({}, list.revision()));
+  {
+    std::lock_guard lock(mutex_);
+    ++status_.lists;
+  }
+  malloc_trim(0);  // a list of a hundred thousand versions is some 50 MB, once
+  return {};
+}
+
+Status Mirror::follow() {
+  std::uint64_t from = 0;
+  {
+    std::lock_guard lock(mutex_);
+    from = applied_ + 1;
+    ++status_.watches;
+  }
+  WEFT_TRY(std::unique_ptr<etcd::WatchStream> watch, parts_.client.watch(parts_.keys.all(), from));
+  set_connected(true, {});
+  {
+    std::lock_guard lock(mutex_);
+    watch_ = watch.get();
+  }
+  Status status = receive(*watch);
+  std::lock_guard lock(mutex_);
+  watch_ = nullptr;
+  return status;
+}
+
+Status Mirror::receive(etcd::WatchStream& watch) {
+  for (;;) {
+    Batch batch;
+    auto wait = Clock::now() + kWatchWait;
+    // All that has come by now is one commit: while it syncs, more comes.
+    while (batch.changes.size() < kChangesAtOnce) {
+      WEFT_TRY(std::optional<etcd::WatchAnswer> answer, watch.next(wait));
+      if (!answer) break;
+      for (const etcd::Event& event : answer->events) read_event(event, batch);
+      batch.revision = std::max(batch.revision, answer->header.revision);
+      wait = Clock::now();
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (ending_) return Error{Errc::cancelled, "stopped"};
+      if (suspected_) return Error{Errc::unreachable, "etcd does not answer"};
+    }
+    if (batch.revision != 0) WEFT_CHECK(apply(batch));
+  }
+}
+
+void Mirror::read_event(const etcd::Event& event, Batch& batch) {
+  auto key = parts_.keys.parse(event.item.key);
+  if (!key.ok()) return refuse(key.error());
+  switch (key->kind) {
+    case KeyKind::version:
+    case KeyKind::tombstone:
+      if (event.deleted) return;  // a version's end comes with its tombstone
+      break;
+    case KeyKind::tag:
+      if (!event.deleted) break;
+      batch.changes.emplace_back(MirroredTag{key->model, key->name, 0, now_ns()});
+      return;
+    case KeyKind::member:
+      return read_member(event, *key, batch);
+    case KeyKind::barrier:
+      batch.barrier = batch.barrier || key->name == node_;
+      return;
+    default:
+      return;
+  }
+  auto change = decode_change(parts_.keys, event.item.key, event.item.value, false);
+  if (change.ok())
+    batch.changes.push_back(std::move(change).value());
+  else
+    refuse(change.error());
+}
+
+void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch) {
+  if (event.deleted) {
+    batch.members = members_.remove(event.item.mod_revision, key.name) || batch.members;
+    return;
+  }
+  auto member = open_member(event.item.value, parts_.keys.bound(event.item.key));
+  if (!member.ok()) return refuse(member.error());
+  member->node = key.name;
+  batch.members = members_.put(event.item.mod_revision, std::move(member).value()) || batch.members;
+}
+
+Status Mirror::apply(Batch& batch) {
+  if (!batch.changes.empty() || batch.barrier)
+    WEFT_CHECK(apply(batch.changes, batch.revision));
+  else
+    set_applied(batch.revision);
+  if (batch.members) parts_.changed();
+  return {};
+}
+
+Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revision) {
+  WEFT_TRY(MirrorOutcome outcome, parts_.store.mirror(changes, revision));
+  for (const std::string& problem : outcome.problems) refuse(Error{Errc::invalid, problem});
+  {
+    std::lock_guard lock(mutex_);
+    status_.changes += outcome.applied;
+  }
+  set_applied(revision);
+  if (!changes.empty()) parts_.changed();
+  return {};
+}
+
+void Mirror::set_applied(std::uint64_t revision) {
+  std::lock_guard lock(mutex_);
+  applied_ = revision;
+  status_.revision = revision;
+  wake_.notify_all();
+}
+
+void Mirror::set_connected(bool connected, const std::string& trouble) {
+  {
+    std::lock_guard lock(mutex_);
+    bool same = status_.connected == connected && status_.trouble == trouble;
+    if (same) return;
+    if (status_.connected != connected) status_.since_ns = now_ns();
+    status_.connected = connected;
+    status_.trouble = trouble;
+  }
+  if (connected)
+    log_info("registry: follows {}", parts_.client.endpoint());
+  else
+    log_warning("registry: {}", trouble);
+  parts_.changed();
+}
+
+void Mirror::refuse(const Error& error) {
+  log_warning("registry: refused: {}", error.message);
+  std::lock_guard lock(mutex_);
+  ++status_.refused;
+  auto& refusals = status_.refusals;
+  if (refusals.size() == limits::kRegistryRefusalsMax) refusals.erase(refusals.begin());
+  refusals.push_back(error.message);
+}
+
+Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
+  return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
+                                            applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
+}
+
+void Mirror::fill(RegistryStatus& status) const {
+  std::lock_guard lock(mutex_);
+  status = status_;
+  status.endpoint = parts_.client.endpoint();
+  status.requests = parts_.client.requests();
+}
+
+}  // namespace weft

@@ -1,0 +1,96 @@
+// Keeps a store the mirror of the registry: a thread that reads what is committed in etcd and takes it over, in order,
+// many changes in one commit. It resumes where the store stands; where etcd has forgotten what came after that (a
+// compaction) or was set back, it reads the whole and takes over what differs. While etcd does not answer it tries
+// again, and the store's last state stands.
+//
+// A value that does not verify is left out and told of; it never stops the rest.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "registry/etcd_client.h"
+#include "registry/etcd_names.h"
+#include "registry/members.h"
+#include "registry/registry_keys.h"
+#include "registry/registry_list.h"
+#include "weft/cluster_store.h"
+#include "weft/registry.h"
+#include "weft/result.h"
+
+namespace weft {
+
+class Mirror {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // `joined` is called once, when the store has become one of the cluster, from the mirror's thread; `changed` as
+  // ClusterOptions. All outlive this.
+  struct Parts {
+    ClusterStore& store;
+    etcd::Client& client;
+    const RegistryKeys& keys;
+    EtcdNames& names;
+    std::function<void()> joined;
+    std::function<void()> changed;
+  };
+  explicit Mirror(Parts parts);
+  ~Mirror() { end(); }
+  void begin();    // once
+  void end();      // waits for the thread, and for nobody else
+  void suspect();  // any thread: something says that etcd is not there; looks, and begins again
+
+  // Until the store has everything up to `revision`. Errc::timed_out.
+  Status wait_for(std::uint64_t revision, Clock::time_point deadline);
+  std::vector<Member> members() const { return members_.list(); }
+  void fill(RegistryStatus& status) const;
+
+ private:
+  void run();
+  Status session();  // from connecting to the first failure
+  Status agree(etcd::Header& header);
+  Status read_members();
+  Status read_list();
+  Status follow();
+  Status receive(etcd::WatchStream& watch);
+  // What one or more answers of the watch say, to be taken over as one.
+  struct Batch {
+    std::vector<MirrorChange> changes;
+    std::uint64_t revision = 0;
+    bool barrier = false;  // ours is among it
+    bool members = false;  // some came or went
+  };
+  void read_event(const etcd::Event& event, Batch& batch);
+  void read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch);
+  Status apply(Batch& batch);
+  Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
+  void set_applied(std::uint64_t revision);
+  void set_connected(bool connected, const std::string& trouble);
+  void refuse(const Error& error);
+  bool pause(std::chrono::milliseconds time);  // false: it is time to end
+  bool ending() const;
+
+  const Parts parts_;
+  MemberList members_;
+  std::string node_;     // ours; of the thread
+  bool joined_ = false;  // of the thread
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ending_ = false;                 // guarded by mutex_
+  bool suspected_ = false;              // guarded by mutex_
+  std::uint64_t applied_ = 0;           // guarded by mutex_
+  RegistryStatus status_;               // guarded by mutex_
+  etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the one that runs
+  std::thread thread_;
+};
+
+}  // namespace weft

@@ -1,0 +1,143 @@
+#include "registry/registry_list.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "registry/registry_records.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kPageMost = 2'000;  // keys of one answer; fewer when their values are large
+
+MirroredVersion named(RegistryVersion version, RegistryKey key) {
+  version.said.version.model_name = std::move(key.model);
+  version.said.version.number = key.number;
+  return std::move(version.said);
+}
+
+}  // namespace
+
+Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
+                                   bool whole) {
+  WEFT_TRY(RegistryKey parsed, keys.parse(key));
+  std::string_view bound = keys.bound(key);
+  switch (parsed.kind) {
+    case KeyKind::version: {
+      WEFT_TRY(RegistryVersion version, open_version(value, bound));
+      return MirrorChange(named(std::move(version), std::move(parsed)));
+    }
+    case KeyKind::tombstone: {
+      WEFT_TRY(RegistryTombstone tombstone, open_tombstone(value, bound));
+      std::uint64_t removed_ns = tombstone.version.said.version.removed_ns;
+      if (!whole) return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns});
+      return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
+    }
+    case KeyKind::tag: {
+      WEFT_TRY(RegistryTag tag, open_tag(value, bound));
+      return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns});
+    }
+    default:
+      return Error{Errc::internal, fmt::format("key {}: no change of names", key)};
+  }
+}
+
+Status RegistryList::read(etcd::Client& client) {
+  items_.clear();
+  revision_ = 0;
+  for (KeyKind kind : {KeyKind::tag, KeyKind::version, KeyKind::tombstone}) WEFT_CHECK(read_kind(client, kind));
+  return {};  // t/, v/, x/: in the order of keys
+}
+
+Status RegistryList::read_kind(etcd::Client& client, KeyKind kind) {
+  etcd::RangeQuery range{keys_.all(kind), kPageMost, revision_, false, false};
+  for (;;) {
+    auto page = client.range(range);
+    if (!page.ok() && etcd::is_too_large(page.error()) && range.limit > 1) {
+      range.limit /= 2;
+      continue;
+    }
+    if (!page.ok()) return std::move(page).error();
+    if (revision_ == 0) revision_ = page->header.revision;
+    range.revision = revision_;
+    bool more = page->more && !page->items.empty();
+    if (more) range.keys.begin = page->items.back().key + '\0';
+    for (etcd::KeyValue& item : page->items) keep(std::move(item));
+    if (!more) return {};
+  }
+}
+
+void RegistryList::keep(etcd::KeyValue item) {
+  if (items_.empty() || items_.back().key < item.key)
+    items_.push_back({item.mod_revision, std::move(item.key), std::move(item.value), false, false});
+  else
+    refused_(Error{Errc::io, fmt::format("registry key {}: etcd lists it out of order", item.key)});
+}
+
+RegistryList::Item* RegistryList::find(std::string_view key) {
+  auto at = std::lower_bound(items_.begin(), items_.end(), key,
+                             [](const Item& item, std::string_view wanted) { return item.key < wanted; });
+  return at != items_.end() && at->key == key ? &*at : nullptr;
+}
+
+void RegistryList::compare_version(const VersionRow& row) {
+  if (Item* gone = find(keys_.tombstone(row.model_name, row.number))) {
+    gone->known = row.removed;
+    gone->here = true;
+  } else if (Item* live = find(keys_.version(row.model_name, row.number))) {
+    auto said = open_version(live->value, keys_.bound(live->key));
+    live->known = said.ok() && said->said.version.manifest == row.manifest && !row.removed;
+  } else if (!row.removed) {
+    refused_(Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it",
+                                                spec_of(row.model_name, row.number))});
+  }
+}
+
+void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
+  if (find(keys_.tag(model, tag.name)) == nullptr) tags_gone_.push_back(MirroredTag{model, tag.name, 0, tag.time_ns});
+}
+
+Status RegistryList::compare(Snapshot& snapshot) {
+  WEFT_TRY(std::vector<ModelRow> models, snapshot.models());
+  for (const ModelRow& model : models) {
+    WEFT_TRY(std::vector<VersionRow> versions, snapshot.versions(model.id));
+    for (const VersionRow& row : versions) compare_version(row);
+    WEFT_TRY(std::vector<TagRow> tags, snapshot.tags(model.id));
+    for (const TagRow& tag : tags) compare_tag(model.name, tag);
+  }
+  std::erase_if(items_, [](const Item& item) { return item.known; });
+  for (Item& item : items_) {
+    if (item.here) continue;
+    auto tombstone = open_tombstone(item.value, keys_.bound(item.key));
+    if (tombstone.ok()) item.revision = tombstone->revision;  // of a version that comes removed: when it came
+  }
+  std::stable_sort(items_.begin(), items_.end(), [this](const Item& a, const Item& b) {
+    bool tag_a = keys_.bound(a.key).starts_with("t/");
+    bool tag_b = keys_.bound(b.key).starts_with("t/");
+    return std::pair(a.revision, tag_a) < std::pair(b.revision, tag_b);  // a version before its tags
+  });
+  next_ = 0;
+  return {};
+}
+
+std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
+  std::vector<MirrorChange> out;
+  for (; next_ < items_.size() && out.size() < count_max; ++next_) {
+    Item& item = items_[next_];
+    auto change = decode_change(keys_, item.key, item.value, !item.here);
+    if (change.ok())
+      out.push_back(std::move(change).value());
+    else
+      refused_(change.error());
+    item = {};
+  }
+  if (next_ == items_.size() && out.size() < count_max) {
+    std::move(tags_gone_.begin(), tags_gone_.end(), std::back_inserter(out));
+    tags_gone_.clear();
+  }
+  return out;
+}
+
+}  // namespace weft

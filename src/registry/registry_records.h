@@ -1,0 +1,63 @@
+// Values of the registry's keys: FlatBuffers (registry.fbs), sealed as the store's records are and bound to their key.
+// Pure. What does not verify, or says what no weft says, is Errc::corrupt (Errc::unsupported: a newer weft wrote it),
+// named by `key`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/cluster_store.h"
+#include "weft/registry.h"
+#include "weft/result.h"
+
+namespace weft {
+
+inline constexpr std::uint32_t kRegistryFormat = 1;
+
+struct RegistryMeta {
+  std::uint32_t format = kRegistryFormat;
+  std::string cluster;  // its uuid
+  std::uint64_t created_ns = 0;
+};
+
+struct RegistryHead {
+  std::uint64_t next_number = 1;
+  std::uint64_t created_ns = 0;
+};
+
+struct RegistryVersion {
+  MirroredVersion said;   // tags are keys of their own; model_name and number are in the key
+  std::string publisher;  // node
+};
+
+struct RegistryTombstone {
+  RegistryVersion version;     // said.version.removed and .removed_ns are set
+  std::uint64_t revision = 0;  // at which it was published
+};
+
+struct RegistryTag {
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;
+};
+
+// `bound` is RegistryKeys::bound() of the key.
+std::vector<std::byte> seal(const RegistryMeta& meta, std::string_view bound);
+std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound);
+std::vector<std::byte> seal(const RegistryVersion& version, std::string_view bound);
+std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound);
+std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
+std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
+std::vector<std::byte> seal_removal(std::uint64_t time_ns, std::string_view bound);
+
+Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryVersion> open_version(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
+Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
+
+}  // namespace weft

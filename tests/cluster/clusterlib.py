@@ -1,0 +1,153 @@
+"""A cluster in network name spaces: a switch, an etcd, nodes. Nothing of it reaches the machine's own network.
+
+One name space holds a bridge, each node has its own with one end of a veth pair. All of it ends with the context, whatever
+happens inside.
+"""
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+
+from weftlib import run, wait_until
+
+ETCD = "/usr/bin/etcd"
+ETCD_PORT, ETCD_PEER_PORT = 2379, 2380
+PREFIX = "10.77.0."
+START_SECONDS_MAX = 60
+counter = itertools.count(1)
+
+
+class Host:
+    """A name space with one address on the switch."""
+
+    def __init__(self, network, number):
+        self.network, self.address = network, f"{PREFIX}{number}"
+        self.space, self.port = f"{network.name}-{number}", f"p{number}"
+
+    def up(self):
+        switch = self.network.switch
+        run(["ip", "netns", "add", self.space])
+        run(["ip", "-n", switch, "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.space])
+        run(["ip", "-n", switch, "link", "set", self.port, "master", "br0", "up"])
+        run(["ip", "-n", self.space, "addr", "add", f"{self.address}/24", "dev", "eth0"])
+        for device in ("lo", "eth0"):
+            run(["ip", "-n", self.space, "link", "set", device, "up"])
+
+    @property
+    def inside(self):
+        """Words before a command that is to run here. Mounts and files stay those of the machine."""
+        return ["nsenter", f"--net=/run/netns/{self.space}"]
+
+    def cut(self):
+        """Pulls the cable: packets are lost, nobody is told."""
+        run(["ip", "-n", self.network.switch, "link", "set", self.port, "nomaster"])
+
+    def mend(self):
+        run(["ip", "-n", self.network.switch, "link", "set", self.port, "master", "br0"])
+
+    def shape(self, rate, burst="256k", latency="50ms"):
+        """Bounds what goes out of here and what comes in, as tc-tbf(8) says it: "1gbit"."""
+        for space, device in ((self.space, "eth0"), (self.network.switch, self.port)):
+            run(["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
+                 "latency", latency])
+
+
+class Network:
+    """The switch. `host()` plugs one more in."""
+
+    def __init__(self):
+        self.name = f"weft-{os.getpid()}-{next(counter)}"
+        self.switch = f"{self.name}-switch"
+        self.hosts = []
+
+    def __enter__(self):
+        try:
+            run(["ip", "netns", "add", self.switch])
+            run(["ip", "-n", self.switch, "link", "add", "br0", "type", "bridge"])
+            run(["ip", "-n", self.switch, "link", "set", "br0", "up"])
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def host(self):
+        host = Host(self, len(self.hosts) + 1)
+        self.hosts.append(host)
+        host.up()
+        return host
+
+    def __exit__(self, *exception):
+        for space in [*(host.space for host in self.hosts), self.switch]:
+            run(["ip", "netns", "del", space], check=False)
+
+
+class Etcd:
+    """A one-node etcd on a host of its own, as a context."""
+
+    def __init__(self, host, directory):
+        self.host, self.directory, self.process = host, directory, None
+        self.endpoint = f"http://{host.address}:{ETCD_PORT}"
+        self.peer = f"http://127.0.0.1:{ETCD_PEER_PORT}"
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.kill()
+
+    def start(self):
+        self.directory.mkdir(exist_ok=True)
+        with (self.directory / "log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*self.host.inside, ETCD, "--data-dir", str(self.directory / "data"), "--log-level", "error",
+                 "--listen-client-urls", f"{self.endpoint},http://127.0.0.1:{ETCD_PORT}",
+                 "--advertise-client-urls", self.endpoint, "--listen-peer-urls", self.peer,
+                 "--initial-advertise-peer-urls", self.peer, "--initial-cluster", f"default={self.peer}"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            wait_until(self.healthy, seconds_max=START_SECONDS_MAX, pause=0.05)
+        except BaseException:
+            self.kill()
+            raise
+
+    def healthy(self):
+        if self.process.poll() is not None:
+            raise AssertionError((self.directory / "log").read_text())
+        return self.control("endpoint", "health", check=False).returncode == 0
+
+    def control(self, *words, check=True, **options):
+        return run([*self.host.inside, "etcdctl", "--endpoints", f"http://127.0.0.1:{ETCD_PORT}", *words], check=check,
+                   **options)
+
+    def revision(self):
+        return int(self.control("get", "x", "-w", "fields").stdout.split('"Revision" : ')[1].split()[0])
+
+    def compact(self):
+        self.control("compact", self.revision())
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop_answering(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def answer_again(self):
+        self.process.send_signal(signal.SIGCONT)
+
+
+def can_make_networks():
+    """Root, and name spaces that can be made here."""
+    if os.geteuid() != 0 or not os.path.exists(ETCD):
+        return False
+    with contextlib.suppress(AssertionError, FileNotFoundError):
+        with Network() as network:
+            network.host()
+            return True
+    return False
+
+
+__all__ = ["Etcd", "Host", "Network", "can_make_networks"]

@@ -1,0 +1,133 @@
+#include "fakes/etcd_process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
+#include <thread>
+
+#include "base/sys.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr const char* kServer = "/usr/bin/etcd";
+constexpr const char* kClient = "/usr/bin/etcdctl";
+constexpr auto kStartMax = std::chrono::seconds(30);
+
+Fd listening_socket(std::uint16_t& port) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    throw std::runtime_error("no free port");
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+// Both at once, so that they differ.
+std::pair<std::uint16_t, std::uint16_t> free_ports() {
+  std::pair<std::uint16_t, std::uint16_t> ports;
+  Fd first = listening_socket(ports.first);
+  Fd second = listening_socket(ports.second);
+  return ports;
+}
+
+pid_t start_program(const char* program, const std::vector<std::string>& arguments, const std::string& log) {
+  std::vector<char*> argv{const_cast<char*>(program)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  pid_t parent = ::getpid();
+  pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  ::dup2(fd, 1);
+  ::dup2(fd, 2);
+  if (::getppid() == parent) ::execv(program, argv.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+EtcdProcess::EtcdProcess(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+  auto [client, peer] = free_ports();
+  endpoint_ = "http://127.0.0.1:" + std::to_string(client);
+  peer_ = "http://127.0.0.1:" + std::to_string(peer);
+  start();
+}
+
+void EtcdProcess::start() {
+  std::vector<std::string> arguments{"--data-dir",
+                                     dir_ / "data",
+                                     "--listen-client-urls",
+                                     endpoint_,
+                                     "--advertise-client-urls",
+                                     endpoint_,
+                                     "--listen-peer-urls",
+                                     peer_,
+                                     "--initial-advertise-peer-urls",
+                                     peer_,
+                                     "--initial-cluster",
+                                     "default=" + peer_,
+                                     "--log-level",
+                                     "error"};
+  arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
+  pid_ = start_program(kServer, arguments, dir_ / "log");
+  auto end = std::chrono::steady_clock::now() + kStartMax;
+  while (!run_control({"endpoint", "health"})) {  // it accepts connections before it answers them
+    if (::waitpid(pid_, nullptr, WNOHANG) == pid_ || std::chrono::steady_clock::now() > end)
+      throw std::runtime_error("etcd does not start: " + read_text(dir_ / "log"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+void EtcdProcess::kill() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
+void EtcdProcess::restart() {
+  kill();
+  start();
+}
+
+void EtcdProcess::forget() {
+  kill();
+  std::filesystem::remove_all(dir_ / "data");
+}
+
+void EtcdProcess::pause() {
+  ::kill(pid_, SIGSTOP);
+}
+
+void EtcdProcess::resume() {
+  ::kill(pid_, SIGCONT);
+}
+
+bool EtcdProcess::run_control(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> all{"--endpoints", endpoint_};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  int status = 0;
+  ::waitpid(start_program(kClient, all, dir_ / "log"), &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void EtcdProcess::control(const std::vector<std::string>& arguments) const {
+  if (!run_control(arguments)) throw std::runtime_error("etcdctl fails: " + read_text(dir_ / "log"));
+}
+
+}  // namespace weft::testing

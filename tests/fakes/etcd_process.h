@@ -1,0 +1,41 @@
+// A real etcd on loopback for one test: its data in a temporary directory, ended with the object, or with the test's
+// process. For one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "testing.h"
+
+namespace weft::testing {
+
+class EtcdProcess {
+ public:
+  // `arguments` beside those for addresses and data. Throws when there is no etcd or it does not come up.
+  explicit EtcdProcess(std::vector<std::string> arguments = {});
+  ~EtcdProcess() { kill(); }
+  EtcdProcess(const EtcdProcess&) = delete;
+  EtcdProcess& operator=(const EtcdProcess&) = delete;
+
+  const std::string& endpoint() const { return endpoint_; }
+
+  void kill();     // SIGKILL; what it has said to have stored stays
+  void restart();  // with the same data and address
+  void forget();   // kills it and removes its data
+  void pause();    // SIGSTOP: accepts connections, answers nothing
+  void resume();
+  // Runs etcdctl with these arguments against it.
+  void control(const std::vector<std::string>& arguments) const;
+
+ private:
+  void start();
+  bool run_control(const std::vector<std::string>& arguments) const;
+  TempDir dir_;
+  std::vector<std::string> arguments_;
+  std::string endpoint_, peer_;
+  pid_t pid_ = 0;
+};
+
+}  // namespace weft::testing

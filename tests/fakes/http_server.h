@@ -1,0 +1,41 @@
+// An HTTP server on loopback that answers what a test says, byte for byte: good answers and bad ones.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/sys.h"
+
+namespace weft::testing {
+
+class HttpServer {
+ public:
+  // Called for each request with its path and body, on a thread of its connection; it writes to `fd` what it likes, and
+  // the connection is closed when it returns. `stopping` turns true when the server ends.
+  using Answer = std::function<void(int fd, const std::string& path, const std::string& body)>;
+  explicit HttpServer(Answer answer);
+  ~HttpServer();
+  std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  bool stopping() const { return stopping_; }
+
+ private:
+  void accept_all();
+  void serve(int fd);
+  const Answer answer_;
+  Fd listener_;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::thread acceptor_;
+  std::vector<std::thread> connections_;  // of the acceptor
+};
+
+void send_text(int fd, const std::string& text);
+// A whole answer with this status and body.
+std::string http_answer(int status, const std::string& body);
+
+}  // namespace weft::testing

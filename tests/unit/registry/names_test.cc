@@ -1,0 +1,282 @@
+// Changes of names against a real etcd: numbers, races, what is relied on, what a name may hide.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "base/limits.h"
+#include "fakes/etcd_process.h"
+#include "registry/etcd_names.h"
+
+using namespace weft;
+using namespace weft::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+// One etcd for the tests of this file; each test has a cluster of its own.
+EtcdProcess& shared_etcd() {
+  static EtcdProcess etcd;
+  return etcd;
+}
+
+EtcdOptions options_for(const EtcdProcess& etcd) {
+  EtcdOptions options;
+  options.endpoints = {etcd.endpoint()};
+  return options;
+}
+
+struct Cluster {
+  explicit Cluster(const EtcdOptions& options = options_for(shared_etcd()))
+      : keys("/weft", "c" + std::to_string(++count)), client(options), names(client, keys, 5s) {}
+  static inline int count = 0;
+  RegistryKeys keys;
+  etcd::Client client;
+  EtcdNames names;
+};
+
+Digest digest(unsigned content) {
+  Digest out;
+  out.bytes[0] = static_cast<std::uint8_t>(content);
+  out.bytes[1] = static_cast<std::uint8_t>(content >> 8U);
+  return out;
+}
+
+PublishWish wish(std::string model, unsigned content, std::vector<std::string> tags = {},
+                 std::vector<VersionName> relies = {}) {
+  static std::atomic<std::uint64_t> time{1};
+  PublishWish out;
+  out.version.said.version.model_name = std::move(model);
+  out.version.said.version.manifest = digest(content);
+  out.version.said.version.time_ns = ++time;
+  out.version.said.tree_nodes = 4;
+  out.version.said.tree_layout = 1;
+  out.version.publisher = "0a";
+  out.tags = std::move(tags);
+  out.relies = std::move(relies);
+  return out;
+}
+
+std::uint64_t must_publish(Cluster& cluster, const PublishWish& what) {
+  auto decision = cluster.names.publish(what);
+  if (!decision.ok()) FAIL(decision.error().message);
+  return decision.ok() ? decision->number : 0;
+}
+
+std::optional<std::uint64_t> tag_of(Cluster& cluster, const std::string& model, const std::string& tag) {
+  auto key = cluster.keys.tag(model, tag);
+  auto answer = cluster.client.range({{key, {}}, 0, 0, false, false});
+  REQUIRE(answer.ok());
+  if (answer->items.empty()) return {};
+  return open_tag(answer->items[0].value, cluster.keys.bound(key)).value().number;
+}
+
+}  // namespace
+
+TEST_CASE("names: numbers go up, equal content over the newest makes no version, its tags are set") {
+  Cluster c;
+  CHECK(must_publish(c, wish("a", 1)) == 1);
+  CHECK(must_publish(c, wish("a", 2)) == 2);
+  auto same = c.names.publish(wish("a", 2, {"best"}));
+  REQUIRE(same.ok());
+  CHECK_FALSE(same->made);
+  CHECK(same->number == 2);
+  CHECK(tag_of(c, "a", "best") == 2);
+  CHECK(must_publish(c, wish("a", 1)) == 3);  // over another one it does
+  CHECK(must_publish(c, wish("b", 1)) == 1);
+}
+
+TEST_CASE("names: many at once lose nothing and give no number twice") {
+  Cluster c;
+  constexpr int kThreads = 6;
+  constexpr int kEach = 10;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::multiset<std::uint64_t> numbers;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      EtcdNames names(c.client, c.keys, 60s);
+      for (int i = 0; i < kEach; ++i) {
+        auto decision = names.publish(wish("busy", static_cast<unsigned>(100 * t + i + 1)));
+        std::lock_guard lock(mutex);
+        if (decision.ok() && decision->made) numbers.insert(decision->number);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(numbers.size() == kThreads * kEach);
+  std::uint64_t expected = 1;
+  for (std::uint64_t number : numbers) CHECK(number == expected++);
+}
+
+TEST_CASE("names: the same content from many at once is one version") {
+  Cluster c;
+  std::vector<std::thread> threads;
+  std::atomic<int> made{0};
+  std::atomic<int> known{0};
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&] {
+      auto decision = c.names.publish(wish("once", 7));
+      if (decision.ok()) ++(decision->made ? made : known);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(made == 1);
+  CHECK(known == 5);
+}
+
+TEST_CASE("names: what a version relies on must live") {
+  Cluster c;
+  must_publish(c, wish("base", 1));
+  CHECK(must_publish(c, wish("child", 2, {}, {{"base", 1}})) == 1);
+  auto never = c.names.publish(wish("child", 3, {}, {{"base", 9}}));
+  REQUIRE_FALSE(never.ok());
+  CHECK(never.error().code == Errc::not_found);
+  CHECK(never.error().message.find("base@9") != std::string::npos);
+  REQUIRE(c.names.remove_version("base", 1).ok());
+  CHECK(c.names.publish(wish("child", 3, {}, {{"base", 1}})).error().code == Errc::not_found);
+}
+
+TEST_CASE("names: more reliance than one transaction compares is still proved") {
+  Cluster c;
+  std::vector<VersionName> relies;
+  for (unsigned i = 1; i <= limits::kEtcdOpsMax + 20; ++i) {
+    must_publish(c, wish("many", i));
+    relies.emplace_back("many", i);
+  }
+  CHECK(must_publish(c, wish("child", 1, {}, relies)) == 1);
+  REQUIRE(c.names.remove_version("many", 3).ok());
+  auto gone = c.names.publish(wish("child", 2, {}, relies));
+  REQUIRE_FALSE(gone.ok());
+  CHECK(gone.error().message.find("many@3") != std::string::npos);
+}
+
+TEST_CASE("names: a removal races publishes that rely on what it removes, and never leaves one without it") {
+  Cluster c;
+  for (unsigned round = 1; round <= 25; ++round) {
+    std::uint64_t base = must_publish(c, wish("base", round));
+    Result<PublishDecision> child = Error{};
+    std::thread publisher([&] { child = c.names.publish(wish("child", round, {}, {{"base", base}})); });
+    auto removed = c.names.remove_version("base", base);
+    publisher.join();
+    REQUIRE(removed.ok());
+    if (child.ok())
+      CHECK(child->revision < *removed);
+    else
+      CHECK(child.error().code == Errc::not_found);
+  }
+}
+
+TEST_CASE("names: one model's name hides no other's while that one shows") {
+  Cluster c;
+  must_publish(c, wish("org/bert", 1));
+  CHECK(c.names.publish(wish("org", 1)).error().code == Errc::exists);
+  CHECK(c.names.publish(wish("org/bert/large", 1)).error().code == Errc::exists);
+  CHECK(must_publish(c, wish("org/bert2", 1)) == 1);
+  REQUIRE(c.names.remove_version("org/bert", 1).ok());
+  CHECK(must_publish(c, wish("org/bert/large", 1)) == 1);
+  CHECK(c.names.publish(wish("org/bert", 1)).error().code == Errc::exists);
+  REQUIRE(c.names.remove_version("org/bert/large", 1).ok());
+  CHECK(must_publish(c, wish("org/bert", 1)) == 2);  // no number twice
+}
+
+TEST_CASE("names: tags move, go, and go with their version") {
+  Cluster c;
+  must_publish(c, wish("a", 1, {"first", "best"}));
+  must_publish(c, wish("a", 2));
+  CHECK(tag_of(c, "a", "first") == 1);
+  REQUIRE(c.names.set_tag("a", "best", 2).ok());
+  CHECK(tag_of(c, "a", "best") == 2);
+  CHECK(c.names.set_tag("a", "best", 3).error().code == Errc::not_found);
+  CHECK(c.names.set_tag("a", "none", std::nullopt).error().code == Errc::not_found);
+  for (int i = 0; i < 130; ++i) REQUIRE(c.names.set_tag("a", "t" + std::to_string(i), 1).ok());
+  REQUIRE(c.names.remove_version("a", 1).ok());
+  CHECK_FALSE(tag_of(c, "a", "first"));
+  CHECK_FALSE(tag_of(c, "a", "t129"));
+  CHECK(tag_of(c, "a", "best") == 2);
+  CHECK(c.names.remove_version("a", 1).error().code == Errc::not_found);
+  REQUIRE(c.names.set_tag("a", "best", std::nullopt).ok());
+  CHECK_FALSE(tag_of(c, "a", "best"));
+}
+
+TEST_CASE("names: a value that does not verify stops its model, by its key, and no other") {
+  Cluster c;
+  must_publish(c, wish("bad", 1));
+  must_publish(c, wish("good", 1));
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{c.keys.version("bad", 1), {std::byte{1}}, 0});
+  REQUIRE(c.client.txn(txn).ok());
+  auto refused = c.names.publish(wish("bad", 2));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::corrupt);
+  CHECK(refused.error().message.find("v/bad@0000000000000001") != std::string::npos);
+  CHECK(must_publish(c, wish("good", 2)) == 2);
+}
+
+TEST_CASE("names: all nodes agree on what the cluster is") {
+  Cluster c;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::set<std::string> ids;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&] {
+      etcd::Header header;
+      auto meta = c.names.agree(header);
+      std::lock_guard lock(mutex);
+      ids.insert(meta.ok() ? meta->cluster : meta.error().message);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(ids.size() == 1);
+  CHECK(ids.begin()->size() == 36);
+}
+
+TEST_CASE("names: with a user and a password, over two endpoints of which one is dead") {
+  EtcdProcess etcd;
+  for (std::vector<std::string> step : std::vector<std::vector<std::string>>{
+           {"user", "add", "root:rootpw"},
+           {"user", "grant-role", "root", "root"},
+           {"role", "add", "weft"},
+           {"role", "grant-permission", "weft", "readwrite", "--prefix=true", "/weft/"},
+           {"user", "add", "node:secret"},
+           {"user", "grant-role", "node", "weft"},
+           {"auth", "enable"}})
+    etcd.control(step);
+  EtcdOptions options = options_for(etcd);
+  Cluster nobody(options);
+  CHECK(nobody.names.publish(wish("a", 1)).error().code == Errc::permission);
+  options.endpoints.insert(options.endpoints.begin(), "http://127.0.0.1:1");
+  options.user = "node";
+  options.password = "wrong";
+  Cluster stranger(options);
+  CHECK(stranger.names.publish(wish("a", 1)).error().code == Errc::permission);
+  options.password = "secret";
+  Cluster node(options);
+  CHECK(must_publish(node, wish("a", 1)) == 1);
+  auto watch = node.client.watch(node.keys.all(), 1);
+  REQUIRE(watch.ok());
+  auto events = (*watch)->next(std::chrono::steady_clock::now() + 10s);
+  REQUIRE(events.ok());
+  CHECK(events->has_value());
+}
+
+TEST_CASE("names: an etcd that is killed and comes back has all that it took; one that hangs costs a bounded wait") {
+  EtcdProcess etcd;
+  EtcdOptions options = options_for(etcd);
+  options.answer_max = 1'000ms;
+  Cluster c(options);
+  EtcdNames names(c.client, c.keys, 1s);
+  CHECK(must_publish(c, wish("a", 1)) == 1);
+  etcd.kill();
+  CHECK(names.publish(wish("a", 2)).error().code == Errc::unreachable);
+  etcd.restart();
+  CHECK(must_publish(c, wish("a", 2)) == 2);
+  etcd.pause();
+  auto begun = std::chrono::steady_clock::now();
+  auto failed = names.publish(wish("a", 3));
+  CHECK_FALSE(failed.ok());
+  CHECK(std::chrono::steady_clock::now() - begun < 15s);
+  etcd.resume();
+  auto again = c.names.publish(wish("a", 3));
+  REQUIRE(again.ok());
+  CHECK(again->number == 3);
+}

@@ -1,0 +1,166 @@
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "base/limits.h"
+#include "registry/registry_keys.h"
+#include "registry/registry_records.h"
+#include "testing.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+RegistryVersion sample() {
+  RegistryVersion version;
+  VersionRow& row = version.said.version;
+  row.manifest.bytes.fill(7);
+  row.time_ns = 5;
+  row.logical_bytes = 6;
+  row.message = "two\nlines";
+  row.metrics = {{"loss", "0.5"}};
+  row.parents = {{"org/base", 3, true, 4, 5, 0}};
+  row.elsewhere = {"google/bert"};
+  row.tensors = 8;
+  row.tensor_bytes = 9;
+  version.said.tree_nodes = 10;
+  version.said.tree_layout = 1;
+  version.said.packs = {11, 12};
+  version.publisher = "0a-1b";
+  return version;
+}
+
+}  // namespace
+
+TEST_CASE("keys: each kind comes back, and lies where its range looks") {
+  RegistryKeys keys("/weft", "main");
+  CHECK(keys.version("org/bert", 10) == "/weft/main/v/org/bert@000000000000000a");
+  auto version = keys.parse(keys.version("org/bert", 10));
+  REQUIRE(version.ok());
+  CHECK(version->kind == KeyKind::version);
+  CHECK(version->model == "org/bert");
+  CHECK(version->number == 10);
+  CHECK(keys.parse(keys.tombstone("a", 1))->kind == KeyKind::tombstone);
+  CHECK(keys.parse(keys.tag("a", "best"))->name == "best");
+  CHECK(keys.parse(keys.head("a/b"))->model == "a/b");
+  CHECK(keys.parse(keys.member("0a-1b"))->name == "0a-1b");
+  CHECK(keys.parse(keys.barrier("0a-1b"))->kind == KeyKind::barrier);
+  CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
+  CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
+
+  auto in = [](const etcd::Keys& range, const std::string& key) { return range.begin <= key && key < range.end; };
+  // A model of the form of a number below another is not among the other's versions.
+  const std::string below = keys.version("a/000000000000000b", 1);
+  CHECK(in(keys.versions_of("a"), keys.version("a", 1)));
+  CHECK_FALSE(in(keys.versions_of("a"), below));
+  CHECK(in(keys.versions_below("a"), below));
+  CHECK_FALSE(in(keys.versions_below("a"), keys.version("a", 1)));
+  CHECK_FALSE(in(keys.versions_of("a"), keys.version("ab", 1)));
+  CHECK_FALSE(in(keys.versions_below("a"), keys.version("ab", 1)));
+  CHECK(in(keys.all(), keys.removals()));
+  CHECK_FALSE(in(keys.all(), RegistryKeys("/weft", "main2").meta()));
+}
+
+TEST_CASE("keys: what no weft puts is refused and named") {
+  RegistryKeys keys("/weft", "main");
+  for (const char* bad :
+       {"/other/main/meta", "/weft/main/", "/weft/main/q", "/weft/main/v/", "/weft/main/v/a", "/weft/main/v/a@1",
+        "/weft/main/v/a@000000000000000A", "/weft/main/v/a@0000000000000000", "/weft/main/v/a@ffffffffffffffff",
+        "/weft/main/v/../x@0000000000000001", "/weft/main/v/a//b@0000000000000001",
+        "/weft/main/v/\x1b[2J@0000000000000001", "/weft/main/t/a@latest", "/weft/main/t/a@7", "/weft/main/m/a@b",
+        "/weft/main/n/", "/weft/main/n/..", "/weft/main/meta2"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(keys.parse(bad).ok());
+  }
+  CHECK(keys.parse("/weft/main/v/\x1b@1").error().message.find('\x1b') == std::string::npos);
+  CHECK(RegistryKeys::check("/weft", "main").ok());
+  for (const char* prefix : {"", "/", "weft", "/weft/", "/we ft"})
+    CHECK_FALSE(RegistryKeys::check(prefix, "main").ok());
+  for (const char* cluster : {"", "a/b", "..", "a b"}) CHECK_FALSE(RegistryKeys::check("/weft", cluster).ok());
+}
+
+TEST_CASE("records: what is said comes back") {
+  const RegistryVersion in = sample();
+  auto out = open_version(seal(in, "v/a@1"), "v/a@1");
+  REQUIRE(out.ok());
+  const VersionRow& row = out->said.version;
+  CHECK(row.manifest == in.said.version.manifest);
+  CHECK(row.time_ns == 5);
+  CHECK(row.logical_bytes == 6);
+  CHECK(row.message == "two\nlines");
+  CHECK(row.metrics == in.said.version.metrics);
+  REQUIRE(row.parents.size() == 1);
+  CHECK(row.parents[0].model == "org/base");
+  CHECK(row.parents[0].number == 3);
+  CHECK(row.parents[0].same_bytes == 5);
+  CHECK(row.elsewhere == in.said.version.elsewhere);
+  CHECK(row.tensors == 8);
+  CHECK(row.tensor_bytes == 9);
+  CHECK_FALSE(row.removed);
+  CHECK(out->said.tree_nodes == 10);
+  CHECK(out->said.tree_layout == 1);
+  CHECK(out->said.packs == std::vector<PackId>{11, 12});
+  CHECK(out->publisher == "0a-1b");
+
+  RegistryTombstone tombstone{in, 77};
+  tombstone.version.said.version.removed_ns = 55;
+  auto gone = open_tombstone(seal(tombstone, "x/a@1"), "x/a@1");
+  REQUIRE(gone.ok());
+  CHECK(gone->version.said.version.removed);
+  CHECK(gone->version.said.version.removed_ns == 55);
+  CHECK(gone->version.said.version.message == "two\nlines");
+  CHECK(gone->revision == 77);
+
+  Member member{"", "host", "10.0.0.1:7", "net", 9};
+  auto back = open_member(seal(member, "n/1"), "n/1");
+  REQUIRE(back.ok());
+  CHECK(*back == member);
+  CHECK(open_head(seal(RegistryHead{5, 6}, "m/a"), "m/a")->next_number == 5);
+  CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
+  CHECK(open_meta(seal(RegistryMeta{1, "id", 6}, "meta"), "meta")->cluster == "id");
+}
+
+TEST_CASE("records: a value that is changed, cut, or under another key does not verify, and is named") {
+  const auto value = seal(sample(), "v/a@1");
+  auto wrong_key = open_version(value, "v/a@2");
+  REQUIRE_FALSE(wrong_key.ok());
+  CHECK(wrong_key.error().code == Errc::corrupt);
+  CHECK(wrong_key.error().message.find("v/a@2") != std::string::npos);
+  CHECK_FALSE(open_tag(value, "v/a@1").ok());
+  std::mt19937_64 random(test_seed());
+  for (int i = 0; i < 2'000; ++i) {
+    auto bad = value;
+    std::size_t bit = random() % (8 * bad.size());
+    bad[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    CHECK_FALSE(open_version(bad, "v/a@1").ok());
+    auto cut = value;
+    cut.resize(random() % value.size());
+    CHECK_FALSE(open_version(cut, "v/a@1").ok());
+  }
+}
+
+TEST_CASE("records: whole ones that say what no weft says are refused") {
+  auto refused = [](auto change) {
+    RegistryVersion version = sample();
+    change(version);
+    auto opened = open_version(seal(version, "k"), "k");
+    return !opened.ok() && opened.error().code == Errc::corrupt;
+  };
+  CHECK(refused([](auto& v) { v.said.version.message = "\x1b[2J"; }));
+  CHECK(refused([](auto& v) { v.said.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
+  CHECK(refused([](auto& v) { v.said.version.metrics = {{"a\nb", "1"}}; }));
+  CHECK(refused([](auto& v) { v.said.version.metrics.resize(limits::kMetricsMax + 1); }));
+  CHECK(refused([](auto& v) { v.said.version.parents[0].model = "../../etc"; }));
+  CHECK(refused([](auto& v) { v.said.version.parents[0].number = 0; }));
+  CHECK(refused([](auto& v) { v.said.version.parents.resize(limits::kParentsMax + 1, v.said.version.parents[0]); }));
+  CHECK(refused([](auto& v) { v.said.version.elsewhere = {"\xff"}; }));
+  CHECK(refused([](auto& v) { v.said.version.logical_bytes = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.said.tree_nodes = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.said.tree_nodes = 0; }));
+  CHECK(refused([](auto& v) { v.said.packs.resize(limits::kRegistryPacksMax + 1); }));
+  CHECK_FALSE(open_head(seal(RegistryHead{0, 0}, "k"), "k").ok());
+  CHECK_FALSE(open_tag(seal(RegistryTag{limits::kVersionNumberMax + 1, 0}, "k"), "k").ok());
+  CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
+  CHECK(open_meta(seal(RegistryMeta{2, "id", 0}, "meta"), "meta").error().code == Errc::unsupported);
+}
