@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <optional>
 #include <utility>
 
 #include "base/page_cache.h"
@@ -13,54 +11,6 @@
 
 namespace weft {
 namespace {
-
-// gc may move blobs between a look and a lock; it does not do so for ever.
-constexpr int kLockRoundsMax = 16;
-
-// Places of blobs, found pack by pack. A place seen in a snapshot that was taken after its pack was locked is sure: gc
-// moves nothing out of a locked pack.
-class BlobLocker {
- public:
-  BlobLocker(Store& store, std::span<const ContentId> blobs) : store_(store), blobs_(blobs), places_(blobs.size()) {}
-
-  Result<std::vector<LockedPlace>> run() {
-    for (int round = 0; round < kLockRoundsMax; ++round) {
-      WEFT_TRY(const auto to_lock, look());
-      if (to_lock.empty()) return std::move(places_);
-      for (const auto& [pack, blob] : to_lock) WEFT_CHECK(lock(blob));
-    }
-    return Error{Errc::busy, "the packs of this file keep moving"};
-  }
-
- private:
-  // Fills in what lies in locked packs; returns the other packs, each with one of its blobs.
-  Result<std::map<PackId, std::size_t>> look() {
-    std::map<PackId, std::size_t> to_lock;
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    for (std::size_t i = 0; i < blobs_.size(); ++i) {
-      if (places_[i].pack) continue;
-      WEFT_TRY(const BlobPlace place, snapshot->find_blob(blobs_[i]));
-      const auto locked = packs_.find(place.pack);
-      if (locked == packs_.end())
-        to_lock.emplace(place.pack, i);
-      else
-        places_[i] = {locked->second, place.offset};
-    }
-    return to_lock;
-  }
-
-  Status lock(std::size_t blob) {
-    WEFT_TRY(LockedPlace place, store_.lock_blob(blobs_[blob]));
-    place.pack = packs_.emplace(place.pack->id(), place.pack).first->second;
-    places_[blob] = std::move(place);
-    return {};
-  }
-
-  Store& store_;
-  std::span<const ContentId> blobs_;
-  std::vector<LockedPlace> places_;
-  std::map<PackId, std::shared_ptr<const PackReader>> packs_;
-};
 
 // A run of the file that is a run of one pack.
 struct Run {
@@ -178,13 +128,10 @@ class TextFile final : public OpenFile {
 
 }  // namespace
 
-Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs) {
-  return BlobLocker(store, blobs).run();
-}
-
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
-                                             std::span<const ContentId> blobs, const ReadAhead& ahead) {
-  auto places = lock_blobs(store, blobs);
+                                             std::span<const ContentId> blobs, const ReadAhead& ahead,
+                                             Remembered known) {
+  auto places = lock_blobs(store, blobs, known);
   if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
   auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), blobs, std::move(places).value());
   if (ahead.prefetcher != nullptr && !ahead.borders.empty()) file->read_ahead(*ahead.prefetcher, ahead.borders);

@@ -1,19 +1,18 @@
 // Open files of the mounted tree: bytes in memory, then blobs, one after the other.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "node/lock_blobs.h"
 #include "node/prefetch.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 
 namespace weft {
-
-// Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone.
-Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs);
 
 // Who reads ahead in a file, and where its tensors begin, ascending. Nothing is read ahead where one of them is
 // missing.
@@ -25,7 +24,8 @@ struct ReadAhead {
 // The file `head` ‖ blob 0 ‖ blob 1 ‖ …; none of the blobs is empty. `where` starts messages. What it needs it keeps:
 // neither the store's index nor the version is asked again.
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
-                                             std::span<const ContentId> blobs, const ReadAhead& ahead = {});
+                                             std::span<const ContentId> blobs, const ReadAhead& ahead = {},
+                                             Remembered known = {});
 
 // `file`, whose backing_fd() is all of it, with its readers preceded.
 std::shared_ptr<OpenFile> read_ahead_in(std::shared_ptr<OpenFile> file, const ReadAhead& ahead);

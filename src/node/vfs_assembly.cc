@@ -37,13 +37,13 @@ std::shared_ptr<Assembly> VfsAssembly::current() const {
   return assembly_;
 }
 
-Result<std::shared_ptr<OpenFile>> VfsAssembly::open(AssembledSource source, Ino ino, const ReadAhead& ahead) {
+Result<std::shared_ptr<OpenFile>> VfsAssembly::open(AssembledSource source, Remembered known, const ReadAhead& ahead) {
   const auto assembly = source.size >= kAssembledFileMin ? current() : nullptr;
   if (assembly)
     if (auto file = assembly->open(source)) return read_ahead_in(std::move(file), ahead);
-  WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs, ahead));
+  WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs, ahead, known));
   if (!assembly || composed->backing_fd() >= 0) return composed;
-  return Assembly::watch(assembly, std::move(composed), std::move(source), ino);
+  return Assembly::watch(assembly, std::move(composed), std::move(source), known.file);
 }
 
 bool VfsAssembly::has(const AssembledSource& source) const {

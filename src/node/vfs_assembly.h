@@ -21,8 +21,8 @@ class VfsAssembly {
   void start_nothing(std::string reason);
   void stop();
 
-  // `source` as one file if there is one, else as `compose` gives it, and assembled later.
-  Result<std::shared_ptr<OpenFile>> open(AssembledSource source, Ino ino, const ReadAhead& ahead);
+  // `source`, the file `known.file`, as one file if there is one, else composed of its blobs, and assembled later.
+  Result<std::shared_ptr<OpenFile>> open(AssembledSource source, Remembered known, const ReadAhead& ahead);
   bool has(const AssembledSource& source) const;
 
   // The member "assembly" of .weft/status.

@@ -113,6 +113,11 @@ Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
   return version;
 }
 
+void Versions::trim() {
+  versions_.drop_unused(kKeptFor);
+  places_.drop_unused(kKeptFor);
+}
+
 Result<TreeNode> Versions::node(const InodeRow& row, Ino ino) {
   WEFT_TRY(auto version, load(row.version));
   if (ino < row.base || ino - row.base >= version->tree->size())
@@ -242,11 +247,12 @@ Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:
-      return assembly_.open(source(node), node.ino(), {&prefetcher_, tensor_offsets(file_of(node))});
+      return assembly_.open(source(node), {&places_, node.ino()}, {&prefetcher_, tensor_offsets(file_of(node))});
     case NodeKind::layer_container: {
       Container container = make_container(*node.version->tree, n.layer);
       ReadAhead ahead{&prefetcher_, blob_offsets(container)};
-      return open_blobs(store_, where(node), std::move(container.header), container.blobs, ahead);
+      return open_blobs(store_, where(node), std::move(container.header), container.blobs, ahead,
+                        {&places_, node.ino()});
     }
     case NodeKind::info_json:
     case NodeKind::layer_json:

@@ -57,7 +57,7 @@ class Versions {
   Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
   VfsAssembly& assembly() { return assembly_; }
   bool assembled(const TreeNode& node) const;
-  void trim() { versions_.drop_unused(kKeptFor); }
+  void trim();
   KinFiles& kin() { return kin_; }
   // lineage/ of a version.
   Result<Ino> lineage_ino(VersionId id);
@@ -84,6 +84,7 @@ class Versions {
   KinFiles kin_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};
+  KnownPlaces places_;
 };
 
 }  // namespace weft

@@ -26,11 +26,13 @@ class FakePackReader final : public PackReader {
 
 class BlobSnapshot final : public Snapshot {
  public:
-  explicit BlobSnapshot(std::map<ContentId, BlobPlace> places) : places_(std::move(places)) {}
+  BlobSnapshot(std::map<ContentId, BlobPlace> places, std::uint64_t sequence, int& looks)
+      : places_(std::move(places)), sequence_(sequence), looks_(looks) {}
 
-  std::uint64_t sequence() const override { return 0; }
+  std::uint64_t sequence() const override { return sequence_; }
   std::uint64_t journal_end() const override { return 0; }
   Result<BlobPlace> find_blob(const ContentId& id) override {
+    ++looks_;
     const auto found = places_.find(id);
     if (found == places_.end()) return Error{Errc::not_found, "no such blob"};
     return found->second;
@@ -65,6 +67,8 @@ class BlobSnapshot final : public Snapshot {
 
  private:
   std::map<ContentId, BlobPlace> places_;
+  std::uint64_t sequence_;
+  int& looks_;
 };
 
 }  // namespace
@@ -79,18 +83,21 @@ ContentId BlobStore::add_blob(std::uint64_t name, PackId pack, std::uint64_t off
   id.length = length;
   id.xxh.low = name;
   places_[id] = {pack, offset};
+  ++sequence_;
   return id;
 }
 
 void BlobStore::move_blob(const ContentId& id, PackId pack, std::uint64_t offset) {
   places_.at(id) = {pack, offset};
+  ++sequence_;
 }
 void BlobStore::forget_blob(const ContentId& id) {
   places_.erase(id);
+  ++sequence_;
 }
 
 Result<std::unique_ptr<Snapshot>> BlobStore::snapshot() {
-  return std::unique_ptr<Snapshot>(std::make_unique<BlobSnapshot>(places_));
+  return std::unique_ptr<Snapshot>(std::make_unique<BlobSnapshot>(places_, sequence_, looks));
 }
 
 Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {

@@ -25,6 +25,7 @@ class BlobStore final : public Store {
 
   std::function<void()> before_lock = [] {};  // called by lock_blob()
   int locks = 0;                              // how often lock_blob() was called
+  int looks = 0;                              // how often a snapshot was asked for a blob
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
@@ -47,6 +48,7 @@ class BlobStore final : public Store {
   StoreInfo info_;
   std::optional<ClusterIdentity> cluster_;
   PackId packs_ = 0;
+  std::uint64_t sequence_ = 0;
   std::map<ContentId, BlobPlace> places_;
 };
 

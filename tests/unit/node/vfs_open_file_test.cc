@@ -81,6 +81,36 @@ TEST_CASE("blobs that move between a look and the lock are found again") {
   CHECK(read_range(*file, 0, 8) == "AAAABBBB");
 }
 
+TEST_CASE("places are remembered until the next commit, and their packs locked each time") {
+  BlobStore store;
+  const PackId one = store.add_pack("0123456789");
+  const PackId two = store.add_pack("abcdefghij");
+  const std::vector<ContentId> blobs{store.add_blob(1, one, 0, 4), store.add_blob(2, two, 2, 3),
+                                     store.add_blob(3, one, 4, 6)};
+  KnownPlaces places;
+  const auto text = [&] {
+    const auto file = open_blobs(store, "test", "", blobs, {}, {&places, 7});
+    REQUIRE(file.ok());
+    return read_range(**file, 0, 100);
+  };
+  CHECK(text() == "0123cde456789");
+  store.looks = store.locks = 0;
+  CHECK(text() == "0123cde456789");
+  CHECK(store.looks == 0);
+  CHECK(store.locks == 2);
+  store.move_blob(blobs[2], store.add_pack("--456789"), 2);
+  CHECK(text() == "0123cde456789");
+  CHECK(store.looks > 0);
+  store.looks = 0;
+  CHECK(text() == "0123cde456789");
+  CHECK(store.looks == 0);
+  store.before_lock = [&] { store.move_blob(blobs[1], store.add_pack("cde"), 0); };
+  CHECK(text() == "0123cde456789");
+  store.before_lock = [] {};
+  store.forget_blob(blobs[2]);
+  CHECK_FALSE(open_blobs(store, "test", "", blobs, {}, {&places, 7}).ok());
+}
+
 TEST_CASE("a blob that is gone is named by its file") {
   BlobStore store;
   const ContentId a = store.add_blob(1, store.add_pack("AAAA"), 0, 4);
