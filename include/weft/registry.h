@@ -96,10 +96,9 @@ struct ClusterOptions {
 };
 
 // Begins to mirror, and to be a member. An etcd that does not answer is no error: the store's last state is served and
-// the mirror goes on trying. Errc::invalid: options; a store of another cluster, or one that has versions and belongs
-// to none (a cluster's nodes begin with empty stores); digest mode none. A cluster whose meta key cannot be agreed with
-// only when etcd answers later shows as `trouble`, and every change fails with it. `store` is open for writing by the
-// one writer that the node has, and outlives it.
-Result<std::unique_ptr<Registry>> cluster_registry(Store& store, ClusterOptions options);
+// the mirror goes on trying. Errc::invalid: options; a store that belongs to no cluster and has versions (a cluster's
+// nodes begin with empty stores) or no digests. When etcd first answers the store joins its cluster; that it belongs to
+// another one then shows as `trouble`, and every change fails with it. `store` outlives this.
+Result<std::unique_ptr<Registry>> cluster_registry(ClusterStore& store, ClusterOptions options);
 
 }  // namespace weft
