@@ -63,9 +63,9 @@ inline constexpr std::size_t kArchLayersMax = 131'072;     // of a version
 inline constexpr std::uint64_t kArchEdgesMax = 1U << 20U;  // inputs of all layers together
 inline constexpr std::size_t kArchTextMax = 64;            // a kind
 inline constexpr std::size_t kArchFamilyMax = 256;
-inline constexpr unsigned kArchTensorUsesMax = 8;       // layers that are tied to one tensor
-inline constexpr std::size_t kArchParamsMax = 64;       // of one layer
-inline constexpr std::uint64_t kMatchSplitsMax = 1024;  // of a match, before all classes are counted
+inline constexpr unsigned kArchTensorUsesMax = 8;      // layers that are tied to one tensor
+inline constexpr std::size_t kArchParamsMax = 64;      // of one layer
+inline constexpr std::uint64_t kMatchStepsMax = 4096;  // of a match, before all classes are counted
 inline constexpr std::uint64_t kGraphJsonMax = 256U << 20U;
 
 // Queries.

@@ -70,8 +70,7 @@ std::vector<ArchItem> items_of(const ArchGraph& graph, std::span<const Digest> i
     item.id = drafts[i].id;
     for (std::uint32_t input : drafts[i].inputs) item.inputs.push_back(place[input]);
     std::ranges::sort(item.inputs);
-    auto twice = std::ranges::unique(item.inputs);
-    item.inputs.erase(twice.begin(), twice.end());
+    item.inputs.erase(std::unique(item.inputs.begin(), item.inputs.end()), item.inputs.end());
   }
   return items;
 }

@@ -10,7 +10,7 @@
 // best.
 //
 // Where a query and many classes have branches in common that hardly ever come together, there are too many such sets:
-// after so many splits the classes of all common items are counted instead.
+// after so many steps, rows of items that splits asked for, the classes of all common items are counted instead.
 #include "store/arch_match.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ struct Worse {
 
 class Matcher {
  public:
-  Matcher(Txn& txn, const MatchQuery& query, std::uint64_t splits_max)
-      : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)), splits_left_(splits_max) {}
+  Matcher(Txn& txn, const MatchQuery& query, std::uint64_t steps_max)
+      : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)), steps_left_(steps_max) {}
 
   Result<std::vector<MatchHit>> run() {
     WEFT_CHECK(walk());
@@ -175,16 +175,16 @@ class Matcher {
   Status look_into(Open open) {
     for (std::uint32_t item : last_of(open.all))
       if (std::ranges::find(open.must, item) == open.must.end())
-        return splits_left_ == 0 ? count_all() : split(std::move(open), item);
+        return steps_left_ == 0 ? count_all() : split(std::move(open), item);
     return give_class(std::move(open));
   }
 
   Status split(Open open, std::uint32_t item) {
-    --splits_left_;
     Open without = open;
     without.all[item] = false;
     if (--without.bound > 0) queue_.push(std::move(without));
     open.must.push_back(item);
+    steps_left_ -= std::min<std::uint64_t>(steps_left_, open.must.size());
     WEFT_TRY(ArchJoin join, join_of(open.must, ""));
     WEFT_TRY(auto any, join.next({}));
     if (any) queue_.push(std::move(open));
@@ -258,15 +258,15 @@ class Matcher {
   std::unordered_set<std::string> seen_;
   std::priority_queue<Open, std::vector<Open>, Worse> queue_;
   std::vector<MatchHit> hits_;
-  std::uint64_t splits_left_;
+  std::uint64_t steps_left_;
   std::vector<std::pair<VersionId, std::uint64_t>> counted_;  // versions and what their classes share, most first
   std::size_t next_counted_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query, std::uint64_t splits_max) {
-  return Matcher(txn, query, splits_max).run();
+Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query, std::uint64_t steps_max) {
+  return Matcher(txn, query, steps_max).run();
 }
 
 }  // namespace weft

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// Takes about splits_max steps of a search, and where that does not end, one over all classes that share anything.
+// Takes about steps_max steps of a search, and where that does not end, looks at all classes that share anything.
 Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query,
-                                                  std::uint64_t splits_max = limits::kMatchSplitsMax);
+                                                  std::uint64_t steps_max = limits::kMatchStepsMax);
 
 }  // namespace weft

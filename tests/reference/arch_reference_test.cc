@@ -163,9 +163,9 @@ class Round {
     MatchQuery query = random_query(random_, graph, all_);
     std::vector<std::pair<VersionId, std::uint64_t>> got;
     auto wanted = scanned(all_, graph, query);
-    for (std::uint64_t splits_max : {limits::kMatchSplitsMax, random_() % 4}) {
+    for (std::uint64_t steps_max : {limits::kMatchStepsMax, random_() % 4}) {
       got.clear();
-      for (const MatchHit& hit : must(match_architectures(txn_, query, splits_max)))
+      for (const MatchHit& hit : must(match_architectures(txn_, query, steps_max)))
         got.emplace_back(hit.version, hit.shared);
       CHECK(got == wanted);
     }
@@ -205,6 +205,32 @@ TEST_CASE("the index answers as a scan does, and its rows are those of what is s
     if (round % 10 == 0) life.check_rows(fresh);
     if (round % 10 == 5) life.take_all();
   }
+}
+
+// Sets of branches that several classes have all of are then more than could ever be looked at, one by one.
+TEST_CASE("many branches that hardly come together are matched all the same") {
+  constexpr std::uint64_t kBranches = 60;
+  std::uint64_t seed = test_seed();
+  INFO("WEFT_TEST_SEED=", seed);
+  Random random(seed);
+  ArchGraph whole{"branches", {}};
+  for (std::uint64_t i = 0; i < kBranches; ++i)
+    whole.vertices.push_back({"linear", "", {{"branch", std::to_string(i)}}, {}, {}, false});
+  Index index;
+  Txn txn = index.begin();
+  std::map<VersionId, Stored> all;
+  for (VersionId id = 1; id <= 40; ++id) {
+    Stored stored = random_version(random, id, {whole});
+    stored.graph = whole;
+    std::ranges::shuffle(stored.graph.vertices, random);
+    stored.graph.vertices.resize(kBranches / 2);
+    publish(txn, stored);
+    all.emplace(id, std::move(stored));
+  }
+  MatchQuery query{items(whole), "acc", false, 5, {}};
+  std::vector<std::pair<VersionId, std::uint64_t>> got;
+  for (const MatchHit& hit : must(match_architectures(txn, query))) got.emplace_back(hit.version, hit.shared);
+  CHECK(got == scanned(all, whole, query));
 }
 
 }  // namespace weft::testing

@@ -115,9 +115,8 @@ std::vector<NamedLayer> layers_of(std::span<const NamedTensor> tensors,
   }
   for (NamedLayer& layer : layers) {
     std::ranges::stable_sort(layer.tensors, {}, [](const auto& tensor) { return std::string_view(tensor.first); });
-    auto twice =
-        std::ranges::unique(layer.tensors, {}, [](const auto& tensor) { return std::string_view(tensor.first); });
-    layer.tensors.erase(twice.begin(), twice.end());
+    auto same_role = [](const auto& a, const auto& b) { return a.first == b.first; };
+    layer.tensors.erase(std::unique(layer.tensors.begin(), layer.tensors.end(), same_role), layer.tensors.end());
   }
   std::ranges::sort(layers, [](const NamedLayer& a, const NamedLayer& b) { return numeric_less(a.name, b.name); });
   return layers;
