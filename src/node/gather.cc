@@ -134,7 +134,7 @@ Result<Fd> open_source(const std::string& where, struct stat& seen) {
   WEFT_TRY(Fd fd, open_file(where, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   WEFT_TRY(seen, stat_fd(fd.get(), where));
   if (!S_ISREG(seen.st_mode))
-    return Error{Errc::changed, fmt::format("{}: was a regular file, is now {}", where, kind_of(seen.st_mode))};
+    return Error{Errc::changed, fmt::format("{}: expected a regular file, got {}", where, kind_of(seen.st_mode))};
   return fd;
 }
 

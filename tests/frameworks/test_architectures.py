@@ -1,5 +1,6 @@
 """Architectures of models that transformers makes and saves: their graphs, matches, patterns."""
 import json
+import os
 
 import pytest
 import torch
@@ -96,6 +97,14 @@ def test_match_of_a_graph_that_info_printed(zoo, tmp_path):
     assert (best["model"], best["shared"]) == ("llama", VERTICES["llama"])
 
 
+def test_match_of_a_graph_that_is_no_file(zoo, tmp_path):
+    """It does not wait for somebody to write into a pipe."""
+    path = tmp_path / "graph.json"
+    os.mkfifo(path)
+    done = zoo.weft("match", str(path), check=False)
+    assert done.returncode == 1 and done.stderr == f"weft: {path}: expected a regular file, got a fifo\n"
+
+
 def test_match_by_metric(tmp_path, models):
     store = Store(tmp_path / "store")
     for name, accuracy, loss in (("a", 0.5, 0.1), ("b", 0.9, 0.3), ("c", 0.7, 0.2)):
@@ -174,6 +183,8 @@ def test_find_points_at_the_mistake(zoo):
     done = zoo.weft("find", "family = bert and layers > many", check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "column 28: " in done.stderr and "\"many\"" in done.stderr
+    done = zoo.weft("find", "model = é世 and layers > many", check=False)
+    assert "column 25: " in done.stderr  # as one counts them on the screen
 
 
 def test_adapter_is_a_sequence(tmp_path):
