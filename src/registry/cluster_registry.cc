@@ -135,7 +135,8 @@ Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishReq
   WEFT_CHECK(check_connected());
   WEFT_TRY(std::unique_ptr<PreparedPublish> prepared, import.prepare(request));
   PublishWish wish;
-  wish.version = {prepared->record(), store_.cluster()->node};
+  wish.version = prepared->record();
+  wish.version.version.publisher = store_.cluster()->node;
   wish.tags = request.tags;
   std::sort(wish.tags.begin(), wish.tags.end());
   wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/sys.h"
+#include "store/uuid.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -19,12 +20,6 @@ constexpr std::uint64_t kTagsReadMax = 10'000;
 
 Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
-}
-
-std::string new_uuid() {
-  std::string hex = random_hex(16);
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20));
 }
 
 // Runs `attempt` until it gives a value, which it does not when a race is lost.
@@ -48,7 +43,7 @@ Result<RegistryMeta> EtcdNames::agree(etcd::Header& header) {
     if (!answer.items.empty()) return open_meta(answer.items[0].value, bound(key));
     etcd::Txn txn;
     txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
-    txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, new_uuid(), now_ns()}, bound(key)), 0});
+    txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, random_uuid(), now_ns()}, bound(key)), 0});
     WEFT_CHECK(client_.txn(txn));  // whoever won, the next look tells
   }
 }
@@ -124,7 +119,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   if (all) {
     RegistryTombstone tombstone;
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
-    tombstone.version.said.version.removed_ns = now_ns();
+    tombstone.version.version.removed_ns = now_ns();
     tombstone.revision = item.mod_revision;
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();

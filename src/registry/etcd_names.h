@@ -22,7 +22,7 @@ namespace weft {
 using VersionName = std::pair<std::string, std::uint64_t>;  // model, number
 
 struct PublishWish {
-  RegistryVersion version;          // number 0: it is given here
+  MirroredVersion version;          // number 0: it is given here
   std::vector<std::string> tags;    // to set to it
   std::vector<VersionName> relies;  // must live when it is published
 };

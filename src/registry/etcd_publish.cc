@@ -17,7 +17,7 @@ struct EtcdNames::Facts {
   std::uint64_t removals_revision = 0;  // of the newest removal
   std::uint64_t newest = 0;             // live; 0: none
   std::uint64_t newest_revision = 0;
-  RegistryVersion newest_version;
+  MirroredVersion newest_version;
   bool relies_compared = true;  // one by one; else by the revision of the newest removal
 };
 
@@ -64,7 +64,7 @@ Error gone(const VersionName& name) {
 
 // One transaction for all but what is relied on.
 Result<EtcdNames::Facts> EtcdNames::read_facts(const PublishWish& wish) {
-  const std::string& model = wish.version.said.version.model_name;
+  const std::string& model = wish.version.version.model_name;
   std::vector<std::string> ancestors = ancestors_of(model);
   etcd::Txn txn;
   txn.then.emplace_back(one(keys_.head(model)));
@@ -114,7 +114,7 @@ Status EtcdNames::check_relies(std::span<const VersionName> relies) {
 Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& facts) {
   PublishDecision decision{facts.newest, false, facts.newest_revision};
   for (const std::string& tag : wish.tags) {
-    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.said.version.model_name, tag, facts.newest));
+    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.version.model_name, tag, facts.newest));
     decision.revision = std::max(decision.revision, revision);
   }
   return decision;
@@ -122,7 +122,7 @@ Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& 
 
 // Nothing when a race is lost.
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts) {
-  const std::string& model = wish.version.said.version.model_name;
+  const std::string& model = wish.version.version.model_name;
   const std::uint64_t number = facts.head.next_number;
   if (number >= limits::kVersionNumberMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
@@ -137,7 +137,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
     for (const auto& [name, needed] : wish.relies)
       txn.compares.push_back({{keys_.version(name, needed), {}}, Target::version, Relation::greater, 0});
 
-  const std::uint64_t time_ns = wish.version.said.version.time_ns;
+  const std::uint64_t time_ns = wish.version.version.time_ns;
   RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns};
   std::string head_key = keys_.head(model);
   std::string key = keys_.version(model, number);
@@ -157,7 +157,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
 }
 
 Result<PublishDecision> EtcdNames::publish(const PublishWish& wish) {
-  const VersionRow& row = wish.version.said.version;
+  const VersionRow& row = wish.version.version;
   if (wish.tags.size() > limits::kRegistryTagsMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} tags, got {}", row.model_name,
                                             limits::kRegistryTagsMax, wish.tags.size())};
@@ -166,9 +166,9 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish) {
   for (;;) {
     auto facts = read_facts(wish);
     if (!facts.ok() && !unsure) return std::move(facts).error();
-    if (facts.ok() && facts->newest != 0 && facts->newest_version.said.version.manifest == row.manifest) {
-      bool ours = unsure && facts->newest_version.publisher == wish.version.publisher &&
-                  facts->newest_version.said.version.time_ns == row.time_ns;
+    if (facts.ok() && facts->newest != 0 && facts->newest_version.version.manifest == row.manifest) {
+      bool ours = unsure && facts->newest_version.version.publisher == row.publisher &&
+                  facts->newest_version.version.time_ns == row.time_ns;
       if (ours) return PublishDecision{facts->newest, true, facts->newest_revision};
       return repeat(wish, *facts);
     }

@@ -273,9 +273,9 @@ void Mirror::set_connected(bool connected, const std::string& trouble) {
 }
 
 void Mirror::refuse(const Error& error) {
-  log_warning("registry: refused: {}", error.message);
   std::lock_guard lock(mutex_);
-  ++status_.refused;
+  // Whoever fills a registry with rubbish does not fill the log.
+  if (++status_.refused <= limits::kRegistryRefusalsMax) log_warning("registry: refused: {}", error.message);
   auto& refusals = status_.refusals;
   if (refusals.size() == limits::kRegistryRefusalsMax) refusals.erase(refusals.begin());
   refusals.push_back(error.message);

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "store/uuid.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -27,11 +28,6 @@ std::optional<std::uint64_t> number_of(std::string_view digits) {
   }
   if (number == 0 || number > limits::kVersionNumberMax) return {};
   return number;
-}
-
-bool is_node(std::string_view text) {
-  auto fits = [](char c) { return hex_value(c) >= 0 || c == '-'; };
-  return !text.empty() && text.size() <= limits::kNodeIdMax && std::all_of(text.begin(), text.end(), fits);
 }
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
@@ -106,7 +102,7 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   out.kind = *kind;
   rest.remove_prefix(2);
   if (out.kind == KeyKind::member || out.kind == KeyKind::barrier) {
-    if (!is_node(rest)) return refused(key, "expected the uuid of a node");
+    if (!parse_uuid(rest)) return refused(key, "expected the uuid of a node");
     out.name = rest;
     return out;
   }

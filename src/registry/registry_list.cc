@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint64_t kPageMost = 2'000;  // keys of one answer; fewer when their values are large
 
-MirroredVersion named(RegistryVersion version, RegistryKey key) {
-  version.said.version.model_name = std::move(key.model);
-  version.said.version.number = key.number;
-  return std::move(version.said);
+MirroredVersion named(MirroredVersion version, RegistryKey key) {
+  version.version.model_name = std::move(key.model);
+  version.version.number = key.number;
+  return version;
 }
 
 }  // namespace
@@ -26,12 +26,12 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
   std::string_view bound = keys.bound(key);
   switch (parsed.kind) {
     case KeyKind::version: {
-      WEFT_TRY(RegistryVersion version, open_version(value, bound));
+      WEFT_TRY(MirroredVersion version, open_version(value, bound));
       return MirrorChange(named(std::move(version), std::move(parsed)));
     }
     case KeyKind::tombstone: {
       WEFT_TRY(RegistryTombstone tombstone, open_tombstone(value, bound));
-      std::uint64_t removed_ns = tombstone.version.said.version.removed_ns;
+      std::uint64_t removed_ns = tombstone.version.version.removed_ns;
       if (!whole) return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns});
       return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
     }
@@ -88,7 +88,7 @@ void RegistryList::compare_version(const VersionRow& row) {
     gone->here = true;
   } else if (Item* live = find(keys_.version(row.model_name, row.number))) {
     auto said = open_version(live->value, keys_.bound(live->key));
-    live->known = said.ok() && said->said.version.manifest == row.manifest && !row.removed;
+    live->known = said.ok() && said->version.manifest == row.manifest && !row.removed;
   } else if (!row.removed) {
     refused_(Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it",
                                                 spec_of(row.model_name, row.number))});

@@ -9,6 +9,7 @@
 #include "store/flat.h"
 #include "store/hash.h"
 #include "store/record.h"
+#include "store/uuid.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -48,21 +49,21 @@ Result<Opened<Table>> open(RecordKind kind, std::span<const std::byte> value, st
   return opened;
 }
 
-flat::Offset<wire::Version> pack(flat::Builder& builder, const RegistryVersion& version) {
-  const VersionRow& row = version.said.version;
+flat::Offset<wire::Version> pack(flat::Builder& builder, const MirroredVersion& version) {
+  const VersionRow& row = version.version;
   auto message = builder.CreateString(row.message);
   auto metrics = flat::pack(builder, row.metrics);
   auto parents = flat::pack(builder, row.parents);
   auto elsewhere = flat::pack(builder, row.elsewhere);
-  auto publisher = builder.CreateString(version.publisher);
-  auto packs = builder.CreateVector(version.said.packs);
+  auto publisher = builder.CreateString(row.publisher);
+  auto packs = builder.CreateVector(version.packs);
   records::Digest manifest = flat::pack(row.manifest);
   return wire::CreateVersion(builder, &manifest, row.time_ns, row.logical_bytes, message, metrics, parents, elsewhere,
-                             row.tensors, row.tensor_bytes, version.said.tree_nodes, version.said.tree_layout,
-                             publisher, packs);
+                             row.tensors, row.tensor_bytes, version.tree_nodes, version.tree_layout, publisher, packs);
 }
 
 std::string fault_of(const VersionRow& row) {
+  if (!parse_uuid(row.publisher)) return "its publisher";
   if (row.message.size() > limits::kMessageMax || !plain_text(row.message, TextLines::many)) return "its message";
   if (row.metrics.size() > limits::kMetricsMax) return "its metrics";
   for (const auto& [key, value] : row.metrics)
@@ -79,10 +80,10 @@ std::string fault_of(const VersionRow& row) {
   return {};
 }
 
-Result<RegistryVersion> unpack(const wire::Version& table, std::string_view bound) {
+Result<MirroredVersion> unpack(const wire::Version& table, std::string_view bound) {
   if (table.manifest() == nullptr) return refused(bound, "a version without a manifest");
-  RegistryVersion version;
-  VersionRow& row = version.said.version;
+  MirroredVersion version;
+  VersionRow& row = version.version;
   row.manifest = flat::unpack(*table.manifest());
   row.time_ns = table.time_ns();
   row.logical_bytes = table.logical_bytes();
@@ -93,14 +94,14 @@ Result<RegistryVersion> unpack(const wire::Version& table, std::string_view boun
   row.tensors = table.tensors();
   row.tensor_bytes = table.tensor_bytes();
   for (ParentRef& parent : row.parents) parent.id = 0;  // a store's own
-  version.said.tree_nodes = table.tree_nodes();
-  version.said.tree_layout = table.tree_layout();
-  version.said.packs = flat::numbers(table.packs());
-  version.publisher = flat::text(table.publisher());
+  version.tree_nodes = table.tree_nodes();
+  version.tree_layout = table.tree_layout();
+  version.packs = flat::numbers(table.packs());
+  row.publisher = flat::text(table.publisher());
   std::string fault = fault_of(row);
-  if (fault.empty() && (version.said.tree_nodes == 0 || version.said.tree_nodes > limits::kTreeNodesMax))
+  if (fault.empty() && (version.tree_nodes == 0 || version.tree_nodes > limits::kTreeNodesMax))
     fault = "the size of its tree";
-  if (fault.empty() && version.said.packs.size() > limits::kRegistryPacksMax) fault = "its packs";
+  if (fault.empty() && version.packs.size() > limits::kRegistryPacksMax) fault = "its packs";
   if (!fault.empty()) return refused(bound, fmt::format("no weft publishes so: {}", fault));
   return version;
 }
@@ -124,7 +125,7 @@ std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound) {
                 bound);
 }
 
-std::vector<std::byte> seal(const RegistryVersion& version, std::string_view bound) {
+std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bound) {
   flat::Builder builder;
   return finish(builder, pack(builder, version), RecordKind::registry_version, bound);
 }
@@ -132,7 +133,7 @@ std::vector<std::byte> seal(const RegistryVersion& version, std::string_view bou
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound) {
   flat::Builder builder;
   auto version = pack(builder, tombstone.version);
-  auto root = wire::CreateTombstone(builder, version, tombstone.version.said.version.removed_ns, tombstone.revision);
+  auto root = wire::CreateTombstone(builder, version, tombstone.version.version.removed_ns, tombstone.revision);
   return finish(builder, root, RecordKind::registry_tombstone, bound);
 }
 
@@ -162,8 +163,7 @@ Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_vie
     return Error{Errc::unsupported, fmt::format("registry key {}: a newer weft made this cluster: expected format {}, "
                                                 "got {}",
                                                 bound, kRegistryFormat, meta.format)};
-  if (meta.cluster.empty() || meta.cluster.size() > limits::kNodeIdMax || !plain_text(meta.cluster, TextLines::one))
-    return refused(bound, "a cluster without an id");
+  if (!parse_uuid(meta.cluster)) return refused(bound, "a cluster without an id");
   return meta;
 }
 
@@ -174,7 +174,7 @@ Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_vie
   return head;
 }
 
-Result<RegistryVersion> open_version(std::span<const std::byte> value, std::string_view bound) {
+Result<MirroredVersion> open_version(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto opened, open<wire::Version>(RecordKind::registry_version, value, bound));
   return unpack(*opened.table, bound);
 }
@@ -184,8 +184,8 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   if (opened.table->version() == nullptr) return refused(bound, "a removal of nothing");
   RegistryTombstone tombstone;
   WEFT_TRY(tombstone.version, unpack(*opened.table->version(), bound));
-  tombstone.version.said.version.removed = true;
-  tombstone.version.said.version.removed_ns = opened.table->removed_ns();
+  tombstone.version.version.removed = true;
+  tombstone.version.version.removed_ns = opened.table->removed_ns();
   tombstone.revision = opened.table->revision();
   return tombstone;
 }

@@ -29,13 +29,8 @@ struct RegistryHead {
   std::uint64_t created_ns = 0;
 };
 
-struct RegistryVersion {
-  MirroredVersion said;   // tags are keys of their own; model_name and number are in the key
-  std::string publisher;  // node
-};
-
 struct RegistryTombstone {
-  RegistryVersion version;     // said.version.removed and .removed_ns are set
+  MirroredVersion version;     // version.removed and .removed_ns are set
   std::uint64_t revision = 0;  // at which it was published
 };
 
@@ -47,7 +42,8 @@ struct RegistryTag {
 // `bound` is RegistryKeys::bound() of the key.
 std::vector<std::byte> seal(const RegistryMeta& meta, std::string_view bound);
 std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound);
-std::vector<std::byte> seal(const RegistryVersion& version, std::string_view bound);
+// Tags are keys of their own; model_name and number are in the key.
+std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
 std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
@@ -55,7 +51,7 @@ std::vector<std::byte> seal_removal(std::uint64_t time_ns, std::string_view boun
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound);
-Result<RegistryVersion> open_version(std::span<const std::byte> value, std::string_view bound);
+Result<MirroredVersion> open_version(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);

@@ -47,6 +47,26 @@ def array(kind, count, values):
     return struct.pack("<IQ", kind, count) + values
 
 
+def write_etcd():
+    target = "etcd"
+    header = {"cluster_id": "14841639068965178418", "revision": "7", "raft_term": "2"}
+    item = {"key": "Zm9v", "create_revision": "2", "mod_revision": "3", "version": "2", "value": "YmFy"}
+    answers = {
+        "range": {"header": header, "kvs": [item], "more": True, "count": "2"},
+        "txn": {"header": header, "succeeded": True,
+                "responses": [{"response_put": {}}, {"response_range": {"kvs": [item]}}]},
+        "lease": {"header": header, "ID": "7587899066576754188", "TTL": "5"},
+        "watch": {"result": {"header": header, "fragment": True,
+                             "events": [{"kv": item}, {"type": "DELETE", "kv": {"key": "Zm9v"}}]}},
+        "compacted": {"result": {"header": header, "canceled": True, "compact_revision": "3"}},
+        "error": {"error": "etcdserver: no leader", "message": "etcdserver: no leader", "code": 14},
+        "login": {"header": header, "token": "abc.7"},
+    }
+    for name, answer in answers.items():
+        write(target, name, json.dumps(answer, separators=(",", ":")).encode())
+    write(target, "key", b"v/org/bert@000000000000000a")
+
+
 def write_safetensors():
     target = "safetensors"
     write(target, "empty", safetensors({}))
@@ -124,6 +144,7 @@ def write_control():
 
 if __name__ == "__main__":
     write_control()
+    write_etcd()
     write_bases()
     write_safetensors()
     write_index()

@@ -48,12 +48,12 @@ PublishWish wish(std::string model, unsigned content, std::vector<std::string> t
                  std::vector<VersionName> relies = {}) {
   static std::atomic<std::uint64_t> time{1};
   PublishWish out;
-  out.version.said.version.model_name = std::move(model);
-  out.version.said.version.manifest = digest(content);
-  out.version.said.version.time_ns = ++time;
-  out.version.said.tree_nodes = 4;
-  out.version.said.tree_layout = 1;
-  out.version.publisher = "0a";
+  out.version.version.model_name = std::move(model);
+  out.version.version.manifest = digest(content);
+  out.version.version.time_ns = ++time;
+  out.version.tree_nodes = 4;
+  out.version.tree_layout = 1;
+  out.version.version.publisher = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
   out.tags = std::move(tags);
   out.relies = std::move(relies);
   return out;

@@ -12,9 +12,11 @@ using namespace weft::testing;
 
 namespace {
 
-RegistryVersion sample() {
-  RegistryVersion version;
-  VersionRow& row = version.said.version;
+const std::string kNode = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
+
+MirroredVersion sample() {
+  MirroredVersion version;
+  VersionRow& row = version.version;
   row.manifest.bytes.fill(7);
   row.time_ns = 5;
   row.logical_bytes = 6;
@@ -24,10 +26,10 @@ RegistryVersion sample() {
   row.elsewhere = {"google/bert"};
   row.tensors = 8;
   row.tensor_bytes = 9;
-  version.said.tree_nodes = 10;
-  version.said.tree_layout = 1;
-  version.said.packs = {11, 12};
-  version.publisher = "0a-1b";
+  version.tree_nodes = 10;
+  version.tree_layout = 1;
+  version.packs = {11, 12};
+  row.publisher = kNode;
   return version;
 }
 
@@ -44,8 +46,8 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK(keys.parse(keys.tombstone("a", 1))->kind == KeyKind::tombstone);
   CHECK(keys.parse(keys.tag("a", "best"))->name == "best");
   CHECK(keys.parse(keys.head("a/b"))->model == "a/b");
-  CHECK(keys.parse(keys.member("0a-1b"))->name == "0a-1b");
-  CHECK(keys.parse(keys.barrier("0a-1b"))->kind == KeyKind::barrier);
+  CHECK(keys.parse(keys.member(kNode))->name == kNode);
+  CHECK(keys.parse(keys.barrier(kNode))->kind == KeyKind::barrier);
   CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
@@ -81,35 +83,35 @@ TEST_CASE("keys: what no weft puts is refused and named") {
 }
 
 TEST_CASE("records: what is said comes back") {
-  const RegistryVersion in = sample();
+  const MirroredVersion in = sample();
   auto out = open_version(seal(in, "v/a@1"), "v/a@1");
   REQUIRE(out.ok());
-  const VersionRow& row = out->said.version;
-  CHECK(row.manifest == in.said.version.manifest);
+  const VersionRow& row = out->version;
+  CHECK(row.manifest == in.version.manifest);
   CHECK(row.time_ns == 5);
   CHECK(row.logical_bytes == 6);
   CHECK(row.message == "two\nlines");
-  CHECK(row.metrics == in.said.version.metrics);
+  CHECK(row.metrics == in.version.metrics);
   REQUIRE(row.parents.size() == 1);
   CHECK(row.parents[0].model == "org/base");
   CHECK(row.parents[0].number == 3);
   CHECK(row.parents[0].same_bytes == 5);
-  CHECK(row.elsewhere == in.said.version.elsewhere);
+  CHECK(row.elsewhere == in.version.elsewhere);
   CHECK(row.tensors == 8);
   CHECK(row.tensor_bytes == 9);
   CHECK_FALSE(row.removed);
-  CHECK(out->said.tree_nodes == 10);
-  CHECK(out->said.tree_layout == 1);
-  CHECK(out->said.packs == std::vector<PackId>{11, 12});
-  CHECK(out->publisher == "0a-1b");
+  CHECK(out->tree_nodes == 10);
+  CHECK(out->tree_layout == 1);
+  CHECK(out->packs == std::vector<PackId>{11, 12});
+  CHECK(row.publisher == kNode);
 
   RegistryTombstone tombstone{in, 77};
-  tombstone.version.said.version.removed_ns = 55;
+  tombstone.version.version.removed_ns = 55;
   auto gone = open_tombstone(seal(tombstone, "x/a@1"), "x/a@1");
   REQUIRE(gone.ok());
-  CHECK(gone->version.said.version.removed);
-  CHECK(gone->version.said.version.removed_ns == 55);
-  CHECK(gone->version.said.version.message == "two\nlines");
+  CHECK(gone->version.version.removed);
+  CHECK(gone->version.version.removed_ns == 55);
+  CHECK(gone->version.version.message == "two\nlines");
   CHECK(gone->revision == 77);
 
   Member member{"", "host", "10.0.0.1:7", "net", 9};
@@ -118,7 +120,7 @@ TEST_CASE("records: what is said comes back") {
   CHECK(*back == member);
   CHECK(open_head(seal(RegistryHead{5, 6}, "m/a"), "m/a")->next_number == 5);
   CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
-  CHECK(open_meta(seal(RegistryMeta{1, "id", 6}, "meta"), "meta")->cluster == "id");
+  CHECK(open_meta(seal(RegistryMeta{1, kNode, 6}, "meta"), "meta")->cluster == kNode);
 }
 
 TEST_CASE("records: a value that is changed, cut, or under another key does not verify, and is named") {
@@ -142,25 +144,26 @@ TEST_CASE("records: a value that is changed, cut, or under another key does not 
 
 TEST_CASE("records: whole ones that say what no weft says are refused") {
   auto refused = [](auto change) {
-    RegistryVersion version = sample();
+    MirroredVersion version = sample();
     change(version);
     auto opened = open_version(seal(version, "k"), "k");
     return !opened.ok() && opened.error().code == Errc::corrupt;
   };
-  CHECK(refused([](auto& v) { v.said.version.message = "\x1b[2J"; }));
-  CHECK(refused([](auto& v) { v.said.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
-  CHECK(refused([](auto& v) { v.said.version.metrics = {{"a\nb", "1"}}; }));
-  CHECK(refused([](auto& v) { v.said.version.metrics.resize(limits::kMetricsMax + 1); }));
-  CHECK(refused([](auto& v) { v.said.version.parents[0].model = "../../etc"; }));
-  CHECK(refused([](auto& v) { v.said.version.parents[0].number = 0; }));
-  CHECK(refused([](auto& v) { v.said.version.parents.resize(limits::kParentsMax + 1, v.said.version.parents[0]); }));
-  CHECK(refused([](auto& v) { v.said.version.elsewhere = {"\xff"}; }));
-  CHECK(refused([](auto& v) { v.said.version.logical_bytes = ~0ULL; }));
-  CHECK(refused([](auto& v) { v.said.tree_nodes = ~0ULL; }));
-  CHECK(refused([](auto& v) { v.said.tree_nodes = 0; }));
-  CHECK(refused([](auto& v) { v.said.packs.resize(limits::kRegistryPacksMax + 1); }));
+  CHECK(refused([](auto& v) { v.version.publisher = "somebody"; }));
+  CHECK(refused([](auto& v) { v.version.message = "\x1b[2J"; }));
+  CHECK(refused([](auto& v) { v.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
+  CHECK(refused([](auto& v) { v.version.metrics = {{"a\nb", "1"}}; }));
+  CHECK(refused([](auto& v) { v.version.metrics.resize(limits::kMetricsMax + 1); }));
+  CHECK(refused([](auto& v) { v.version.parents[0].model = "../../etc"; }));
+  CHECK(refused([](auto& v) { v.version.parents[0].number = 0; }));
+  CHECK(refused([](auto& v) { v.version.parents.resize(limits::kParentsMax + 1, v.version.parents[0]); }));
+  CHECK(refused([](auto& v) { v.version.elsewhere = {"\xff"}; }));
+  CHECK(refused([](auto& v) { v.version.logical_bytes = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.tree_nodes = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.tree_nodes = 0; }));
+  CHECK(refused([](auto& v) { v.packs.resize(limits::kRegistryPacksMax + 1); }));
   CHECK_FALSE(open_head(seal(RegistryHead{0, 0}, "k"), "k").ok());
   CHECK_FALSE(open_tag(seal(RegistryTag{limits::kVersionNumberMax + 1, 0}, "k"), "k").ok());
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
-  CHECK(open_meta(seal(RegistryMeta{2, "id", 0}, "meta"), "meta").error().code == Errc::unsupported);
+  CHECK(open_meta(seal(RegistryMeta{2, kNode, 0}, "meta"), "meta").error().code == Errc::unsupported);
 }

@@ -1,0 +1,274 @@
+// What a cluster's registry costs:
+//   cluster_registry fill ENDPOINT CLUSTER VERSIONS MODELS   puts so many versions into etcd, many a transaction
+//   cluster_registry mirror ENDPOINT CLUSTER STORE           a new store becomes the mirror of all of it
+//   cluster_registry latency ENDPOINT CLUSTER STORE STORE N  N times each: a value that is put reaches a watch; a
+//   version
+//                                                            that one node publishes shows in the other's index
+// Prints JSON; times in seconds. A published version is one file of 1 KB whose bytes are new.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "registry/etcd_client.h"
+#include "registry/registry_keys.h"
+#include "registry/registry_records.h"
+#include "weft/cluster_store.h"
+#include "weft/registry.h"
+
+namespace {
+
+using namespace weft;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kPutsAtOnce = 100;
+constexpr auto kPatience = 600s;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().message);
+  return std::move(result).value();
+}
+void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.error().message);
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+EtcdOptions etcd_options(const std::string& endpoint, const std::string& cluster) {
+  EtcdOptions options;
+  options.endpoints = {endpoint};
+  options.cluster = cluster;
+  return options;
+}
+
+// A manifest here is the content id of the one file.
+VersionContent content_of(const ContentId& id) {
+  VersionContent content;
+  content.files.push_back({{id}});
+  content.logical_bytes = id.length;
+  content.tree_nodes = 8;
+  content.tree_layout = 1;
+  return content;
+}
+
+Result<VersionContent> decode(std::span<const std::byte> manifest) {
+  ContentId id;
+  if (manifest.size() != sizeof id) return Error{Errc::corrupt, "no manifest of this bench"};
+  std::memcpy(static_cast<void*>(&id), manifest.data(), sizeof id);
+  return content_of(id);
+}
+
+// What an ordinary version says: a message, metrics, a parent.
+MirroredVersion ordinary(std::mt19937_64& random, const std::string& model, std::uint64_t number) {
+  MirroredVersion version;
+  VersionRow& row = version.version;
+  for (std::uint8_t& byte : row.manifest.bytes) byte = static_cast<std::uint8_t>(random());
+  row.time_ns = now_ns();
+  row.logical_bytes = 440U << 20U;
+  row.message = fmt::format("fine-tuned, step {}", 1000 * number);
+  row.metrics = {{"loss", fmt::format("{:.4f}", 2.0 / static_cast<double>(number))}, {"accuracy", "0.913"}};
+  if (number > 1) row.parents = {{model, number - 1, true, 98, 80U << 20U, 0}};
+  row.tensors = 200;
+  row.tensor_bytes = 440U << 20U;
+  version.tree_nodes = 1'000;
+  version.tree_layout = 1;
+  version.packs = {random()};
+  row.publisher = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
+  return version;
+}
+
+void fill(const std::string& endpoint, const std::string& cluster, std::uint64_t versions, std::uint64_t models) {
+  etcd::Client client(etcd_options(endpoint, cluster));
+  RegistryKeys keys("/weft", cluster);
+  std::mt19937_64 random(1);
+  std::uint64_t value_bytes = 0;
+  etcd::Txn txn;
+  auto send = [&] {
+    must(client.txn(txn));
+    txn = {};
+  };
+  for (std::uint64_t i = 0; i < versions; ++i) {
+    std::string model = fmt::format("org-{}/model-{}", i % models % 10, i % models);
+    std::string key = keys.version(model, 1 + i / models);
+    std::vector<std::byte> value = seal(ordinary(random, model, 1 + i / models), keys.bound(key));
+    value_bytes += value.size();
+    txn.then.emplace_back(etcd::Put{std::move(key), std::move(value), 0});
+    if (txn.then.size() == kPutsAtOnce) send();
+  }
+  if (!txn.then.empty()) send();
+  fmt::print("{{\"versions\":{},\"value_bytes\":{}}}\n", versions, value_bytes);
+}
+
+// A node as weftd has it.
+class Node {
+ public:
+  Node(const std::string& directory, const EtcdOptions& etcd) {
+    must(Store::create(directory, {}));
+    OpenOptions options;
+    options.decode = decode;
+    store_ = must(ClusterStore::open(directory, options));
+    ClusterOptions cluster;
+    cluster.etcd = etcd;
+    cluster.changed = [this] { tell(); };
+    registry_ = must(cluster_registry(*store_, std::move(cluster)));
+    wait([this] { return registry_->status().connected; });
+  }
+
+  ClusterStore& store() { return *store_; }
+  Registry& registry() { return *registry_; }
+  // Looks again after each commit of the mirror.
+  void wait(const std::function<bool()>& holds) {
+    std::unique_lock lock(mutex_);
+    while (!holds())
+      if (changed_.wait_for(lock, kPatience) == std::cv_status::timeout) throw std::runtime_error("it never shows");
+  }
+  bool has(const std::string& model, std::uint64_t number) {
+    auto snapshot = must(store_->snapshot());
+    auto row = snapshot->model(model);
+    return row.ok() && row->latest >= number;
+  }
+
+ private:
+  void tell() {
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<ClusterStore> store_;
+  std::unique_ptr<Registry> registry_;
+};
+
+void mirror(const std::string& endpoint, const std::string& cluster, const std::string& directory) {
+  auto begin = Clock::now();
+  Node node(directory, etcd_options(endpoint, cluster));
+  double seconds = seconds_since(begin);
+  auto status = node.registry().status();
+  struct stat index = must(stat_file(directory + "/index/data.mdb"));
+  struct stat journal = must(stat_file(directory + "/journal/0000000000000001.log"));
+  auto listing = Clock::now();
+  std::uint64_t rows = 0;
+  auto snapshot = must(node.store().snapshot());
+  auto models = must(snapshot->models());
+  for (const ModelRow& model : models) rows += must(snapshot->versions(model.id)).size();
+  fmt::print(
+      "{{\"seconds\":{},\"changes\":{},\"refused\":{},\"index_bytes\":{},\"journal_bytes\":{},\"listing\":{},"
+      "\"rows\":{}}}\n",
+      seconds, status.changes, status.refused, index.st_blocks * 512, journal.st_blocks * 512, seconds_since(listing),
+      rows);
+}
+
+// From before the put to when another connection's watch has it.
+double put_to_watch(etcd::Client& client, etcd::WatchStream& watch, const std::string& key) {
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, std::vector<std::byte>(400), 0});  // as large as a version's record
+  double seconds = 0;
+  auto begin = Clock::now();
+  std::thread watcher([&] {
+    for (bool seen = false; !seen;) {
+      auto answer = must(watch.next(Clock::now() + 60s));
+      seen = answer && !answer->events.empty();
+    }
+    seconds = seconds_since(begin);
+  });
+  auto put = client.txn(txn);
+  watcher.join();
+  must(std::move(put));
+  return seconds;
+}
+
+struct Published {
+  double shown = 0;     // from before the import to when the other node's index has it
+  double returned = 0;  // to when the publisher's call is over
+};
+
+Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::byte> bytes) {
+  must(write_exact(fd, 0, bytes, "file"));
+  Published times;
+  auto begin = Clock::now();
+  const std::uint64_t number = [&] {
+    auto snapshot = must(to.store().snapshot());
+    auto row = snapshot->model("m");
+    return row.ok() ? row->next_number : 1;
+  }();
+  std::thread watcher([&] {
+    to.wait([&] { return to.has("m", number); });
+    times.shown = seconds_since(begin);
+  });
+  auto import = must(from.store().begin_import());
+  const Range whole{0, bytes.size()};
+  auto ids = must(import->add(fd, "file", {&whole, 1}, no_progress()));
+  PublishRequest request;
+  request.model = "m";
+  request.content = content_of(ids[0]);
+  request.manifest.resize(sizeof ids[0]);
+  std::memcpy(request.manifest.data(), static_cast<const void*>(ids.data()), sizeof ids[0]);
+  auto outcome = from.registry().publish(*import, request);
+  times.returned = seconds_since(begin);
+  if (!outcome.ok()) {
+    fmt::print(stderr, "{}\n", outcome.error().message);
+    std::_Exit(1);
+  }
+  watcher.join();
+  return times;
+}
+
+void latency(const std::string& endpoint, const std::string& cluster, const std::string& first,
+             const std::string& second, std::uint64_t times) {
+  EtcdOptions options = etcd_options(endpoint, cluster);
+  Node a(first, options);
+  Node b(second, options);
+  etcd::Client client(options);
+  etcd::Client watching(options);
+  auto watch = must(watching.watch(etcd::prefixed("/bench/"), 0));
+  Fd fd = must(open_file(first + ".file", O_RDWR | O_CREAT));
+  std::mt19937_64 random(std::random_device{}());
+  std::vector<double> puts, shown, returned;
+  for (std::uint64_t i = 0; i < times; ++i) {
+    std::vector<std::byte> bytes(1'024);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    puts.push_back(put_to_watch(client, *watch, "/bench/key"));
+    Published published = publish_to_visible(a, b, fd.get(), bytes);
+    shown.push_back(published.shown);
+    returned.push_back(published.returned);
+  }
+  fmt::print("{{\"put_to_watch\":[{}],\"publish_to_visible\":[{}],\"publish\":[{}]}}\n", fmt::join(puts, ","),
+             fmt::join(shown, ","), fmt::join(returned, ","));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  auto number = [&](std::size_t at) { return parse_u64(words[at]).value_or(0); };
+  try {
+    if (words.size() == 5 && words[0] == "fill")
+      fill(words[1], words[2], number(3), number(4));
+    else if (words.size() == 4 && words[0] == "mirror")
+      mirror(words[1], words[2], words[3]);
+    else if (words.size() == 6 && words[0] == "latency")
+      latency(words[1], words[2], words[3], words[4], number(5));
+    else
+      throw std::runtime_error("usage: see the head of bench/cluster_registry.cc");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "cluster_registry: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
