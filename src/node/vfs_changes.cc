@@ -135,7 +135,7 @@ Result<Inos> ChangeFinder::changes_of(const Commit& commit) {
     changed.insert(changed.end(), {model.ino, model.latest_ino});
     if (commit.kind == Commit::Kind::tags) return changed;
     WEFT_CHECK(add_local(*snapshot, model, commit, changed));
-    if (commit.kind == Commit::Kind::publish) return changed;
+    if (commit.kind == Commit::Kind::publish || commit.kind == Commit::Kind::adoption) return changed;
     WEFT_TRY(removed, snapshot->version(model.id, commit.number));
   }
   WEFT_CHECK(add_heirs(removed, changed));

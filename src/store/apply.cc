@@ -243,6 +243,13 @@ Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std
   return true;
 }
 
+Status forget_place(Txn& txn, const FoundBlob& blob) {
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob.key));
+  if (holder) return put(txn, Table::blobs, blob.key, BlobRow{blob.row.root, {}});
+  WEFT_CHECK(txn.erase(Table::dead, blob.key));
+  return txn.erase(Table::blobs, blob.key);
+}
+
 Status mark_dead(Txn& txn, Bytes blob_key) {
   return put(txn, Table::dead, blob_key, NumberRow{0});
 }

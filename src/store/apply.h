@@ -52,6 +52,9 @@ Status fill_numbers(Txn& txn, const ModelRow& model);
 // stays as it is. Without a key it gets the next free one of its hash.
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std::string key = {});
 
+// Its bytes are here no more: absent where somebody needs it, else unknown.
+Status forget_place(Txn& txn, const FoundBlob& blob);
+
 Status mark_dead(Txn& txn, Bytes blob_key);
 Status count_revision(Txn& txn, std::uint64_t revision);  // of the registry, from now on
 Status bump_sequence(Txn& txn);

@@ -1,4 +1,4 @@
-// The store in a cluster: joining one, and what is cached. Temporary: what is not here yet says so.
+// A store joins a cluster, and then goes by its registry.
 #include <fmt/core.h>
 
 #include "base/text.h"
@@ -7,13 +7,6 @@
 #include "store/uuid.h"
 
 namespace weft {
-namespace {
-
-Error not_yet(std::string_view what) {
-  return Error{Errc::unsupported, fmt::format("{}: not in this build", what)};
-}
-
-}  // namespace
 
 Status StoreImpl::check_alone() const {
   if (!cluster_) return {};
@@ -53,19 +46,6 @@ Status StoreImpl::join(const ClusterIdentity& identity) {
   WEFT_CHECK(write_cluster(path_, identity));
   cluster_ = identity;
   return {};
-}
-
-Result<std::unique_ptr<FetchPack>> StoreImpl::fetch_pack(std::uint64_t) {
-  return not_yet("fetch_pack");
-}
-Result<std::unique_ptr<FetchPack>> StoreImpl::resume_fetch(PackId) {
-  return not_yet("resume_fetch");
-}
-Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
-  return not_yet("cached_packs");
-}
-Result<EvictReport> StoreImpl::evict(const EvictOptions&) {
-  return not_yet("evict");
 }
 
 }  // namespace weft

@@ -22,8 +22,12 @@ constexpr std::size_t kTinyPacksMin = 16;         // are merged when there are s
 
 class Collector {
  public:
-  Collector(Packs& packs, IndexAccess& index, bool dry_run, GcReport& report)
-      : packs_(packs), index_(index), dry_run_(dry_run), report_(report) {}
+  Collector(Packs& packs, IndexAccess& index, const GcOptions& options, GcReport& report)
+      : packs_(packs),
+        index_(index),
+        dry_run_(options.dry_run),
+        clustered_(options.registry_revision != 0),
+        report_(report) {}
 
   Status clear_temporaries();
   Status sweep(PackId pack);
@@ -38,12 +42,13 @@ class Collector {
   Status remove_pack(PackId pack);
   void foresee(const JudgedPack& judged, std::uint64_t allocated);
   void count_freed(const JudgedPack& judged);
-  void plan_compaction(PackId pack, const JudgedPack& judged);
+  void plan_compaction(const PackToc& toc, const JudgedPack& judged);
   Result<bool> is_being_made(PackId pack);
 
   Packs& packs_;
   IndexAccess& index_;
   bool dry_run_;
+  bool clustered_;
   GcReport& report_;
   CompactionPlan plan_;
 };
@@ -75,8 +80,9 @@ Status Collector::sweep(PackId pack) {
   auto st = stat_file(pack_path(packs_.store_path(), pack));
   if (!st.ok()) return {};
   WEFT_TRY(JudgedPack judged, judge(*toc));
+  if (clustered_ && !judged.unlisted.empty() && is_young(toc_path(packs_.store_path(), pack))) return {};
   if (judged.all_live() && !is_wasteful(allocated_bytes(*st), pinned_bytes(judged.live))) {
-    plan_compaction(pack, judged);
+    plan_compaction(*toc, judged);
     return {};
   }
   if (dry_run_) {
@@ -105,7 +111,7 @@ Status Collector::sweep_locked(const PackToc& toc) {
     WEFT_TRY(struct stat after, stat_fd(fd->get(), "pack"));
     left = allocated_bytes(after);
     ++report_.packs_punched;
-    plan_compaction(toc.pack, judged);
+    plan_compaction(toc, judged);
   }
   count_freed(judged);
   report_.disk_bytes_freed += allocated_bytes(before) - std::min(left, allocated_bytes(before));
@@ -130,7 +136,8 @@ Result<JudgedPack> Collector::erase_rows(const PackToc& toc) {
 Status Collector::shrink(int fd, const PackToc& toc, const JudgedPack& judged) {
   const std::string where = pack_path(packs_.store_path(), toc.pack);
   if (!judged.all_live()) {
-    WEFT_CHECK(replace_toc(toc_path(packs_.store_path(), toc.pack), PackToc{toc.pack, toc.size, judged.live}));
+    WEFT_CHECK(
+        replace_toc(toc_path(packs_.store_path(), toc.pack), PackToc{toc.pack, toc.size, judged.live, toc.cached}));
     WEFT_CHECK(sync_directory(packs_.store_path() + "/packs"));
   }
   return punch_free_blocks(fd, judged.live, toc.size, where);
@@ -153,12 +160,14 @@ void Collector::count_freed(const JudgedPack& judged) {
   report_.bytes_freed += total_bytes(judged.unheld) + total_bytes(judged.unlisted);
 }
 
-void Collector::plan_compaction(PackId pack, const JudgedPack& judged) {
+// What is cached stays so: a pack that compaction makes is this node's own.
+void Collector::plan_compaction(const PackToc& toc, const JudgedPack& judged) {
+  if (toc.cached) return;
   std::uint64_t live = total_bytes(judged.live);
   if (is_wasteful(pinned_bytes(judged.live), live)) {
-    plan_.fragmented.push_back(pack);
+    plan_.fragmented.push_back(toc.pack);
   } else if (live < kTinyLive) {
-    plan_.tiny.push_back(pack);
+    plan_.tiny.push_back(toc.pack);
   }
 }
 
@@ -244,7 +253,7 @@ Result<Fd> open_exclusive(const std::string& path) {
 Status collect_packs(Packs& packs, const std::string& store_path, IndexAccess& index, const GcOptions& options,
                      Progress& progress, GcReport& report) {
   progress.phase("collecting packs");
-  Collector collector(packs, index, options.dry_run, report);
+  Collector collector(packs, index, options, report);
   WEFT_CHECK(collector.clear_temporaries());
   WEFT_TRY(std::vector<PackId> all, packs.list());
   for (PackId pack : all) {

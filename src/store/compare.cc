@@ -1,11 +1,16 @@
 #include "store/compare.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "store/notes.h"
 #include "store/tables.h"
 
 namespace weft {
@@ -86,6 +91,14 @@ class TableComparison {
   std::size_t lines_ = 0;
 };
 
+// What is not here may lie in a pack all the same: of a publish that is on its way, or of an eviction that was cut off.
+Result<bool> same_blob(Txn& have, const Entry& a, Txn& want, const Entry& b) {
+  if (a.value == b.value) return true;
+  WEFT_TRY(BlobRow mine, row_from<BlobRow>(have, Table::blobs, a.key, a.value));
+  WEFT_TRY(BlobRow made, row_from<BlobRow>(want, Table::blobs, b.key, b.value));
+  return mine.absent() && mine.root == made.root;
+}
+
 // Rows that gc erased come back from a .toc that it had no time to rewrite: as dead ones.
 Status compare_blobs(Txn& have, Txn& want, FsckReport& report) {
   TableComparison blobs(have, want, Table::blobs, report);
@@ -93,6 +106,7 @@ Status compare_blobs(Txn& have, Txn& want, FsckReport& report) {
     WEFT_TRY(std::optional<Bytes> dead, want.get(Table::dead, key));
     return dead.has_value();
   };
+  blobs.same = [&](const Entry& a, const Entry& b) { return same_blob(have, a, want, b); };
   WEFT_CHECK(blobs.run());
   TableComparison dead(have, want, Table::dead, report);
   dead.may_be_missing = [&](Bytes key) -> Result<bool> {
@@ -100,6 +114,49 @@ Status compare_blobs(Txn& have, Txn& want, FsckReport& report) {
     return !known.has_value();
   };
   return dead.run();
+}
+
+// Packs that blobs lie in, as the index says.
+Result<std::set<PackId>> named_packs(Txn& txn) {
+  std::set<PackId> packs;
+  WEFT_CHECK(each_entry(txn, Table::blobs, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+    packs.insert(blob.place.pack);
+    return {};
+  }));
+  return packs;
+}
+
+using Ids = std::vector<std::uint64_t>;
+
+Status compare_notes(Txn& have, Txn& want, std::string_view note,
+                     const std::function<bool(std::uint64_t id, bool missing)>& excused, FsckReport& report) {
+  WEFT_TRY(Ids mine, noted(have, note, 0, SIZE_MAX));
+  WEFT_TRY(Ids made, noted(want, note, 0, SIZE_MAX));
+  Ids differing;
+  std::set_symmetric_difference(mine.begin(), mine.end(), made.begin(), made.end(), std::back_inserter(differing));
+  for (std::uint64_t id : differing) {
+    const bool missing = std::binary_search(made.begin(), made.end(), id);
+    if (excused(id, missing)) continue;
+    report.problems.push_back(fmt::format("index: table meta: note {} of {:x} {}; run `weft fsck --rebuild`", note, id,
+                                          missing ? "is missing" : "should not be there"));
+  }
+  return {};
+}
+
+// Which packs are cached their tables of contents say first: a publish that died may have made one its own, and an
+// index that names no blob of a pack says nothing of it.
+Status compare_all_notes(Txn& have, Txn& want, bool content, FsckReport& report) {
+  auto never = [](std::uint64_t, bool) { return false; };
+  if (content) WEFT_CHECK(compare_notes(have, want, kIncomplete, never, report));
+  WEFT_CHECK(compare_notes(have, want, kPinned, never, report));
+  auto saved = [](std::uint64_t, bool missing) { return missing; };
+  WEFT_CHECK(compare_notes(have, want, kUnsaved, saved, report));
+  WEFT_TRY(Ids cached, noted(want, kCached, 0, 1));
+  if (cached.empty()) return {};
+  WEFT_TRY(std::set<PackId> named, named_packs(have));
+  auto unnamed = [&named](std::uint64_t id, bool missing) { return !missing || !named.contains(id); };
+  return compare_notes(have, want, kCached, unnamed, report);
 }
 
 Status compare_counters(Txn& have, Txn& want, FsckReport& report) {
@@ -123,6 +180,7 @@ Status compare_indexes(Txn& have, Txn& want, bool content, FsckReport& report) {
   for (Table table : {Table::models, Table::model_ids, Table::names, Table::dirs, Table::versions, Table::numbers,
                       Table::tags, Table::locals, Table::children, Table::manifests})
     WEFT_CHECK(TableComparison(have, want, table, report).run());
+  WEFT_CHECK(compare_all_notes(have, want, content, report));
   if (!content) return {};
   for (Table table : {Table::owned, Table::holders, Table::views, Table::inodes, Table::architectures, Table::arch_of,
                       Table::arch_versions, Table::arch_items})

@@ -44,4 +44,15 @@ std::uint64_t allocated_bytes(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_blocks) * 512;
 }
 
+bool is_young(const std::string& path) {
+  constexpr std::uint64_t kYoungSeconds = 60;
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  auto st = stat_file(path);
+  return st.ok() && static_cast<std::uint64_t>(st->st_mtim.tv_sec) + kYoungSeconds > now_ns() / kSecond;
+}
+
+void touch_file(int fd) {
+  static_cast<void>(::futimens(fd, nullptr));
+}
+
 }  // namespace weft

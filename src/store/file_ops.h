@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "weft/result.h"
@@ -26,5 +27,9 @@ void advise_sequential(int fd);
 void drop_cached(int fd);
 // Bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
+void touch_file(int fd);  // its modification time is now; best effort
+// Placed within the last minute: what a publisher that died has left a registry may still take, its last request being
+// on its way.
+bool is_young(const std::string& path);
 
 }  // namespace weft

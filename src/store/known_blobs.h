@@ -27,6 +27,7 @@ class KnownBlobs {
   // more states of the index that were read after the locks had been taken.
   Result<std::vector<std::vector<Candidate>>> look_up(std::span<const ContentId> ids, bool proven);
   Result<bool> any_of_length(std::uint64_t length);
+  bool holds(PackId pack) const { return held_.contains(pack); }
 
  private:
   using Rows = std::vector<std::pair<ContentId, BlobPlace>>;

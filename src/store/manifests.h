@@ -28,6 +28,7 @@ class Manifests {
   // Makes sure that a whole file of these bytes is there, durably. Under the writer lock, against gc.
   Status put(const Digest& digest, std::span<const std::byte> bytes) const;
   Result<std::vector<Digest>> list() const;
+  std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
   // Errc::busy while somebody uses it, Errc::not_found. The lock keeps users out until it goes.
   Result<Fd> lock_exclusive(const Digest& digest) const;
   Status remove(const Digest& digest) const;  // under lock_exclusive
@@ -35,7 +36,6 @@ class Manifests {
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
  private:
-  std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
   std::string dir_;
   Patience patience_;  // with a gc that is at a manifest
 };

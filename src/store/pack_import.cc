@@ -162,6 +162,11 @@ Status Importer::seal() {
   return syncs.wait();
 }
 
+Status Importer::hold(std::span<const ContentId> ids) {
+  auto held = known_.look_up(ids, proves());
+  return held.ok() ? Status{} : Status{std::move(held).error()};
+}
+
 Status Importer::place() {
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
   return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() + "/packs");

@@ -78,6 +78,8 @@ class Importer final : public PackImport {
   Status place() override;
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
+  Status hold(std::span<const ContentId> ids) override;
+  bool holds(PackId pack) const override { return known_.holds(pack); }
 
  private:
   Importer(const std::string& store_path, DigestMode digest, IndexAccess& index, ImportTuning tuning,

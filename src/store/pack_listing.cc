@@ -26,7 +26,7 @@ std::uint64_t PackListing::fingerprint(const ContentId& id) {
   return std::hash<ContentId>{}(id) ^ (id.xxh.high * 0x9e3779b97f4a7c15ULL) ^ root;
 }
 
-PackListing::PackListing(const PackToc& toc) {
+PackListing::PackListing(const PackToc& toc) : cached_(toc.cached) {
   blobs_.reserve(toc.entries.size());
   for (const PackEntry& entry : toc.entries) blobs_.push_back({entry.offset, fingerprint(entry.id)});
 }

@@ -22,6 +22,7 @@ class PackListing {
   explicit PackListing(const PackToc& toc);
   bool has(const ContentId& id, std::uint64_t offset) const;
   std::size_t size() const { return blobs_.size(); }
+  bool cached() const { return cached_; }
 
  private:
   // A fingerprint in place of the whole id: this is against mistakes, not against forgers, who could write the .toc.
@@ -31,6 +32,7 @@ class PackListing {
   };
   static std::uint64_t fingerprint(const ContentId& id);
   std::vector<Blob> blobs_;  // by offset
+  bool cached_;
 };
 
 // Listings of the packs that were asked for lately, at most some 64 MiB of them. Any thread.

@@ -6,6 +6,7 @@
 
 #include "base/file_lock.h"
 #include "base/sys.h"
+#include "store/file_ops.h"
 #include "store/pack_file.h"
 #include "store/pack_listing.h"
 #include "store/toc.h"
@@ -28,6 +29,7 @@ class LockedPack final : public OpenPack {
 
  private:
   Result<std::shared_ptr<const PackListing>> listing() const;
+  Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
 
   const std::string store_path_;
   const PackId id_;
@@ -35,14 +37,24 @@ class LockedPack final : public OpenPack {
   const std::uint64_t size_;
   const std::shared_ptr<PackListings> listings_;
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; the .toc of a locked pack stays what it is
+  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a locked pack forgets nothing
 };
 
 Result<std::shared_ptr<const PackListing>> LockedPack::listing() const {
   std::lock_guard lock(mutex_);
   if (!listing_) {
     WEFT_TRY(listing_, listings_->get(store_path_, id_));
+    if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
   }
+  return listing_;
+}
+
+// A cached pack may list more by now.
+Result<std::shared_ptr<const PackListing>> LockedPack::listing_with(const ContentId& id, std::uint64_t offset) const {
+  WEFT_TRY(auto listed, listing());
+  if (!listed->cached() || listed->has(id, offset)) return listed;
+  std::lock_guard lock(mutex_);
+  WEFT_TRY(listing_, listings_->get(store_path_, id_));
   return listing_;
 }
 
@@ -51,7 +63,7 @@ Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const 
     return Error{Errc::corrupt,
                  fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
                              pack_name(id_), id.length, offset, size_)};
-  auto listed = listing();
+  auto listed = listing_with(id, offset);
   if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
   if ((*listed)->has(id, offset)) return {};
   return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "

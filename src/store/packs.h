@@ -3,7 +3,8 @@
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
 // Ids are random, 16 hex digits; files appear by rename, whole and durable. A pack never grows; gc punches holes into
 // it (after its .toc has forgotten those blobs), or removes it. Locks: who reads or relies on a pack holds a shared
-// flock on its .pack; gc changes it only under an exclusive one.
+// flock on its .pack; gc changes it only under an exclusive one. A cached pack does grow: it has its size from the
+// start, and its .toc is replaced when more of it has come, also while others read what was listed before.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct PackToc {
   PackId pack = 0;
   std::uint64_t size = 0;
   std::vector<PackEntry> entries;  // by offset
+  bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
 };
 
 // A new blob of an import and where it will be once the import's packs are in place.
@@ -99,6 +101,9 @@ class PackImport {
   }
   virtual std::span<const NewBlob> new_blobs() const = 0;
   virtual std::uint64_t shared_bytes() const = 0;  // logical bytes given to add() that were known
+  // Keeps all of this content that is here where it is, for as long as this lives.
+  virtual Status hold(std::span<const ContentId> ids) = 0;
+  virtual bool holds(PackId pack) const = 0;
 };
 
 // Frees what no version needs: erases dead rows, rewrites .toc, punches, compacts, removes; and temporaries of imports

@@ -11,9 +11,8 @@
 #include "store/stream.h"
 
 namespace weft {
-namespace {
 
-std::vector<PackId> packs_of(std::span<const NewBlob> blobs) {
+std::vector<PackId> pack_ids(std::span<const NewBlob> blobs) {
   std::vector<PackId> packs;
   for (const NewBlob& blob : blobs) packs.push_back(blob.place.pack);
   std::sort(packs.begin(), packs.end());
@@ -34,6 +33,8 @@ Status check_request(const PublishRequest& request) {
                                               bounds[i].second, bounds[i].first)};
   return {};
 }
+
+namespace {
 
 std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64_t number) {
   std::vector<TagWish> wishes;
@@ -76,8 +77,11 @@ class StoreImport final : public Import {
     return store_.publish(request, packs->new_blobs(), [&packs] { return packs->place(); });
   }
 
-  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest&) override {
-    return Error{Errc::unsupported, "prepare: not in this build"};
+  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
+    std::unique_ptr<PackImport> packs = std::move(packs_);
+    if (!packs) return Error{Errc::internal, "prepare after publish"};
+    WEFT_CHECK(packs->seal());
+    return store_.prepare(request, std::move(packs));
   }
 
  private:
@@ -118,7 +122,7 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
       outcome.version = *same;
       return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
     }
-    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, packs_of(new_blobs)));
+    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs)));
     PublishInput input;
     input.content = &request.content;
     input.new_blobs = new_blobs;
@@ -165,7 +169,7 @@ void StoreImpl::discard(const Digest& manifest, std::span<const NewBlob> blobs) 
   auto journal = journal_.size();
   if (!counters.ok() || !journal.ok() || counters->journal_end != *journal) return;
   if (!any_indexed(*txn, blobs))
-    for (PackId pack : packs_of(blobs)) {
+    for (PackId pack : pack_ids(blobs)) {
       static_cast<void>(remove_file(pack_path(path_, pack)));
       static_cast<void>(remove_file(toc_path(path_, pack)));
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "store/file_ops.h"
 #include "store/rebuild.h"
 #include "store/spare.h"
 #include "store/store_impl.h"
@@ -97,7 +98,8 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   WEFT_TRY(Txn txn, env_->read());
   for (const Digest& manifest : manifests) {
     WEFT_TRY(std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
-    if (needed || !manifests_.lock_exclusive(manifest).ok()) continue;
+    if (needed || (cluster_ && is_young(manifests_.path_of(manifest)))) continue;
+    if (!manifests_.lock_exclusive(manifest).ok()) continue;
     ++report.stale_temporaries;
     if (!options.dry_run) WEFT_CHECK(manifests_.remove(manifest));
   }

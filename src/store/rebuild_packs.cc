@@ -33,8 +33,9 @@ class PackIndexer {
   const RebuildInput& input_;
   Progress& progress_;
   FsckReport& report_;
-  std::vector<PackToc> cut_;  // their packs end too early
-  std::vector<PackId> mute_;  // without a table of contents
+  std::vector<PackToc> cached_;  // after the others: what is this node's own counts first
+  std::vector<PackToc> cut_;     // their packs end too early
+  std::vector<PackId> mute_;     // without a table of contents
 };
 
 // Two packs may have one blob: when they were compacted, or imported at once. One that verifies is chosen; for fsck,
@@ -65,7 +66,7 @@ Result<bool> PackIndexer::verifies(const PackEntry& entry, const BlobPlace& plac
 Status PackIndexer::add(const PackToc& toc) {
   return env_.write(lock_, [&](Txn& txn) -> Status {
     for (const PackEntry& entry : toc.entries) WEFT_CHECK(add_entry(txn, toc.pack, entry));
-    return {};
+    return toc.cached && !toc.entries.empty() ? put_note(txn, kCached, toc.pack) : Status{};
   });
 }
 
@@ -91,7 +92,10 @@ Status PackIndexer::sort_packs() {
       cut_.push_back(std::move(*toc));
       continue;
     }
-    WEFT_CHECK(add(*toc));
+    if (toc->cached)
+      cached_.push_back(std::move(*toc));
+    else
+      WEFT_CHECK(add(*toc));
   }
   return {};
 }
@@ -123,6 +127,7 @@ Status PackIndexer::rescue(const std::vector<ContentId>& wanted) {
 
 Status PackIndexer::run(const std::function<Result<std::vector<ContentId>>()>& wanted) {
   WEFT_CHECK(sort_packs());
+  for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
   for (PackToc& toc : cut_) {
     std::erase_if(toc.entries, [&toc](const PackEntry& entry) {
       return entry.offset > toc.size || entry.id.length > toc.size - entry.offset;

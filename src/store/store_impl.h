@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "store/manifests.h"
 #include "store/packs.h"
 #include "store/plan.h"
+#include "store/prepare.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
 
@@ -70,6 +72,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // these into packs/ first, with the writer lock taken: who gives up waiting for that has left nothing there.
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
                                  const std::function<Status()>& place = {});
+  // A publish that a registry decides on, up to there. `packs` are sealed.
+  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
 
@@ -105,6 +109,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);
+  Status prepare_in_place(const PublishRequest& request, PackImport& packs, PreparedParts& parts);
+  Status add_packs_of(VersionId id, std::set<PackId>& packs);
+  Result<std::set<PackId>> pinned_packs();
+  Result<bool> evict_pack(PackId pack);
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);
@@ -132,6 +140,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Manifests manifests_;
   Packs packs_;
 };
+
+// The packs that these lie in, each once.
+std::vector<PackId> pack_ids(std::span<const NewBlob> blobs);
+Status check_request(const PublishRequest& request);  // that it is within bounds
 
 // Blobs of these packs as their tables of contents say; packs that are gone give none.
 Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids);

@@ -78,7 +78,7 @@ std::vector<std::byte> encode_toc(const PackToc& toc) {
   flatbuffers::FlatBufferBuilder builder;
   auto entry_list = builder.CreateVectorOfStructs(entries);
   auto chunk_list = builder.CreateVectorOfStructs(chunks);
-  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list));
+  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached));
   return seal_record(RecordKind::toc, std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
 }
 
@@ -87,7 +87,7 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
   if (!records::VerifyTocBuffer(verifier)) return corrupt(where, "not a table of contents");
   const records::Toc* in = records::GetToc(payload.data());
-  PackToc toc{in->pack(), in->size(), {}};
+  PackToc toc{in->pack(), in->size(), {}, in->cached()};
   if (in->entries() != nullptr) {
     toc.entries.reserve(in->entries()->size());
     for (const records::TocEntry* entry : *in->entries()) toc.entries.push_back(decode_entry(*entry));

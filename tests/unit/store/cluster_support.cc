@@ -1,8 +1,11 @@
 #include "cluster_support.h"
 
+#include <fcntl.h>
+
 #include <stdexcept>
 
 #include "base/sha256.h"
+#include "base/sys.h"
 
 namespace weft::testing {
 
@@ -32,6 +35,47 @@ std::vector<std::string> mirror(ClusterStore& store, const std::vector<MirrorCha
 
 Status adopt(ClusterStore& store, std::string_view model, std::uint64_t number, const Files& files) {
   return store.adopt(std::vector<Adoption>{{std::string(model), number, manifest_of(files)}});
+}
+
+FetchedBlob fetched(unsigned content, std::uint64_t offset) {
+  return {content_id(content), offset, {sha256(content_bytes(content))}};
+}
+
+void write_content(FetchPack& pack, unsigned content, std::uint64_t offset) {
+  must(write_exact(pack.fd(), offset, content_bytes(content), "fetched"));
+}
+
+PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents) {
+  std::uint64_t size = 0;
+  for (unsigned content : contents) size += content_id(content).length;
+  auto pack = must(store.fetch_pack(size));
+  std::vector<FetchedBlob> blobs;
+  std::uint64_t offset = 0;
+  for (unsigned content : contents) {
+    write_content(*pack, content, offset);
+    blobs.push_back(fetched(content, offset));
+    offset += content_id(content).length;
+  }
+  if (must(pack->add(blobs)) != contents.size()) throw std::runtime_error("fetched what is here");
+  return pack->id();
+}
+
+Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,
+                                                 const std::vector<unsigned>& read) {
+  WEFT_TRY(std::unique_ptr<Import> import, store.begin_import());
+  TempDir dir;
+  for (unsigned content : read) {
+    write_file(dir / "source", as_text(content_bytes(content)));
+    WEFT_TRY(Fd fd, open_file(dir / "source", O_RDONLY));
+    const Range all{0, content_id(content).length};
+    WEFT_CHECK(import->add(fd.get(), "source", std::span(&all, 1), no_progress()));
+  }
+  PublishRequest request;
+  request.model = model;
+  request.manifest = manifest_of(files);
+  request.content = make_content(files);
+  request.message = "made by a test";
+  return import->prepare(request);
 }
 
 TestCluster::TestCluster() : path(made.path) {

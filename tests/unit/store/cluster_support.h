@@ -20,6 +20,15 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
 std::vector<std::string> mirror(ClusterStore& store, const std::vector<MirrorChange>& changes, std::uint64_t revision);
 Status adopt(ClusterStore& store, std::string_view model, std::uint64_t number, const Files& files);
 
+// Fetches these contents, one behind the other, into a cached pack. Throws when it fails.
+PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents);
+void write_content(FetchPack& pack, unsigned content, std::uint64_t offset);
+FetchedBlob fetched(unsigned content, std::uint64_t offset);
+
+// Imports the contents `read`, and prepares a version of `files`, which may have others too.
+Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,
+                                                 const std::vector<unsigned>& read);
+
 // Of the cluster "test", as its node kHere.
 struct TestCluster {
   TestCluster();

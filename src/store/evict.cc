@@ -1,0 +1,137 @@
+// The cache of fetched packs: what is in it, and making room. A pack leaves the index first, then the disk: what the
+// index names is always there.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "store/collect.h"
+#include "store/fetch_pack.h"
+#include "store/file_ops.h"
+#include "store/pack_file.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+Status take_out(Txn& txn, const PackToc& toc) {
+  for (const PackEntry& entry : toc.entries) {
+    WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, entry.id));
+    if (!blob || blob->row.place.pack != toc.pack) continue;
+    WEFT_CHECK(forget_place(txn, *blob));
+  }
+  WEFT_CHECK(erase_note(txn, kCached, toc.pack));
+  return bump_sequence(txn);
+}
+
+}  // namespace
+
+// Packs that this version's blobs lie in; none while it is bare.
+Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
+  Digest manifest;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(std::optional<VersionRow> version, find_row<VersionRow>(txn, Table::versions, key_of(id)));
+    WEFT_TRY(bool incomplete, is_incomplete(txn, id));
+    if (!version || version->removed || incomplete) return {};
+    manifest = version->manifest;
+  }
+  WEFT_TRY(VersionContent content, content_of(manifest));
+  WEFT_TRY(Txn txn, env_->read());
+  for (const VersionContent::FileContent& file : content.files)
+    for (const ContentId& extent : file.extents) {
+      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, extent));
+      if (blob && !blob->row.absent()) packs.insert(blob->row.place.pack);
+    }
+  return {};
+}
+
+Result<std::set<PackId>> StoreImpl::pinned_packs() {
+  std::vector<VersionId> versions;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(versions, noted(txn, kPinned, 0, SIZE_MAX));
+  }
+  std::set<PackId> packs;
+  for (VersionId version : versions) WEFT_CHECK(add_packs_of(version, packs));
+  return packs;
+}
+
+Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
+  std::vector<PackId> ids;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(ids, noted(txn, kCached, 0, SIZE_MAX));
+  }
+  WEFT_TRY(std::set<PackId> pinned, pinned_packs());
+  std::vector<CachedPack> packs;
+  for (PackId id : ids) {
+    auto st = stat_file(pack_path(path_, id));
+    if (!st.ok() && st.error().code == Errc::not_found) continue;
+    if (!st.ok()) return std::move(st).error();
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    packs.push_back(
+        {id, static_cast<std::uint64_t>(st->st_size), allocated_bytes(*st),
+         static_cast<std::uint64_t>(st->st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st->st_mtim.tv_nsec),
+         pinned.contains(id)});
+  }
+  std::sort(packs.begin(), packs.end(), [](const CachedPack& a, const CachedPack& b) { return a.used_ns < b.used_ns; });
+  return packs;
+}
+
+// False: somebody has it open.
+Result<bool> StoreImpl::evict_pack(PackId pack) {
+  auto fd = open_exclusive(pack_path(path_, pack));
+  if (!fd.ok() && fd.error().code == Errc::busy) return false;
+  if (!fd.ok() && fd.error().code == Errc::not_found) return true;
+  if (!fd.ok()) return std::move(fd).error();
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(PackToc toc, packs_.toc(pack));
+  if (!toc.cached) {  // a publish took it for its own, and died before the index said so
+    WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
+    return false;
+  }
+  WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, toc); }));
+  WEFT_CHECK(remove_file(pack_path(path_, pack)));
+  WEFT_CHECK(remove_file(toc_path(path_, pack)));
+  return true;
+}
+
+Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
+  WEFT_TRY(std::vector<CachedPack> packs, cached_packs());
+  std::set<PackId> wanted;
+  if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
+  EvictReport report;
+  for (const CachedPack& pack : packs) report.kept_bytes += pack.disk_bytes;
+  for (const CachedPack& pack : packs) {
+    if (pack.pinned) report.pinned_bytes += pack.disk_bytes;
+    if (pack.pinned || (options.version && !wanted.contains(pack.id))) continue;
+    if (report.kept_bytes <= options.disk_bytes_max) continue;
+    bool gone = true;
+    if (!options.dry_run) {
+      WEFT_TRY(gone, evict_pack(pack.id));
+    }
+    if (!gone) report.busy_bytes += pack.disk_bytes;
+    if (!gone) continue;
+    ++report.packs;
+    report.disk_bytes += pack.disk_bytes;
+    report.kept_bytes -= pack.disk_bytes;
+  }
+  return report;
+}
+
+Result<std::unique_ptr<FetchPack>> StoreImpl::fetch_pack(std::uint64_t size) {
+  WEFT_CHECK(check_clustered());
+  return CachedPackWriter::create(
+      path_, *env_, [this] { return lock_writer(); }, size);
+}
+
+Result<std::unique_ptr<FetchPack>> StoreImpl::resume_fetch(PackId pack) {
+  WEFT_CHECK(check_clustered());
+  return CachedPackWriter::resume(
+      path_, *env_, [this] { return lock_writer(); }, pack);
+}
+
+}  // namespace weft

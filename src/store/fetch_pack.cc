@@ -1,0 +1,141 @@
+#include "store/fetch_pack.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "store/apply.h"
+#include "store/blob_check.h"
+#include "store/hash.h"
+#include "store/pack_file.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+bool by_offset(const PackEntry& a, const PackEntry& b) {
+  return a.offset < b.offset;
+}
+
+Status set_size(int fd, std::uint64_t size, const std::string& path) {
+  if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
+  return sys_error(errno, fmt::format("{}: cannot be made {} bytes long", path, size));
+}
+
+Status check_blob_at(const FetchedBlob& blob, std::uint64_t size, PackId pack) {
+  if (blob.id.length == 0 || blob.offset > size || blob.id.length > size - blob.offset)
+    return Error{Errc::invalid, fmt::format("pack {}: {} bytes at {} do not lie in its {} bytes", pack_name(pack),
+                                            blob.id.length, blob.offset, size)};
+  if (blob.chunks.size() == chunk_count(blob.id.length) && root_agrees({blob.id, blob.offset, blob.chunks})) return {};
+  return Error{Errc::invalid, fmt::format("pack {}: blob {}: its digests do not agree with its root", pack_name(pack),
+                                          to_hex(blob.id.xxh))};
+}
+
+// Those that somebody needs and nobody has here. Content that is twice in the batch counts once.
+Result<std::vector<PackEntry>> missing_of(Txn& txn, std::span<const FetchedBlob> blobs) {
+  std::vector<PackEntry> entries;
+  for (const FetchedBlob& blob : blobs) {
+    WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, blob.id));
+    auto same = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
+    if (!found || !found->row.absent() || std::any_of(entries.begin(), entries.end(), same)) continue;
+    entries.push_back({blob.id, blob.offset, blob.chunks});
+  }
+  std::sort(entries.begin(), entries.end(), by_offset);
+  return entries;
+}
+
+Status merge(PackToc& toc, const std::vector<PackEntry>& entries) {
+  std::vector<PackEntry> all;
+  std::merge(toc.entries.begin(), toc.entries.end(), entries.begin(), entries.end(), std::back_inserter(all),
+             by_offset);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].offset < all[i - 1].offset + all[i - 1].id.length)
+      return Error{Errc::invalid, fmt::format("pack {}: two blobs overlap at {}", pack_name(toc.pack), all[i].offset)};
+  toc.entries = std::move(all);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const std::string& store_path, Env& env, LockWriter lock,
+                                                            std::uint64_t size) {
+  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
+  WEFT_TRY(pack->temp_, TempArea::make(store_path));
+  const std::string name = random_hex(8);
+  const std::string path = fmt::format("{}/{}.pack", pack->temp_->path(), name);
+  pack->id_ = *pack_of_name(name, "");
+  pack->size_ = size;
+  WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
+  WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::shared, LockWait::no, path));
+  WEFT_CHECK(weft::set_size(pack->fd_.get(), size, path));
+  return std::unique_ptr<FetchPack>(std::move(pack));
+}
+
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const std::string& store_path, Env& env, LockWriter lock,
+                                                            PackId id) {
+  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
+  const std::string path = pack_path(store_path, id);
+  pack->id_ = id;
+  WEFT_TRY(pack->fd_, open_file(path, O_RDWR));
+  WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::shared, LockWait::yes, path));
+  WEFT_TRY(struct stat st, stat_fd(pack->fd_.get(), path));
+  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just evicted", path)};
+  WEFT_TRY(PackToc toc, pack->listed());
+  if (!toc.cached) return Error{Errc::invalid, fmt::format("{}: it is no cached pack", path)};
+  pack->size_ = toc.size;
+  return std::unique_ptr<FetchPack>(std::move(pack));
+}
+
+// As it is now: a publish may have taken the pack for its own, gc may have forgotten blobs.
+Result<PackToc> CachedPackWriter::listed() const {
+  if (temp_) return PackToc{id_, size_, {}, true};
+  return read_toc_of(store_path_, id_);
+}
+
+Status CachedPackWriter::put_in_place(const PackToc& toc) {
+  const std::string to = toc_path(store_path_, id_);
+  if (!temp_) {
+    WEFT_CHECK(replace_toc(to, toc));
+    return sync_directory(store_path_ + "/packs");
+  }
+  const std::string from = fmt::format("{}/{}", temp_->path(), pack_name(id_));
+  WEFT_CHECK(write_toc(from + ".toc", toc));
+  WEFT_CHECK(rename_new(from + ".toc", to));
+  WEFT_CHECK(rename_new(from + ".pack", pack_path(store_path_, id_)));
+  temp_.reset();
+  return sync_directory(store_path_ + "/packs");
+}
+
+Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {
+  for (const FetchedBlob& blob : blobs) WEFT_CHECK(check_blob_at(blob, size_, id_));
+  std::lock_guard one_at_a_time(mutex_);
+  WEFT_CHECK(sync_file(fd_.get(), pack_name(id_)));
+  WEFT_TRY(WriterLock lock, lock_());
+  std::vector<PackEntry> entries;
+  {
+    WEFT_TRY(Txn txn, env_.read());
+    WEFT_TRY(entries, missing_of(txn, blobs));
+  }
+  if (entries.empty()) return std::size_t{0};
+  WEFT_TRY(PackToc toc, listed());
+  WEFT_CHECK(merge(toc, entries));
+  WEFT_CHECK(put_in_place(toc));
+  Status status = env_.write(lock, [&](Txn& txn) -> Status {
+    for (const PackEntry& entry : entries) {
+      auto added = add_blob(txn, entry.id, {id_, entry.offset});
+      if (!added.ok()) return std::move(added).error();
+    }
+    if (toc.cached) WEFT_CHECK(put_note(txn, kCached, id_));
+    return bump_sequence(txn);
+  });
+  WEFT_CHECK(std::move(status));
+  return entries.size();
+}
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// Filling a cached pack. Until its first blobs come it lies below tmp/; then it is placed, and its .toc is replaced
+// with each batch, under the writer lock, before the index names what it lists.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sys.h"
+#include "store/env.h"
+#include "store/packs.h"
+#include "store/temp_area.h"
+#include "weft/cluster_store.h"
+#include "weft/result.h"
+
+namespace weft {
+
+class CachedPackWriter final : public FetchPack {
+ public:
+  using LockWriter = std::function<Result<WriterLock>()>;  // with the index brought up to the journal
+  static Result<std::unique_ptr<FetchPack>> create(const std::string& store_path, Env& env, LockWriter lock,
+                                                   std::uint64_t size);
+  static Result<std::unique_ptr<FetchPack>> resume(const std::string& store_path, Env& env, LockWriter lock,
+                                                   PackId pack);
+
+  PackId id() const override { return id_; }
+  int fd() const override { return fd_.get(); }
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> add(std::span<const FetchedBlob> blobs) override;
+
+ private:
+  CachedPackWriter(std::string store_path, Env& env, LockWriter lock)
+      : store_path_(std::move(store_path)), env_(env), lock_(std::move(lock)) {}
+  Result<PackToc> listed() const;
+  Status put_in_place(const PackToc& toc);
+
+  const std::string store_path_;
+  Env& env_;
+  const LockWriter lock_;
+  PackId id_ = 0;
+  std::uint64_t size_ = 0;
+  Fd fd_;                           // under a shared lock
+  std::unique_ptr<TempArea> temp_;  // until it is placed
+  std::mutex mutex_;                // add() is one at a time; guards temp_
+};
+
+}  // namespace weft

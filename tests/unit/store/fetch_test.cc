@@ -1,0 +1,292 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "cluster_support.h"
+#include "store/pack_file.h"
+#include "store/toc.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::vector<std::string> fsck(Store& store) {
+  return must(store.fsck({}, decode, no_progress())).problems;
+}
+
+Result<BlobPlace> place_of(Store& store, unsigned content) {
+  return store.snapshot().value()->find_blob(content_id(content));
+}
+
+// What a reader of the content gets.
+bool reads_well(Store& store, unsigned content) {
+  auto place = store.lock_blob(content_id(content));
+  if (!place.ok()) return false;
+  std::vector<std::byte> bytes(content_id(content).length);
+  must(read_exact(place->pack->fd(), place->offset, bytes, "pack"));
+  return bytes == content_bytes(content);
+}
+
+void set_age(const std::string& path, time_t seconds) {
+  const timespec at{static_cast<time_t>(now_ns() / 1'000'000'000) - seconds, 0};
+  const timespec times[] = {at, at};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+// a@1 and b@1, adopted, with nothing here.
+void know_two(ClusterStore& store) {
+  mirror(store, {record("a", 1, {{1, 2}, {3}}), record("b", 1, {{3, 4}})}, 1);
+  must(adopt(store, "a", 1, {{1, 2}, {3}}));
+  must(adopt(store, "b", 1, {{3, 4}}));
+}
+
+// Own version `number` of `model`, as the registry tells of it.
+MirroredVersion own(const PreparedPublish& prepared, std::uint64_t number) {
+  MirroredVersion change = prepared.record();
+  change.version.number = number;
+  return change;
+}
+
+}  // namespace
+
+TEST_CASE("blobs that are fetched are found, in batches, beside readers of what came before") {
+  TestCluster test;
+  know_two(*test.store);
+  auto pack = must(test.store->fetch_pack(4100));
+  CHECK(pack->size() == 4100);
+  write_content(*pack, 1, 0);
+  CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
+  auto reader = must(test.store->lock_blob(content_id(1)));
+  CHECK(reader.pack->id() == pack->id());
+  CHECK(test.store->lock_blob(content_id(2)).error().code == Errc::absent);
+  write_content(*pack, 3, 2003);
+  write_content(*pack, 2, 1001);
+  CHECK(must(pack->add(std::vector{fetched(3, 2003), fetched(2, 1001)})) == 2);
+  for (unsigned content : {1U, 2U, 3U}) CHECK(reads_well(*test.store, content));
+  CHECK(must(pack->add(std::vector{fetched(2, 1001), fetched(9, 3006)})) == 0);  // here already; nobody's
+  const PackId id = pack->id();
+  pack.reset();
+  CHECK(must(test.store->snapshot().value()->counts()).absent_blobs == 1);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  // Another run of the daemon goes on where it was.
+  test.close();
+  test.open();
+  CHECK(test.store->resume_fetch(id + 1).error().code == Errc::not_found);
+  pack = must(test.store->resume_fetch(id));
+  CHECK(pack->size() == 4100);
+  mirror(*test.store, {record("c", 1, {{5}})}, 2);
+  must(adopt(*test.store, "c", 1, {{5}}));
+  CHECK(pack->add(std::vector{fetched(5, 2004)}).error().code == Errc::invalid);  // over the bytes of another
+  CHECK(pack->add(std::vector{fetched(5, 3500)}).error().code == Errc::invalid);  // past the end
+  FetchedBlob forged = fetched(5, 0);
+  forged.chunks[0].bytes[0] ^= 1U;
+  CHECK(pack->add(std::vector{forged}).error().code == Errc::invalid);
+  CHECK(place_of(*test.store, 5).error().code == Errc::absent);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a pack that nothing came into leaves nothing") {
+  TestCluster test;
+  know_two(*test.store);
+  auto pack = must(test.store->fetch_pack(1U << 20U));
+  CHECK(must(pack->add({})) == 0);
+  CHECK(must(test.store->cached_packs()).empty());
+  pack.reset();
+  CHECK(must(list_directory(test.path + "/packs")).empty());
+  CHECK(must(list_directory(test.path + "/tmp")).empty());
+}
+
+TEST_CASE("what was used least lately is evicted first; what is pinned or open stays") {
+  TestCluster test;
+  know_two(*test.store);
+  mirror(*test.store, {record("c", 1, {{5}})}, 2);
+  must(adopt(*test.store, "c", 1, {{5}}));
+  const PackId first = fetch(*test.store, {1, 2});
+  const PackId second = fetch(*test.store, {3});
+  const PackId third = fetch(*test.store, {4});
+  const PackId fourth = fetch(*test.store, {5});
+  set_age(pack_path(test.path, second), 400);
+  set_age(pack_path(test.path, third), 300);
+  set_age(pack_path(test.path, fourth), 200);
+  set_age(pack_path(test.path, first), 100);
+  std::vector<PackId> order;
+  for (const CachedPack& pack : must(test.store->cached_packs())) order.push_back(pack.id);
+  CHECK(order == std::vector{second, third, fourth, first});
+  must(test.store->pin("c", 1, true));
+  auto reader = std::optional(must(test.store->lock_blob(content_id(3))));  // opened just now, too
+  CHECK(must(test.store->cached_packs()).front().id == third);
+  const std::uint64_t one = must(test.store->cached_packs()).front().disk_bytes;
+  EvictReport dry = must(test.store->evict({3 * one, {}, true}));
+  CHECK(dry.packs == 1);
+  CHECK(must(test.store->cached_packs()).size() == 4);
+  EvictReport report = must(test.store->evict({3 * one, {}, false}));
+  CHECK(report.packs == 1);
+  CHECK(report.disk_bytes == one);
+  CHECK(place_of(*test.store, 4).error().code == Errc::absent);
+  report = must(test.store->evict({}));
+  CHECK(report.packs == 1);
+  CHECK(report.pinned_bytes == one);
+  CHECK(report.busy_bytes == one);
+  CHECK(report.kept_bytes == 2 * one);
+  CHECK(place_of(*test.store, 1).error().code == Errc::absent);
+  CHECK(place_of(*test.store, 3).ok());
+  CHECK(place_of(*test.store, 5).ok());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  reader.reset();
+  VersionId b = test.store->snapshot().value()->version(2, 1).value().id;
+  CHECK(must(test.store->evict({0, b, false})).packs == 1);
+  must(test.store->pin("c", 1, false));
+  CHECK(must(test.store->evict({0, b, false})).packs == 0);
+  CHECK(must(test.store->evict({})).packs == 1);
+  CHECK(must(list_directory(test.path + "/packs")).empty());
+  CHECK(must(test.store->snapshot().value()->counts()).absent_blobs == 5);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("what came with a publish is this node's own, and what it inherits from the cache becomes so") {
+  TestCluster test;
+  know_two(*test.store);
+  const PackId cached = fetch(*test.store, {1, 2});
+  fetch(*test.store, {3});
+  auto prepared = must(prepare(*test.store, "d", {{1, 7}, {4}}, {7}));
+  CHECK(prepared->new_bytes() == 1007);
+  CHECK(prepared->record().packs.size() == 1);
+  CHECK(prepared->record().version.publisher == kHere);
+  REQUIRE(prepared->relies_on().size() == 1);  // the content 4 is not here
+  CHECK(prepared->relies_on()[0] == std::pair<std::string, std::uint64_t>{"b", 1});
+  CHECK(must(test.store->cached_packs()).size() == 1);
+  CHECK(must(read_toc_of(test.path, cached)).cached == false);
+  prepared->keep();
+  mirror(*test.store, {own(*prepared, 1)}, 2);
+  prepared.reset();
+  VersionRow row = test.store->snapshot().value()->version(3, 1).value();
+  CHECK(row.message == "made by a test");
+  CHECK(!must(test.store->snapshot().value()->is_bare(row.id)));
+  CHECK(must(test.store->snapshot().value()->unsaved(0, 9)) == std::vector<VersionId>{row.id});
+  CHECK(must(test.store->evict({})).packs == 1);
+  for (unsigned content : {1U, 2U, 7U}) CHECK(reads_well(*test.store, content));
+  CHECK(place_of(*test.store, 3).error().code == Errc::absent);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  std::string before = dump(*test.store, false);
+  test.close();
+  CHECK(must(Store::rebuild(test.path, decode, no_progress())).problems == std::vector<std::string>{});
+  test.open();
+  CHECK(dump(*test.store, false) == before);
+}
+
+TEST_CASE("an import stores what is not here, though a version has it") {
+  TestCluster test;
+  know_two(*test.store);
+  auto prepared = must(prepare(*test.store, "d", {{3, 4}}, {3, 4}));
+  CHECK(prepared->new_bytes() == 2007);
+  CHECK(prepared->relies_on().empty());
+  CHECK(place_of(*test.store, 3).error().code == Errc::absent);
+  prepared->keep();
+  mirror(*test.store, {own(*prepared, 1)}, 2);
+  CHECK(reads_well(*test.store, 3));
+  CHECK(must(test.store->cached_packs()).empty());
+  CHECK(test.store->snapshot().value()->owner(content_id(3)).value()->first == 1);  // a@1 had it first
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  CHECK(prepare(*test.store, "d", {{99}}, {}).error().code == Errc::invalid);
+}
+
+TEST_CASE("a publish that is given up leaves nothing; one that may have been taken stays for the mirror") {
+  TestCluster test;
+  know_two(*test.store);
+  must(prepare(*test.store, "d", {{7}}, {7})).reset();
+  CHECK(must(list_directory(test.path + "/packs")).empty());
+  CHECK(must(list_directory(test.path + "/manifests")).size() == 2);
+  MirroredVersion taken;
+  {
+    auto prepared = must(prepare(*test.store, "d", {{7}}, {7}));
+    taken = own(*prepared, 1);
+    prepared->keep();
+  }
+  test.close();
+  test.open();  // the daemon died, and its last word may still reach the registry: gc leaves it for a while
+  CHECK(must(test.store->gc({false, 1}, no_progress())).packs_deleted == 0);
+  CHECK(must(list_directory(test.path + "/packs")).size() == 2);
+  CHECK(must(list_directory(test.path + "/manifests")).size() == 3);
+  mirror(*test.store, {taken}, 2);
+  CHECK(reads_well(*test.store, 7));
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+
+  auto lost = must(prepare(*test.store, "d", {{8}}, {8}));
+  lost->keep();
+  const PackId pack = lost->record().packs.at(0);
+  set_age(toc_path(test.path, pack), 3600);
+  set_age(test.path + "/manifests/" + to_hex(lost->record().version.manifest), 3600);
+  CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // while it is prepared
+  lost.reset();
+  GcReport report = must(test.store->gc({false, 2}, no_progress()));
+  CHECK(report.packs_deleted == 1);
+  CHECK(report.stale_temporaries == 1);
+  CHECK(reads_well(*test.store, 7));
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("gc judges only what it knows all of") {
+  TestCluster test;
+  know_two(*test.store);
+  auto prepared = must(prepare(*test.store, "d", {{1, 2}}, {1, 2}));
+  prepared->keep();
+  mirror(*test.store, {own(*prepared, 1)}, 5);
+  prepared.reset();
+  mirror(*test.store, {record("e", 1, {{1}}), MirroredRemoval{"a", 1, 1}, MirroredRemoval{"d", 1, 1}}, 7);
+  CHECK(test.store->gc({}, no_progress()).error().code == Errc::busy);
+  CHECK(test.store->gc({false, 8}, no_progress()).error().code == Errc::busy);
+  auto bare = test.store->gc({false, 7}, no_progress());
+  REQUIRE(bare.error().code == Errc::busy);
+  CHECK(bare.error().message.find("e@1") != std::string::npos);
+  must(adopt(*test.store, "e", 1, {{1}}));
+  GcReport report = must(test.store->gc({false, 7}, no_progress()));
+  CHECK(report.blobs_freed == 1);
+  CHECK(reads_well(*test.store, 1));
+  CHECK(place_of(*test.store, 2).error().code == Errc::not_found);
+  // A version that comes while gc runs ends it, too.
+  mirror(*test.store, {MirroredRemoval{"e", 1, 1}, record("f", 1, {{1}, {6}})}, 8);
+  CHECK(test.store->write().error().code == Errc::busy);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a deleted index knows again what is cached, absent and pinned") {
+  TestCluster test;
+  know_two(*test.store);
+  fetch(*test.store, {1, 2});
+  fetch(*test.store, {4});
+  must(test.store->pin("b", 1, true));
+  must(test.store->evict({1, {}, false}));
+  CHECK(must(test.store->cached_packs()).size() == 1);
+  std::string before = dump(*test.store, false);
+  test.close();
+  std::filesystem::remove_all(test.path + "/index");
+  CHECK(must(Store::rebuild(test.path, decode, no_progress())).problems == std::vector<std::string>{});
+  test.open();
+  CHECK(dump(*test.store, false) == before);
+  REQUIRE(must(test.store->cached_packs()).size() == 1);
+  CHECK(must(test.store->cached_packs())[0].pinned);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("gc makes room in cached packs, and takes no cached pack for its own") {
+  TestCluster test;
+  std::vector<MirrorChange> changes;
+  for (unsigned n = 20; n < 40; ++n) changes.emplace_back(record(fmt::format("m{}", n), 1, {{n}}));
+  mirror(*test.store, changes, 1);
+  for (unsigned n = 20; n < 40; ++n) {
+    must(adopt(*test.store, fmt::format("m{}", n), 1, {{n}}));
+    fetch(*test.store, {n});
+  }
+  CHECK(must(test.store->gc({false, 1}, no_progress())).packs_compacted == 0);
+  CHECK(must(test.store->cached_packs()).size() == 20);
+  mirror(*test.store, {MirroredRemoval{"m20", 1, 1}}, 2);
+  CHECK(must(test.store->gc({false, 2}, no_progress())).packs_deleted == 1);
+  CHECK(must(test.store->cached_packs()).size() == 19);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
