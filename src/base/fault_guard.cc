@@ -10,6 +10,13 @@ namespace {
 
 constexpr std::array<int, 2> kSignals = {SIGSEGV, SIGBUS};
 
+// ThreadSanitizer's own handler, which calls ours, blocks all signals meanwhile: there the jump undoes it.
+#ifdef __SANITIZE_THREAD__
+constexpr int kSaveMask = 1;
+#else
+constexpr int kSaveMask = 0;
+#endif
+
 // The innermost guard of this thread.
 thread_local sigjmp_buf* innermost = nullptr;
 
@@ -44,7 +51,7 @@ bool fault_guard::run(void (*body)(void*), void* argument) {
   std::call_once(once, install);
   sigjmp_buf here;
   sigjmp_buf* const outer = innermost;
-  if (sigsetjmp(here, 0) != 0) {
+  if (sigsetjmp(here, kSaveMask) != 0) {
     innermost = outer;
     return false;
   }

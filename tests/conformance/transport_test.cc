@@ -1,4 +1,5 @@
-// What weft/transport.h promises, held against every transport.
+// What weft/transport.h promises, held against every transport. Memory of windows is declared before the transports: it
+// has to outlive them.
 #include "weft/transport.h"
 
 #include <doctest/doctest.h>
@@ -160,10 +161,10 @@ TEST_CASE("addresses that are none are refused") {
 
 TEST_CASE("a read brings the window's bytes to their place and touches nothing else") {
   in_every_world([](TransportWorld& world) {
+    const auto source = random_bytes(3U << 20U, 7);
     auto holder = world.open({});
     auto reader = world.open({});
     const PeerId peer = peer_of(*reader, *holder);
-    const auto source = random_bytes(3U << 20U, 7);
     auto window = holder->open_window(source);
     REQUIRE(window.ok());
     const RemoteWindow remote = (*window)->remote();
@@ -193,10 +194,10 @@ TEST_CASE("many reads are in flight at once, from several threads") {
   in_every_world([](TransportWorld& world) {
     constexpr std::size_t kPiece = 64U << 10U;
     constexpr std::size_t kPieces = 600;  // more than a provider takes at once
+    const auto source = random_bytes(kPiece * kPieces, 3);
     auto holder = world.open({});
     auto reader = world.open({});
     const PeerId peer = peer_of(*reader, *holder);
-    const auto source = random_bytes(kPiece * kPieces, 3);
     auto window = holder->open_window(source);
     REQUIRE(window.ok());
     const RemoteWindow remote = (*window)->remote();
@@ -221,10 +222,10 @@ TEST_CASE("many reads are in flight at once, from several threads") {
 
 TEST_CASE("ranges that do not fit are refused before anything is sent") {
   in_every_world([](TransportWorld& world) {
+    const auto source = random_bytes(4096, 1);
     auto holder = world.open({});
     auto reader = world.open({});
     const PeerId peer = peer_of(*reader, *holder);
-    const auto source = random_bytes(4096, 1);
     auto window = holder->open_window(source);
     REQUIRE(window.ok());
     const RemoteWindow remote = (*window)->remote();
@@ -244,10 +245,10 @@ TEST_CASE("ranges that do not fit are refused before anything is sent") {
 
 TEST_CASE("a wrong key, a range past the window and a closed window give nothing, and later reads go on") {
   in_every_world([](TransportWorld& world) {
+    const auto source = random_bytes(8192, 5);
     auto holder = world.open({});
     auto reader = world.open({});
     const PeerId peer = peer_of(*reader, *holder);
-    const auto source = random_bytes(8192, 5);
     auto window = holder->open_window(source);
     auto closed = holder->open_window(source);
     REQUIRE(window.ok());
@@ -277,8 +278,8 @@ TEST_CASE("a wrong key, a range past the window and a closed window give nothing
 
 TEST_CASE("keys of windows are not to be guessed from one another") {
   in_every_world([](TransportWorld& world) {
-    auto holder = world.open({});
     const auto source = random_bytes(4096, 5);
+    auto holder = world.open({});
     std::vector<std::unique_ptr<Window>> windows;
     std::vector<std::uint64_t> keys;
     for (int i = 0; i < 64; ++i) {
@@ -294,9 +295,9 @@ TEST_CASE("keys of windows are not to be guessed from one another") {
 
 TEST_CASE("a peer that dies ends its reads or leaves them set aside; the others go on") {
   in_every_world([](TransportWorld& world) {
+    const auto source = random_bytes(1U << 20U, 9);
     auto reader = world.open({});
     auto alive = world.open({});
-    const auto source = random_bytes(1U << 20U, 9);
     auto window = alive->open_window(source);
     REQUIRE(window.ok());
     const PeerId good = peer_of(*reader, *alive);
