@@ -13,7 +13,7 @@ constexpr auto kPollReading = 1ms;     // while the reader moves: 2 MiB at 2 GB/
 constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
-constexpr auto kLookForJumps = 10ms;
+constexpr auto kLookForJumps = 2ms;
 constexpr unsigned kReaders = 4;  // so many requests keep a disk busy
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
@@ -49,11 +49,11 @@ struct Prefetcher::Watch::State {
     }
   }
 
-  bool is_cached(std::uint64_t offset) const {
+  bool any_cached(const ByteRange& range) const {
     bool cached = false;
-    each_part(offset, 1, [&](int fd, std::uint64_t at, std::uint64_t) {
-      const auto pages = cached_pages(fd, at, 1);
-      cached = pages.ok() && *pages > 0;
+    each_part(range.offset, range.length, [&](int fd, std::uint64_t at, std::uint64_t length) {
+      const auto pages = cached ? Result<std::uint64_t>(0U) : cached_pages(fd, at, length);
+      cached = cached || (pages.ok() && *pages > 0);
     });
     return cached;
   }
@@ -137,12 +137,13 @@ Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::Stat
   const std::lock_guard lock(state.mutex);
   if (state.ended) return Clock::time_point::max();
   if (now < state.due) return state.due;
-  const auto is_cached = [&](std::uint64_t offset) { return state.is_cached(offset); };
+  const auto any_cached = [&](const ByteRange& range) { return state.any_cached(range); };
+  const auto is_cached = [&](std::uint64_t offset) { return any_cached({offset, 1}); };
   auto wanted = state.window.advance(is_cached);
   if (wanted.empty() && !state.subject.reads_seen && now >= state.jumps_due) {
-    if (state.window.jumped(is_cached)) wanted = state.window.advance(is_cached);
+    if (state.window.jumped(any_cached)) wanted = state.window.advance(is_cached);
     const auto took = Clock::now() - now;
-    state.jumps_due = now + kLookForJumps + 50 * took;  // a file of many tensors is looked through less often
+    state.jumps_due = now + kLookForJumps + 20 * took;  // a file of many tensors is looked through less often
   }
   for (const ByteRange& range : wanted) bring_in(watched, range);
   if (!wanted.empty()) state.moved = now;

@@ -39,7 +39,9 @@ std::vector<ByteRange> PrefetchWindow::advance(const IsCached& is_cached) {
   std::uint64_t target = reader_ + room_;
   if (begin_ > 0 && reader_ <= tensor_end_ + shape_.wire_gap)
     target = std::min(target, tensor_end_ + shape_.window_first);
-  return fill(std::min(target, size_));
+  if (target >= size_) return fill(size_);
+  const std::uint64_t step = room_ / 4;  // in large strides: what is asked for in small ones comes in small pages
+  return fill(target / step * step);
 }
 
 std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
@@ -59,17 +61,29 @@ std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
   return out;
 }
 
-bool PrefetchWindow::jumped(const IsCached& is_cached) {
-  bool found = false;
-  for (std::size_t i = 0; i < borders_.size(); ++i) {
-    if (seen_[i] || !is_cached(borders_[i])) continue;
-    seen_[i] = true;
-    if (found || !looked_) continue;
-    found = true;
-    begin_at(borders_[i]);
+// The first of borders [first, end) that is in the page cache and was not seen there before; all such are seen now.
+// Much that nobody touched is passed over at one look.
+std::optional<std::size_t> PrefetchWindow::touched(const AnyCached& any_cached, std::size_t first, std::size_t end) {
+  while (first < end && seen_[first]) ++first;
+  while (first < end && seen_[end - 1]) --end;
+  if (first == end || !any_cached({borders_[first], borders_[end - 1] - borders_[first] + 1})) return {};
+  if (end - first == 1) {
+    seen_[first] = true;
+    return first;
   }
+  const std::size_t middle = first + (end - first) / 2;
+  const auto left = touched(any_cached, first, middle);
+  const auto right = touched(any_cached, middle, end);
+  return left ? left : right;
+}
+
+bool PrefetchWindow::jumped(const AnyCached& any_cached) {
+  const auto found = touched(any_cached, 0, borders_.size());
+  const bool first_look = !looked_;
   looked_ = true;
-  return found;
+  if (!found || first_look) return false;
+  begin_at(borders_[*found]);
+  return true;
 }
 
 void PrefetchWindow::told(std::uint64_t offset, std::uint64_t length) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace weft {
@@ -29,6 +30,8 @@ class PrefetchWindow {
  public:
   // Is the page at this offset in the page cache?
   using IsCached = std::function<bool(std::uint64_t offset)>;
+  // Is any page of this range?
+  using AnyCached = std::function<bool(const ByteRange& range)>;
 
   // `borders`: where tensors begin, ascending, below `size`.
   PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape);
@@ -36,7 +39,7 @@ class PrefetchWindow {
   // Looks how far the reader is; returns what to bring in now, in order. Empty while nobody reads on.
   std::vector<ByteRange> advance(const IsCached& is_cached);
   // Has a tensor outside of the window been touched since the last call? Then the window begins anew there.
-  bool jumped(const IsCached& is_cached);
+  bool jumped(const AnyCached& any_cached);
   // Somebody told that [offset, offset + length) is read.
   void told(std::uint64_t offset, std::uint64_t length);
 
@@ -48,6 +51,7 @@ class PrefetchWindow {
   void begin_at(std::uint64_t offset);
   void reach(std::uint64_t offset);
   std::vector<ByteRange> fill(std::uint64_t target);
+  std::optional<std::size_t> touched(const AnyCached& any_cached, std::size_t first, std::size_t end);
 
   const std::uint64_t size_;
   const std::vector<std::uint64_t> borders_;
