@@ -163,8 +163,10 @@ bool tensor_fits(const GraphTensor& tensor, const LayerPattern& pattern) {
 bool layer_fits(const GraphVertex& vertex, const LayerPattern& pattern) {
   if (!glob_matches(pattern.kind, vertex.kind)) return false;
   if (!pattern.name.empty() && !glob_matches(pattern.name, vertex.name)) return false;
-  for (const auto& [key, value] : pattern.params) {
-    auto has = [&](const auto& param) { return param.first == key && glob_matches(value, param.second); };
+  for (const auto& wanted : pattern.params) {
+    auto has = [&](const auto& param) {
+      return param.first == wanted.first && glob_matches(wanted.second, param.second);
+    };
     if (std::ranges::none_of(vertex.params, has)) return false;
   }
   bool any = !pattern.shape && pattern.dtype.empty();
