@@ -143,10 +143,11 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   for (Ino ino : event.view_inos) counters.next_ino = std::max(counters.next_ino, ino + 1);
   WEFT_CHECK(put_counters(txn, counters));
   WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
-  if (!incomplete || input.content == nullptr) return {};
+  if (!incomplete) return {};
   WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(event.version)));
   local.view_inos = event.view_inos;
   WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
+  if (input.content == nullptr) return {};  // a rebuild could not read it: the numbers stay for when it is back
   WEFT_CHECK(add_content(txn, {event.version, event.published_ns, local}, input));
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
   WEFT_CHECK(add_architecture(txn, version, input.content->architecture));

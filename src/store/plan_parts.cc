@@ -88,7 +88,8 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
   return {};
 }
 
-Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos) {
+Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
+                                    const std::vector<Ino>& given) {
   std::unordered_map<std::string, Ino> fresh;
   std::vector<Ino> view_inos;
   view_inos.reserve(content.views.size());
@@ -100,7 +101,7 @@ Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, All
       continue;
     }
     auto [found, made] = fresh.try_emplace(key, 0);
-    if (made) found->second = inos.one();
+    if (made) found->second = given.size() == content.views.size() ? given[view_inos.size()] : inos.one();
     view_inos.push_back(found->second);
   }
   return view_inos;

@@ -36,7 +36,9 @@ Status check_hides_none(Txn& txn, std::string_view name);
 Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Allocator& inos);
 Status plan_directories(Txn& txn, PublishEvent& event, Allocator& inos);
 Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags, Allocator& inos);
-// By tensor ordinal: of a view that the index knows the one it has.
-Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos);
+// By tensor ordinal: of a view that the index knows the one it has, else that of `given`, numbers that this version's
+// views had before its manifest was lost, if there are any.
+Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
+                                    const std::vector<Ino>& given = {});
 
 }  // namespace weft

@@ -1,15 +1,14 @@
-// Random operations on a real store, compared with NaiveStore after each. A failure prints the seed:
-// WEFT_TEST_SEED=<seed> runs it again; WEFT_TEST_STEPS sets how long a run is.
+// Random operations on a real store, compared with NaiveStore after each.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 
 #include "base/sys.h"
 #include "base/text.h"
+#include "random_runs.h"
 #include "reference/naive_store.h"
 #include "testing.h"
 #include "weft/store.h"
@@ -351,18 +350,5 @@ class Run {
 }  // namespace
 
 TEST_CASE("random operations agree with the naive store") {
-  std::uint64_t seed = test_seed();
-  std::uint64_t steps = 120;
-  if (const char* text = std::getenv("WEFT_TEST_STEPS")) steps = parse_u64(text).value_or(steps);
-  for (std::uint64_t round = 0; round < 4; ++round) {
-    std::uint64_t round_seed = seed + round;
-    CAPTURE(round_seed);
-    MESSAGE("seed ", round_seed);
-    Run run(round_seed);
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      CAPTURE(step);
-      run.step();
-    }
-    run.finish();
-  }
+  run_rounds<Run>(120);
 }

@@ -1,9 +1,7 @@
-// Random operations on a store in a cluster, compared with the slow and obvious way after each. A failure prints the
-// seed: WEFT_TEST_SEED=<seed> runs it again; WEFT_TEST_STEPS sets how long a run is.
+// Random operations on a store in a cluster, compared with the slow and obvious way after each.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -12,8 +10,8 @@
 #include <fmt/core.h>
 
 #include "base/sys.h"
-#include "base/text.h"
 #include "cluster_support.h"
+#include "random_runs.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -312,18 +310,5 @@ class Run {
 }  // namespace
 
 TEST_CASE("random operations of a cluster agree with the naive way") {
-  std::uint64_t seed = test_seed();
-  std::uint64_t steps = 120;
-  if (const char* text = std::getenv("WEFT_TEST_STEPS")) steps = parse_u64(text).value_or(steps);
-  for (std::uint64_t round = 0; round < 4; ++round) {
-    std::uint64_t round_seed = seed + round;
-    CAPTURE(round_seed);
-    MESSAGE("seed ", round_seed);
-    Run run(round_seed);
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      CAPTURE(step);
-      run.step();
-    }
-    run.finish();
-  }
+  run_rounds<Run>(120);
 }
