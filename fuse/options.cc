@@ -66,6 +66,16 @@ Status set_views(MountOptions& options, std::string_view value) {
   return {};
 }
 
+constexpr std::array<std::string_view, 3> kColdPolicies{"auto", "stream", "fetch"};  // as ColdPolicy
+
+Status set_cold(MountOptions& options, std::string_view value) {
+  const auto found = std::find(kColdPolicies.begin(), kColdPolicies.end(), value);
+  if (found == kColdPolicies.end())
+    return usage(fmt::format("cold={}: expected auto, stream or fetch", printable(value)));
+  options.cold = static_cast<ColdPolicy>(found - kColdPolicies.begin());
+  return {};
+}
+
 Status set_log_level(MountOptions& options, std::string_view value) {
   if (value != "debug" && value != "info" && value != "warning" && value != "error")
     return usage(fmt::format("loglevel={}: expected debug, info, warning or error", printable(value)));
@@ -97,6 +107,7 @@ bool set_flag(MountOptions& options, std::string_view key) {
 
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
   if (key == "views") return set_views(options, value);
+  if (key == "cold") return set_cold(options, value);
   if (key == "stall") return set_stall(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
@@ -248,8 +259,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 
 std::vector<std::string> to_words(const MountOptions& options) {
   std::string list =
-      fmt::format("uid={},gid={},umask={:o},views={},loglevel={},stall={}", options.uid, options.gid, options.umask,
-                  options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+      fmt::format("uid={},gid={},umask={:o},views={},cold={},loglevel={},stall={}", options.uid, options.gid,
+                  options.umask, options.show_views ? "shown" : "hidden",
+                  kColdPolicies[static_cast<std::size_t>(options.cold)], options.log_level, options.stall_s);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (options.read_only) list += ",ro";
   if (options.no_exec) list += ",noexec";
@@ -285,6 +297,10 @@ Mount options:
   views=shown      list generated files: tensors, layers, info.json (default)
   views=hidden     do not list them; they can still be opened by name
   assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
+  cold=auto        bytes that are not on this node: the first reader of a small
+                   file waits for all of it, others for what they read (default)
+  cold=stream      each read waits for what it reads
+  cold=fetch       the first open waits for the whole file, which then is native
   xattr            answer user.weft.* extended attributes of tensor views
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/cold.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -25,6 +26,7 @@ struct MountOptions {
   bool show_views = true;
   bool xattr = false;
   std::optional<std::uint64_t> assembly_cache_max;  // bytes; without: as the store says
+  ColdPolicy cold = ColdPolicy::automatic;
   std::string log_file;
   std::string log_level = "info";
   std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never

@@ -21,6 +21,7 @@
 #include "options.h"
 #include "serve.h"
 #include "supervisor.h"
+#include "weft/cold.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 
@@ -101,7 +102,8 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   keep_memory_small();
   raise_file_limit();
   WEFT_TRY(const auto store, Store::open(options.store, OpenOptions{}));
-  const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, ""});
+  const auto cold = make_cold_client(options.store);
+  const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, "", cold.get(), options.cold});
   return serve(*vfs, options, ends);
 }
 

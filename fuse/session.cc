@@ -13,7 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kThreadsMin = 16;  // they wait for the disk more than they compute
+constexpr unsigned kThreadsIdle = 16;  // they wait for the disk more than they compute
+constexpr unsigned kThreadsMax = 512;  // reads that wait for other nodes must not keep those that need nobody
 
 ssize_t read_request(int device, void* buffer, size_t size, void* server) {
   return static_cast<Server*>(server)->exchange.read(device, buffer, size);
@@ -43,8 +44,8 @@ Status Session::make() {
 Status Session::loop() {
   const std::unique_ptr<fuse_loop_config, void (*)(fuse_loop_config*)> config(fuse_loop_cfg_create(),
                                                                               fuse_loop_cfg_destroy);
-  fuse_loop_cfg_set_max_threads(config.get(), std::max(kThreadsMin, 2 * usable_cpus()));
-  fuse_loop_cfg_set_idle_threads(config.get(), kThreadsMin);
+  fuse_loop_cfg_set_max_threads(config.get(), kThreadsMax);
+  fuse_loop_cfg_set_idle_threads(config.get(), std::max(kThreadsIdle, 2 * usable_cpus()));
   fuse_loop_cfg_set_clone_fd(config.get(), 0);
   const int result = fuse_session_loop_mt(session_.get(), config.get());
   if (result < 0) return sys_error(-result, "serving FUSE requests");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "weft/assembly.h"
+#include "weft/cold.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -70,6 +71,10 @@ struct VfsOptions {
   bool show_views = true;
   // JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …").
   std::string mount_status;
+  // Who brings bytes and manifests that are known and not here; outlives the tree and what is open. None: reading them
+  // fails. What they cannot bring is Errc::io.
+  ColdReads* cold = nullptr;
+  ColdPolicy cold_policy = ColdPolicy::automatic;
 };
 
 struct StatFs {

@@ -12,7 +12,9 @@ constexpr int kLockRoundsMax = 16;
 // moves nothing out of a locked pack.
 class BlobLocker {
  public:
-  BlobLocker(Store& store, std::span<const ContentId> blobs) : store_(store), blobs_(blobs), places_(blobs.size()) {}
+  enum class Absent : bool { refused, left };
+  BlobLocker(Store& store, std::span<const ContentId> blobs, Absent absent)
+      : store_(store), blobs_(blobs), absent_(absent), places_(blobs.size()) {}
 
   Result<std::vector<LockedPlace>> run(Remembered known) {
     if (known.places != nullptr) {
@@ -39,20 +41,26 @@ class BlobLocker {
     sequence_ = snapshot->sequence();
     for (std::size_t i = 0; i < blobs_.size(); ++i) {
       if (places_[i].pack) continue;
-      WEFT_TRY(const BlobPlace place, snapshot->find_blob(blobs_[i]));
-      const auto locked = packs_.find(place.pack);
+      const auto place = snapshot->find_blob(blobs_[i]);
+      if (!place.ok() && is_left(place.error())) continue;
+      if (!place.ok()) return place.error();
+      const auto locked = packs_.find(place->pack);
       if (locked == packs_.end())
-        to_lock.emplace(place.pack, i);
+        to_lock.emplace(place->pack, i);
       else
-        places_[i] = {locked->second, place.offset};
+        places_[i] = {locked->second, place->offset};
     }
     return to_lock;
   }
 
+  bool is_left(const Error& error) const { return absent_ == Absent::left && error.code == Errc::absent; }
+
   Status lock(std::size_t blob) {
-    WEFT_TRY(LockedPlace place, store_.lock_blob(blobs_[blob]));
-    place.pack = packs_.emplace(place.pack->id(), place.pack).first->second;
-    places_[blob] = std::move(place);
+    auto place = store_.lock_blob(blobs_[blob]);
+    if (!place.ok() && is_left(place.error())) return {};
+    if (!place.ok()) return place.error();
+    place->pack = packs_.emplace(place->pack->id(), place->pack).first->second;
+    places_[blob] = *std::move(place);
     return {};
   }
 
@@ -83,6 +91,7 @@ class BlobLocker {
 
   Store& store_;
   std::span<const ContentId> blobs_;
+  const Absent absent_;
   std::vector<LockedPlace> places_;
   std::map<PackId, std::shared_ptr<const PackReader>> packs_;
   std::uint64_t sequence_ = 0;  // of the last look
@@ -91,7 +100,11 @@ class BlobLocker {
 }  // namespace
 
 Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs, Remembered known) {
-  return BlobLocker(store, blobs).run(known);
+  return BlobLocker(store, blobs, BlobLocker::Absent::refused).run(known);
+}
+
+Result<std::vector<LockedPlace>> lock_present_blobs(Store& store, std::span<const ContentId> blobs) {
+  return BlobLocker(store, blobs, BlobLocker::Absent::left).run({});
 }
 
 }  // namespace weft

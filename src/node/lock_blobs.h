@@ -37,7 +37,10 @@ struct Remembered {
   Ino file = 0;
 };
 
-// Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone.
+// Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone,
+// Errc::absent when it is known and not here.
 Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs, Remembered known = {});
+// The same, but those that are absent are left without a pack.
+Result<std::vector<LockedPlace>> lock_present_blobs(Store& store, std::span<const ContentId> blobs);
 
 }  // namespace weft

@@ -68,7 +68,7 @@ Status VerifiedSource::check(const Digest& manifest, const ChunkRun& run, std::s
   return wrong(run.id, "other bytes in place");
 }
 
-Result<SourceBytes> VerifiedSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
+Result<VerifiedBytes> VerifiedSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
   std::uint64_t wanted = 0;
   for (const ChunkRun& run : runs) {
     if (run.count == 0 || run.id.length == 0 || run.first >= chunk_count(run.id.length) ||
@@ -80,13 +80,13 @@ Result<SourceBytes> VerifiedSource::read(const Digest& manifest, std::span<const
   WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline));
   if (got.size != wanted)
     return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
-  const std::vector<Digest> digests = digests_of(runs, got.bytes());
+  std::vector<Digest> digests = digests_of(runs, got.bytes());
   std::span<const Digest> rest = digests;
   for (const ChunkRun& run : runs) {
     WEFT_CHECK(check(manifest, run, rest.first(run.count), deadline));
     rest = rest.subspan(run.count);
   }
-  return got;
+  return VerifiedBytes{std::move(got), std::move(digests)};
 }
 
 }  // namespace weft

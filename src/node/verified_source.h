@@ -14,6 +14,11 @@
 
 namespace weft {
 
+struct VerifiedBytes {
+  SourceBytes bytes;
+  std::vector<Digest> digests;  // of its chunks, run after run
+};
+
 class VerifiedSource {
  public:
   explicit VerifiedSource(std::shared_ptr<BlobSource> source) : source_(std::move(source)) {}
@@ -21,7 +26,7 @@ class VerifiedSource {
   std::string_view name() const { return source_->name(); }
   // As BlobSource; Errc::corrupt when what comes is not what was asked for.
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline);
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline);
+  Result<VerifiedBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline);
 
  private:
   using Proof = std::shared_ptr<const std::vector<Digest>>;

@@ -53,7 +53,9 @@ Error is_a_directory(Ino ino) {
 class StoreVfs final : public Vfs {
  public:
   StoreVfs(Store& store, const VfsOptions& options)
-      : store_(store), versions_(store, prefetcher_, options.show_views), mount_status_(options.mount_status) {}
+      : store_(store),
+        versions_(store, prefetcher_, options.show_views, {options.cold, options.cold_policy}),
+        mount_status_(options.mount_status) {}
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
@@ -240,7 +242,11 @@ Result<std::shared_ptr<OpenFile>> StoreVfs::open(Ino ino) {
   if (is_kin_link(ino)) return Error{Errc::invalid, fmt::format("inode {} is a link", ino)};
   if (is_kin_file(ino)) return versions_.kin().open(ino);
   WEFT_TRY(const InodeRow row, inode(ino));
-  if (row.kind == InodeKind::view) return open_view(store_, row);
+  if (row.kind == InodeKind::view) {
+    auto opened = open_view(store_, row);
+    if (opened.ok() || opened.error().code != Errc::absent) return opened;
+    return versions_.open_absent_view(row);
+  }
   if (row.kind == InodeKind::namespace_dir || row.kind == InodeKind::model_dir) return is_a_directory(ino);
   if (row.kind != InodeKind::version) return Error{Errc::invalid, fmt::format("inode {} is a link", ino)};
   WEFT_TRY(const TreeNode node, versions_.node(row, ino));

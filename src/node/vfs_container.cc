@@ -9,7 +9,9 @@ Container make_container(const VersionTree& tree, std::uint32_t layer) {
   for (const TensorRef& ref : tensors) {
     const File& file = tree.manifest().files[ref.file];
     const Tensor& tensor = file.tensors[ref.tensor];
-    if (tensor.extent != kNoExtent) out.blobs.push_back(file.extents[tensor.extent].id);
+    if (tensor.extent == kNoExtent) continue;
+    out.blobs.push_back(file.extents[tensor.extent].id);
+    out.origins.push_back({ref.file, file.extents[tensor.extent].offset});
   }
   return out;
 }

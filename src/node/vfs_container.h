@@ -12,6 +12,11 @@ namespace weft {
 struct Container {
   std::string header;
   std::vector<ContentId> blobs;  // what follows it, in order
+  struct Origin {
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+  };
+  std::vector<Origin> origins;  // of each blob: where it is in a published file
 };
 
 Container make_container(const VersionTree& tree, std::uint32_t layer);

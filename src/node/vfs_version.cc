@@ -104,8 +104,20 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
   return std::shared_ptr<const TreeVersion>(std::move(version));
 }
 
+// Without a lock: it may take its time, and others go on meanwhile.
+Status Versions::look(VersionId id) {
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    const auto bare = snapshot->is_bare(id);
+    if (!bare.ok() || !*bare) return {};  // what else is wrong shows when it is read
+  }
+  if (cold_.reads == nullptr) return Error{Errc::absent, fmt::format("version {}: its manifest is not here", id)};
+  return as_io(cold_.reads->look(id));
+}
+
 Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
   if (auto known = versions_.find(id)) return known;
+  WEFT_CHECK(look(id));
   const std::lock_guard lock(loading_);
   if (auto known = versions_.find(id)) return known;
   WEFT_TRY(auto version, read(id));
@@ -244,6 +256,44 @@ bool Versions::assembled(const TreeNode& node) const {
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
+  auto opened = open_here(node);
+  if (opened.ok() || opened.error().code != Errc::absent || cold_.reads == nullptr) return opened;
+  return open_absent(node);
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
+  const VersionId version = node.version->row.id;
+  const Node& n = node.node();
+  std::vector<ColdBlob> blobs;
+  if (n.kind == NodeKind::file) {
+    for (const Extent& extent : file_of(node).extents) blobs.push_back({extent.id, {version, n.file, extent.offset}});
+    return open_cold(store_, cold_, where(node), "", blobs);
+  }
+  Container container = make_container(*node.version->tree, n.layer);
+  for (std::size_t i = 0; i < container.blobs.size(); ++i)
+    blobs.push_back({container.blobs[i], {version, container.origins[i].file, container.origins[i].offset}});
+  return open_cold(store_, cold_, where(node), std::move(container.header), blobs);
+}
+
+// By way of the first version that has these bytes: the view may be of many.
+Result<std::shared_ptr<OpenFile>> Versions::open_absent_view(const InodeRow& row) {
+  const ContentId& id = row.view.content;
+  std::optional<std::pair<VersionId, std::uint32_t>> owner;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(owner, snapshot->owner(id));
+  }
+  if (cold_.reads == nullptr || !owner)
+    return Error{Errc::absent, view_where(row) + ": its bytes are not on this node"};
+  WEFT_TRY(const auto version, load(owner->first));
+  const auto& extents = version->tree->manifest().files[owner->second].extents;
+  const auto extent = std::ranges::find(extents, id, &Extent::id);
+  if (extent == extents.end()) return Error{Errc::corrupt, view_where(row) + ": its holder has no such bytes"};
+  const ColdBlob blob{id, {owner->first, owner->second, extent->offset}};
+  return open_cold(store_, cold_, view_where(row), view_head(row.view), std::span(&blob, 1));
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:

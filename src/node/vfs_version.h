@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/cold_file.h"
 #include "node/prefetch.h"
 #include "node/vfs_assembly.h"
 #include "node/vfs_cache.h"
@@ -44,8 +45,8 @@ struct TreeNode {
 class Versions {
  public:
   // `prefetcher` outlives what is opened here.
-  Versions(Store& store, Prefetcher& prefetcher, bool show_views)
-      : store_(store), prefetcher_(prefetcher), show_views_(show_views), kin_(store) {}
+  Versions(Store& store, Prefetcher& prefetcher, bool show_views, const Cold& cold)
+      : store_(store), prefetcher_(prefetcher), show_views_(show_views), cold_(cold), kin_(store) {}
 
   // The node that an inode of kind `version` is.
   Result<TreeNode> node(const InodeRow& row, Ino ino);
@@ -55,6 +56,8 @@ class Versions {
   Result<std::vector<DirEntry>> list(const TreeNode& dir);  // without views where they are hidden
   Result<Ino> parent(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
+  // A view whose bytes are not here.
+  Result<std::shared_ptr<OpenFile>> open_absent_view(const InodeRow& row);
   VfsAssembly& assembly() { return assembly_; }
   bool assembled(const TreeNode& node) const;
   void trim();
@@ -68,6 +71,9 @@ class Versions {
   static constexpr std::chrono::seconds kKeptFor{10};
 
   Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
+  Status look(VersionId id);
+  Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
 
   Attr fixed_attr(const TreeNode& node);
   Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
@@ -81,6 +87,7 @@ class Versions {
   Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
   const bool show_views_;
+  const Cold cold_;
   KinFiles kin_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};

@@ -9,13 +9,14 @@
 #include "weft/tree.h"
 
 namespace weft {
-namespace {
 
-std::string header_of(const ViewKey& key) {
+std::string view_head(const ViewKey& key) {
   return npy_header(key.dtype, key.shape, key.descr);
 }
 
-}  // namespace
+std::string view_where(const InodeRow& row) {
+  return fmt::format("tensor view {}", row.base);
+}
 
 ViewKey view_key(const File& file, const Tensor& tensor) {
   const ContentId content = tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
@@ -23,7 +24,7 @@ ViewKey view_key(const File& file, const Tensor& tensor) {
 }
 
 std::uint64_t view_size(const ViewKey& key) {
-  return header_of(key).size() + key.content.length;
+  return view_head(key).size() + key.content.length;
 }
 
 Attr view_attr(const InodeRow& row) {
@@ -41,7 +42,7 @@ Attr view_attr(const InodeRow& row) {
 Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row) {
   const ContentId& content = row.view.content;
   const std::span<const ContentId> blobs(&content, content.length == 0 ? 0 : 1);
-  return open_blobs(store, fmt::format("tensor view {}", row.base), header_of(row.view), blobs);
+  return open_blobs(store, view_where(row), view_head(row.view), blobs);
 }
 
 std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row) {

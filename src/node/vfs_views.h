@@ -16,6 +16,8 @@ ViewKey view_key(const File& file, const Tensor& tensor);
 std::uint64_t view_size(const ViewKey& key);
 // `row` is of kind view.
 Attr view_attr(const InodeRow& row);
+std::string view_head(const ViewKey& key);  // what comes before the tensor's bytes
+std::string view_where(const InodeRow& row);
 Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row);
 // "user.weft.dtype", ".shape", ".hash"
 std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row);

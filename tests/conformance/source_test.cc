@@ -51,6 +51,10 @@ Errc code_of(const Result<T>& result) {
   return result.error().code;
 }
 
+bool same(const VerifiedBytes& got, const std::vector<std::byte>& expected) {
+  return std::ranges::equal(got.bytes.bytes(), expected);
+}
+
 bool same(const SourceBytes& got, const std::vector<std::byte>& expected) {
   return std::ranges::equal(got.bytes(), expected);
 }

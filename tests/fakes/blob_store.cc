@@ -1,7 +1,12 @@
 #include "fakes/blob_store.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <set>
+#include <utility>
+
+#include "base/sha256.h"
 #include "base/sys.h"
 
 namespace weft::testing {
@@ -26,8 +31,13 @@ class FakePackReader final : public PackReader {
 
 class BlobSnapshot final : public Snapshot {
  public:
-  BlobSnapshot(std::map<ContentId, BlobPlace> places, std::uint64_t sequence, int& looks)
-      : places_(std::move(places)), sequence_(sequence), looks_(looks) {}
+  BlobSnapshot(std::map<ContentId, BlobPlace> places, std::map<VersionId, VersionRow> versions,
+               std::set<Digest> manifests, std::uint64_t sequence, std::atomic<int>& looks)
+      : places_(std::move(places)),
+        versions_(std::move(versions)),
+        manifests_(std::move(manifests)),
+        sequence_(sequence),
+        looks_(looks) {}
 
   std::uint64_t sequence() const override { return sequence_; }
   std::uint64_t journal_end() const override { return 0; }
@@ -35,7 +45,17 @@ class BlobSnapshot final : public Snapshot {
     ++looks_;
     const auto found = places_.find(id);
     if (found == places_.end()) return Error{Errc::not_found, "no such blob"};
+    if (found->second.pack == 0) return Error{Errc::absent, "not here"};
     return found->second;
+  }
+  Result<VersionRow> version(VersionId id) override {
+    const auto found = versions_.find(id);
+    if (found == versions_.end()) return Error{Errc::not_found, "no such version"};
+    return found->second;
+  }
+  Result<bool> is_bare(VersionId id) override {
+    WEFT_TRY(const VersionRow row, version(id));
+    return !manifests_.contains(row.manifest);
   }
 
   Result<ModelRow> model(std::string_view) override { return no_versions(); }
@@ -43,7 +63,6 @@ class BlobSnapshot final : public Snapshot {
   Result<std::vector<ModelRow>> models() override { return no_versions(); }
   Result<std::vector<NamespaceEntry>> namespace_entries(std::string_view) override { return no_versions(); }
   Result<NamespaceEntry> namespace_entry(std::string_view, std::string_view) override { return no_versions(); }
-  Result<VersionRow> version(VersionId) override { return no_versions(); }
   Result<VersionRow> version(ModelId, std::uint64_t) override { return no_versions(); }
   Result<std::vector<VersionRow>> versions(ModelId) override { return no_versions(); }
   Result<std::vector<TagRow>> tags(ModelId) override { return no_versions(); }
@@ -60,18 +79,54 @@ class BlobSnapshot final : public Snapshot {
   Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId&) override { return no_versions(); }
   Result<StoreCounts> counts() override { return no_versions(); }
   std::uint64_t registry_revision() const override { return 0; }
-  Result<bool> is_bare(VersionId) override { return no_versions(); }
   Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> pinned() override { return no_versions(); }
 
  private:
   std::map<ContentId, BlobPlace> places_;
+  std::map<VersionId, VersionRow> versions_;
+  std::set<Digest> manifests_;
   std::uint64_t sequence_;
-  int& looks_;
+  std::atomic<int>& looks_;
+};
+
+class FakeManifest final : public ManifestReader {
+ public:
+  explicit FakeManifest(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::span<const std::byte> bytes() const override { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
 };
 
 }  // namespace
+
+class BlobStore::Filling final : public FetchPack {
+ public:
+  Filling(BlobStore& store, Fd fd, PackId id, std::uint64_t size)
+      : store_(store), fd_(std::move(fd)), id_(id), size_(size) {}
+  PackId id() const override { return id_; }
+  int fd() const override { return fd_.get(); }
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> add(std::span<const FetchedBlob> blobs) override {
+    const std::lock_guard lock(store_.mutex_);
+    if (!store_.no_room.ok()) return store_.no_room.error();
+    ++store_.adds_;
+    for (const FetchedBlob& blob : blobs) {
+      if (tree_root(blob.id.length, blob.chunks) != blob.id.root) return Error{Errc::invalid, "not its digests"};
+      store_.places_[blob.id] = {id_, blob.offset};
+    }
+    ++store_.sequence_;
+    return blobs.size();
+  }
+
+ private:
+  BlobStore& store_;
+  Fd fd_;
+  PackId id_;
+  std::uint64_t size_;
+};
 
 PackId BlobStore::add_pack(std::string_view bytes) {
   write_file(pack_path(++packs_), bytes);
@@ -96,24 +151,91 @@ void BlobStore::forget_blob(const ContentId& id) {
   ++sequence_;
 }
 
+VersionId BlobStore::add_version(const Digest& manifest) {
+  const std::lock_guard lock(mutex_);
+  VersionRow row;
+  row.id = versions_.size() + 1;
+  row.model_name = "model";
+  row.number = row.id;
+  row.manifest = manifest;
+  versions_[row.id] = row;
+  return row.id;
+}
+void BlobStore::add_absent(const ContentId& id) {
+  const std::lock_guard lock(mutex_);
+  places_[id] = {};
+}
+std::size_t BlobStore::adds() const {
+  const std::lock_guard lock(mutex_);
+  return adds_;
+}
+
 Result<std::unique_ptr<Snapshot>> BlobStore::snapshot() {
-  return std::unique_ptr<Snapshot>(std::make_unique<BlobSnapshot>(places_, sequence_, looks));
+  const std::lock_guard lock(mutex_);
+  std::set<Digest> known;
+  for (const auto& [digest, bytes] : manifests_) known.insert(digest);
+  return std::unique_ptr<Snapshot>(
+      std::make_unique<BlobSnapshot>(places_, versions_, std::move(known), sequence_, looks));
 }
 
 Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
   ++locks;
   before_lock();
-  const auto found = places_.find(id);
-  if (found == places_.end()) return Error{Errc::not_found, "no such blob"};
-  const std::string path = pack_path(found->second.pack);
+  BlobPlace place;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = places_.find(id);
+    if (found == places_.end()) return Error{Errc::not_found, "no such blob"};
+    place = found->second;
+  }
+  if (place.pack == 0) return Error{Errc::absent, "not here"};
+  const std::string path = pack_path(place.pack);
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(fd.get(), path));
   return LockedPlace{
-      std::make_shared<FakePackReader>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), found->second.pack),
-      found->second.offset};
+      std::make_shared<FakePackReader>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
+      place.offset};
 }
 
-Result<std::shared_ptr<const ManifestReader>> BlobStore::open_manifest(const Digest&) {
+Result<std::shared_ptr<const ManifestReader>> BlobStore::open_manifest(const Digest& digest) {
+  const std::lock_guard lock(mutex_);
+  const auto found = manifests_.find(digest);
+  if (found == manifests_.end()) return Error{Errc::not_found, "no such manifest"};
+  return std::shared_ptr<const ManifestReader>(std::make_shared<FakeManifest>(found->second));
+}
+Status BlobStore::adopt(std::span<const Adoption> versions) {
+  const std::lock_guard lock(mutex_);
+  for (const Adoption& one : versions) manifests_[sha256(one.manifest)] = one.manifest;
+  return {};
+}
+Result<std::unique_ptr<FetchPack>> BlobStore::fill(PackId pack, std::uint64_t size) {
+  WEFT_TRY(Fd fd, open_file(pack_path(pack), O_RDWR));
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return Error{Errc::io, "ftruncate"};
+  return std::unique_ptr<FetchPack>(std::make_unique<Filling>(*this, std::move(fd), pack, size));
+}
+Result<std::unique_ptr<FetchPack>> BlobStore::fetch_pack(std::uint64_t size) {
+  return fill(add_pack(""), size);
+}
+Result<std::unique_ptr<FetchPack>> BlobStore::resume_fetch(PackId pack) {
+  WEFT_TRY(const auto facts, stat_file(pack_path(pack)));
+  return fill(pack, static_cast<std::uint64_t>(facts.st_size));
+}
+Status BlobStore::join(const ClusterIdentity&) {
+  return no_versions();
+}
+Result<MirrorOutcome> BlobStore::mirror(std::span<const MirrorChange>, std::uint64_t) {
+  return no_versions();
+}
+Result<std::vector<CachedPack>> BlobStore::cached_packs() {
+  return no_versions();
+}
+Result<EvictReport> BlobStore::evict(const EvictOptions&) {
+  return EvictReport{};
+}
+Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
+  return no_versions();
+}
+Status BlobStore::saved(std::span<const VersionId>) {
   return no_versions();
 }
 Result<std::vector<Commit>> BlobStore::commits(std::uint64_t, std::uint64_t) {

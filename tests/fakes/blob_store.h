@@ -1,20 +1,22 @@
-// A Store that holds blobs and nothing else: packs are files of a directory of its own, places can be moved. What only
-// a store with versions can answer is Errc::unsupported.
+// A store that holds blobs and little else: packs are files of a directory of its own, places can be moved, blobs and
+// manifests of versions may be absent, and fetched. What only a store with more can answer is Errc::unsupported.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "testing.h"
-#include "weft/store.h"
+#include "weft/cluster_store.h"
 
 namespace weft::testing {
 
-class BlobStore final : public Store {
+class BlobStore final : public ClusterStore {
  public:
   // Makes a pack of these bytes.
   PackId add_pack(std::string_view bytes);
@@ -23,9 +25,15 @@ class BlobStore final : public Store {
   void move_blob(const ContentId& id, PackId pack, std::uint64_t offset);
   void forget_blob(const ContentId& id);
 
+  // A version of this manifest; bare until it is adopted. Its blobs are absent where they are not added.
+  VersionId add_version(const Digest& manifest);
+  void add_absent(const ContentId& id);
+  Status no_room;            // what adding fetched blobs fails with
+  std::size_t adds() const;  // how often fetched blobs were added
+
   std::function<void()> before_lock = [] {};  // called by lock_blob()
-  int locks = 0;                              // how often lock_blob() was called
-  int looks = 0;                              // how often a snapshot was asked for a blob
+  std::atomic<int> locks = 0;                 // how often lock_blob() was called
+  std::atomic<int> looks = 0;                 // how often a snapshot was asked for a blob
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
@@ -41,7 +49,19 @@ class BlobStore final : public Store {
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
 
+  Status join(const ClusterIdentity& identity) override;
+  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
+  Status adopt(std::span<const Adoption> versions) override;
+  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
+  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
+  Result<std::vector<CachedPack>> cached_packs() override;
+  Result<EvictReport> evict(const EvictOptions& options) override;
+  Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
+  Status saved(std::span<const VersionId> versions) override;
+
  private:
+  class Filling;
+  Result<std::unique_ptr<FetchPack>> fill(PackId pack, std::uint64_t size);
   std::string pack_path(PackId pack) const { return directory_ / std::to_string(pack); }
 
   TempDir directory_;
@@ -49,7 +69,11 @@ class BlobStore final : public Store {
   std::optional<ClusterIdentity> cluster_;
   PackId packs_ = 0;
   std::uint64_t sequence_ = 0;
-  std::map<ContentId, BlobPlace> places_;
+  mutable std::mutex mutex_;                  // of what follows
+  std::map<ContentId, BlobPlace> places_;     // pack 0: absent
+  std::map<VersionId, VersionRow> versions_;  // by number
+  std::map<Digest, std::vector<std::byte>> manifests_;
+  std::size_t adds_ = 0;
 };
 
 }  // namespace weft::testing

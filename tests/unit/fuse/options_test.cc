@@ -56,6 +56,8 @@ TEST_CASE("every option") {
   CHECK(options.log_level == "debug");
   CHECK_FALSE(options.assembly_cache_max);
   CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
+  CHECK(options.cold == ColdPolicy::automatic);
+  CHECK(parsed({"-ocold=fetch", "s", "d"}).cold == ColdPolicy::fetch);
   CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
 }
 
@@ -75,6 +77,7 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-o", "umask=7777"}).find("octal") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "uid=root"}).find("uid=root") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "views=some"}).find("hidden") != std::string::npos);
+  CHECK(message_of({"a", "b", "-o", "cold=ice"}).find("expected auto, stream or fetch") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "assembly_cache_max=much"}).find("20G") != std::string::npos);
   CHECK(message_of({"a", "b", "--what"}).find("--what") != std::string::npos);
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
@@ -93,7 +96,7 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o",
                                        "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,loglevel=debug,"
-                                       "stall=7,assembly_cache_max=5,log=/x/y"});
+                                       "stall=7,cold=stream,assembly_cache_max=5,log=/x/y"});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
   for (const MountOptions& given : {options, with_comma, parsed({"/s", "/d"})}) {
@@ -107,6 +110,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.log_file == given.log_file);
     CHECK(again.umask == given.umask);
     CHECK(again.assembly_cache_max == given.assembly_cache_max);
+    CHECK(again.cold == given.cold);
     CHECK(again.uid == given.uid);
     CHECK(again.stall_s == given.stall_s);
     CHECK(again.foreground == given.foreground);

@@ -1,0 +1,54 @@
+// Bytes that this node's store knows and has not (weft/cluster_store.h), and who brings them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// How a file is read whose bytes are not all here.
+enum class ColdPolicy : std::uint8_t {
+  automatic,  // as `fetch` where that takes no longer than streaming would: small files, and fast sources
+  stream,     // each read brings what it reads, and a little ahead of readers who go on
+  fetch,      // the first open brings all of it; then it is read as a native file
+};
+
+// What to bring: a range of a published file. With `ahead`, so many bytes behind it are begun with, not waited for.
+struct ColdRange {
+  VersionId version = 0;
+  std::uint32_t file = 0;  // number in its manifest
+  Range range;
+  std::uint64_t ahead = 0;
+};
+
+// [offset, offset + length) of the published file lies in place.pack from place.offset on, verified, for as long as
+// place.pack lives.
+struct ColdPiece {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  LockedPlace place;
+};
+
+// Any thread. Every call takes bounded time while nothing moves: Errc::timed_out, Errc::unreachable when there is
+// nobody to ask; Errc::not_found when nobody has it, Errc::corrupt when nobody has it whole, Errc::no_space.
+class ColdReads {
+ public:
+  virtual ~ColdReads() = default;
+  // Gives a bare version its content; fine when it has it.
+  virtual Status look(VersionId version) = 0;
+  // Pieces that touch and cover the range, in order; they may begin before it and go on behind it. Two callers who want
+  // one byte cause one transfer of it.
+  virtual Result<std::vector<ColdPiece>> bring(const ColdRange& what) = 0;
+};
+
+// By way of the daemon that serves the store at `store_path`, whenever there is one: while there is none, and when it
+// is lost, a call looks for one until its time is over.
+std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path);
+
+}  // namespace weft

@@ -1,0 +1,241 @@
+#include "node/cold_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "node/lock_blobs.h"
+
+namespace weft {
+namespace {
+
+// Of files up to this size the first reader waits for all: it takes about as long as for a part.
+constexpr std::uint64_t kFetchedWhole = 8U << 20U;
+// A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
+constexpr std::uint64_t kAheadMin = 2U << 20U;
+constexpr std::uint64_t kAheadMax = 64U << 20U;
+// The kernel's reads of one reader overtake each other by so much.
+constexpr std::uint64_t kDisorder = 8U << 20U;
+constexpr std::uint64_t kFetchStep = 16U << 20U;
+
+// Bytes of a published file that follow each other there and here.
+struct ColdRun {
+  std::uint64_t offset = 0;  // in this file
+  std::uint64_t length = 0;
+  LockedPlace place;  // without a pack: it was not here when the file was opened
+  BlobHome home;
+
+  bool goes_on_with(const LockedPlace& next, const BlobHome& at) const {
+    if (place.pack || next.pack) return place.pack == next.pack && place.offset + length == next.offset;
+    return home.version == at.version && home.file == at.file && home.offset + length == at.offset;
+  }
+};
+
+// Where bytes of one published file have been brought to. Any thread.
+class Brought {
+ public:
+  // The piece that has this byte.
+  std::optional<ColdPiece> find(std::uint64_t offset) const {
+    const std::lock_guard lock(mutex_);
+    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                               [](std::uint64_t wanted, const ColdPiece& one) { return wanted < one.offset; });
+    if (at == pieces_.begin()) return {};
+    --at;
+    if (offset >= at->offset + at->length) return {};
+    return *at;
+  }
+
+  void add(std::vector<ColdPiece> pieces) {
+    const std::lock_guard lock(mutex_);
+    for (ColdPiece& piece : pieces) insert(std::move(piece));
+  }
+
+ private:
+  static std::uint64_t end_of(const ColdPiece& piece) { return piece.offset + piece.length; }
+
+  // Only what is new of it: pieces do not overlap.
+  void insert(ColdPiece piece) {
+    const std::uint64_t end = end_of(piece);
+    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), piece.offset,
+                               [](std::uint64_t wanted, const ColdPiece& one) { return wanted < one.offset; });
+    if (at != pieces_.begin()) {
+      const std::uint64_t covered = end_of(*std::prev(at));
+      if (covered >= end) return;
+      if (covered > piece.offset) {
+        piece.place.offset += covered - piece.offset;
+        piece.offset = covered;
+      }
+    }
+    while (at != pieces_.end() && end_of(*at) <= end) at = pieces_.erase(at);
+    piece.length = (at == pieces_.end() ? end : std::min(end, at->offset)) - piece.offset;
+    if (at != pieces_.begin() && goes_on(*std::prev(at), piece))
+      std::prev(at)->length += piece.length;
+    else
+      pieces_.insert(at, std::move(piece));
+  }
+
+  static bool goes_on(const ColdPiece& before, const ColdPiece& piece) {
+    return end_of(before) == piece.offset && before.place.pack == piece.place.pack &&
+           before.place.offset + before.length == piece.place.offset;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<ColdPiece> pieces_;  // by offset; guarded by mutex_
+};
+
+class ColdFile final : public OpenFile {
+ public:
+  ColdFile(const Cold& cold, std::string where, std::string head)
+      : cold_(cold), where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {}
+
+  void append(const ColdBlob& blob, LockedPlace place) {
+    if (!runs_.empty() && runs_.back().goes_on_with(place, blob.home))
+      runs_.back().length += blob.id.length;
+    else
+      runs_.push_back({size_, blob.id.length, std::move(place), blob.home});
+    size_ += blob.id.length;
+  }
+
+  // Everything that was not here.
+  Status bring_all() {
+    for (const ColdRun& run : runs_) {
+      if (run.place.pack) continue;
+      const std::uint64_t end = run.home.offset + run.length;
+      for (std::uint64_t at = run.home.offset; at < end; at += kFetchStep)
+        WEFT_CHECK(bring(run, at, std::min(kFetchStep, end - at), std::min(2 * kAheadMax, end - at)));
+    }
+    return {};
+  }
+  std::uint64_t absent_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const ColdRun& run : runs_) bytes += run.place.pack ? 0 : run.length;
+    return bytes;
+  }
+
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
+  int backing_fd() const override;
+
+ private:
+  // The bytes at `at` of the published file that `run` is of, and all of `length` behind it.
+  Status bring(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
+    auto pieces = cold_.reads->bring({run.home.version, run.home.file, {at, length}, ahead});
+    if (!pieces.ok()) return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
+    brought(run).add(std::move(pieces).value());
+    return {};
+  }
+  Status read_run(const ColdRun& run, std::uint64_t within, std::span<std::byte> out, std::uint64_t ahead);
+  Result<ColdPiece> piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead);
+  std::uint64_t ahead_of(std::uint64_t offset, std::uint64_t length);
+  Brought& brought(const ColdRun& run) {
+    const std::lock_guard lock(mutex_);
+    return brought_[{run.home.version, run.home.file}];
+  }
+
+  const Cold cold_;
+  const std::string where_;
+  const std::string head_;
+  std::uint64_t size_;
+  std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
+  mutable std::mutex mutex_;
+  std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
+  std::uint64_t next_ = 0;                                          // guarded by mutex_: where a reader would go on
+  std::uint64_t in_a_row_ = 0;                                      // guarded by mutex_
+};
+
+// A reader who jumps moves what it reads; one who goes on, more and more ahead of it.
+std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t end = offset + length;
+  const bool goes_on = offset <= next_ + kDisorder && next_ <= end + kDisorder;
+  in_a_row_ = goes_on ? in_a_row_ + length : length;
+  next_ = goes_on ? std::max(next_, end) : end;
+  const std::uint64_t ahead = std::min(2 * in_a_row_, kAheadMax);
+  return ahead < kAheadMin ? 0 : ahead;
+}
+
+Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
+  Brought& brought = this->brought(run);
+  if (auto piece = brought.find(at)) return *std::move(piece);
+  const std::uint64_t rest = run.home.offset + run.length - at;
+  WEFT_CHECK(bring(run, at, std::min(length, rest), std::min(ahead, rest)));
+  if (auto piece = brought.find(at)) return *std::move(piece);
+  return Error{Errc::internal, where_ + ": what was brought is not there"};
+}
+
+Status ColdFile::read_run(const ColdRun& run, std::uint64_t within, std::span<std::byte> out, std::uint64_t ahead) {
+  if (run.place.pack) return read_exact(run.place.pack->fd(), run.place.offset + within, out, where_);
+  while (!out.empty()) {
+    const std::uint64_t at = run.home.offset + within;
+    WEFT_TRY(const ColdPiece piece, piece_at(run, at, out.size(), ahead));
+    const std::uint64_t left = piece.offset + piece.length - at;
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), left));
+    WEFT_CHECK(read_exact(piece.place.pack->fd(), piece.place.offset + (at - piece.offset), out.first(part), where_));
+    out = out.subspan(part);
+    within += part;
+  }
+  return {};
+}
+
+Result<std::size_t> ColdFile::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (offset >= size_ || out.empty()) return std::size_t{0};
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
+  const std::uint64_t ahead = ahead_of(offset, count);
+  std::span<std::byte> rest = out.first(count);
+  if (offset < head_.size()) {
+    const std::size_t part = std::min<std::size_t>(rest.size(), head_.size() - offset);
+    std::memcpy(rest.data(), head_.data() + offset, part);
+    rest = rest.subspan(part);
+    offset += part;
+  }
+  auto run = std::upper_bound(runs_.begin(), runs_.end(), offset,
+                              [](std::uint64_t at, const ColdRun& one) { return at < one.offset + one.length; });
+  for (; !rest.empty(); ++run) {
+    const std::uint64_t within = offset - run->offset;
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), run->length - within));
+    WEFT_CHECK(read_run(*run, within, rest.first(part), ahead));
+    rest = rest.subspan(part);
+    offset += part;
+  }
+  return count;
+}
+
+// The file that its bytes were brought to, when that is this file.
+int ColdFile::backing_fd() const {
+  if (!head_.empty() || runs_.size() != 1 || runs_.front().place.pack || runs_.front().home.offset != 0) return -1;
+  const std::lock_guard lock(mutex_);
+  const auto found = brought_.find({runs_.front().home.version, runs_.front().home.file});
+  if (found == brought_.end()) return -1;
+  const auto piece = found->second.find(0);
+  if (!piece || piece->offset != 0 || piece->length < size_ || piece->place.offset != 0) return -1;
+  return piece->place.pack->size() == size_ ? piece->place.pack->fd() : -1;
+}
+
+}  // namespace
+
+Status as_io(Status status) {
+  if (status.ok() || status.error().code == Errc::no_space) return status;
+  return Error{Errc::io, status.error().message};
+}
+
+Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
+                                            std::span<const ColdBlob> blobs) {
+  std::vector<ContentId> ids;
+  for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
+  auto places = lock_present_blobs(store, ids);
+  if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
+  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
+  for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move((*places)[i]));
+  const bool whole = cold.policy == ColdPolicy::fetch ||
+                     (cold.policy == ColdPolicy::automatic && file->absent_bytes() <= kFetchedWhole);
+  if (whole) WEFT_CHECK(file->bring_all());
+  return std::shared_ptr<OpenFile>(std::move(file));
+}
+
+}  // namespace weft

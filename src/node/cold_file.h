@@ -1,0 +1,43 @@
+// Open files some of whose bytes are not on this node: read as they come.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/cold.h"
+#include "weft/store.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+// Who brings what is not here, and how.
+struct Cold {
+  ColdReads* reads = nullptr;  // outlives what is opened; none: what is not here cannot be read
+  ColdPolicy policy = ColdPolicy::automatic;
+};
+
+// What cannot be brought is Errc::io to who reads, but for a disk that is full; the message stays.
+Status as_io(Status status);
+
+// Where a blob is in a published file, so that it can be asked for.
+struct BlobHome {
+  VersionId version = 0;
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0;  // bytes
+};
+
+// Part of a file: a blob, and where it can be had if it is not here.
+struct ColdBlob {
+  ContentId id;
+  BlobHome home;
+};
+
+// The file `head` ‖ blob 0 ‖ blob 1 ‖ …; what is here is locked. By the policy it may be brought here first, so that
+// backing_fd() is all of it where it became one file.
+Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
+                                            std::span<const ColdBlob> blobs);
+
+}  // namespace weft

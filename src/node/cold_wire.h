@@ -1,0 +1,28 @@
+// What a mount and the daemon say to each other about bytes that are not here: requests of the control socket.
+//   look   {"version"}                                            answer {}
+//   bring  {"version", "file", "offset", "length", "ahead"}       answer {"pieces": [[offset, length, place, pack]…],
+//                                                                 "packs": [[id, size]…]}, a descriptor for each pack
+// Pure: text in, values out, every byte checked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_value.h"
+#include "base/sys.h"
+#include "weft/cold.h"
+
+namespace weft {
+
+std::string encode_cold_range(const ColdRange& what);
+Result<ColdRange> decode_cold_range(const JsonValue& body);
+
+struct ColdAnswer {
+  std::string body;
+  std::vector<Fd> fds;
+};
+Result<ColdAnswer> encode_cold_pieces(const std::vector<ColdPiece>& pieces);
+// Errc::invalid: what no daemon would say about this range.
+Result<std::vector<ColdPiece>> decode_cold_pieces(const JsonValue& body, std::vector<Fd> fds, Range range);
+
+}  // namespace weft

@@ -1,0 +1,313 @@
+// What is asked for: which of it is here, which is on its way, which has to be begun.
+#include "node/fetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "node/fetcher_impl.h"
+#include "node/lock_blobs.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kUnitMax = 4U << 20U;
+constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // that an answer goes on behind its range
+
+std::size_t memory_bytes(const Manifest& manifest) {
+  std::size_t bytes = sizeof manifest;
+  for (const File& file : manifest.files)
+    bytes += sizeof file + file.extents.size() * sizeof(Extent) + file.tensors.size() * (sizeof(Tensor) + 64);
+  return bytes;
+}
+
+Range overlap(Range a, Range b) {
+  const std::uint64_t begin = std::max(a.offset, b.offset);
+  const std::uint64_t end = std::min(a.offset + a.length, b.offset + b.length);
+  return {begin, end > begin ? end - begin : 0};
+}
+
+// The numbers of the extents that overlap a range: [first, second).
+std::pair<std::size_t, std::size_t> extents_in(const File& file, Range range) {
+  const auto ends_before = [](const Extent& one, std::uint64_t at) { return one.offset + one.id.length <= at; };
+  const auto begins_before = [](const Extent& one, std::uint64_t at) { return one.offset < at; };
+  const auto first = std::lower_bound(file.extents.begin(), file.extents.end(), range.offset, ends_before);
+  const auto end = std::lower_bound(first, file.extents.end(), range.offset + range.length, begins_before);
+  return {static_cast<std::size_t>(first - file.extents.begin()), static_cast<std::size_t>(end - file.extents.begin())};
+}
+
+// Neighbours in one pack become one piece.
+void append(std::vector<ColdPiece>& pieces, ColdPiece piece) {
+  if (!pieces.empty()) {
+    ColdPiece& last = pieces.back();
+    if (last.place.pack == piece.place.pack && last.place.offset + last.length == piece.place.offset) {
+      last.length += piece.length;
+      return;
+    }
+  }
+  pieces.push_back(std::move(piece));
+}
+
+}  // namespace
+
+Fetcher::Fetcher(ClusterStore& store, std::vector<std::shared_ptr<BlobSource>> sources, const FetchOptions& options)
+    : store_(store), options_(options) {
+  for (auto& source : sources) {
+    sources_.push_back(std::make_unique<Source>(source));
+    sources_.back()->count.name = source->name();
+  }
+  for (unsigned i = 0; i < std::max(1U, options_.threads); ++i) workers_.emplace_back([this] { work(); });
+  keeping_ = std::thread([this] { keep(); });
+}
+
+Fetcher::~Fetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  arrived_.notify_all();
+  keeper_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  keeping_.join();
+}
+
+Status Fetcher::look(VersionId version) {
+  std::promise<Status> mine;
+  std::shared_future<Status> outcome;
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    auto [at, made] = looking_.try_emplace(version);
+    if (made) at->second = mine.get_future().share();
+    outcome = at->second;
+    first = made;
+  }
+  if (!first) return outcome.get();
+  Status looked = fetch_manifest(version);
+  mine.set_value(looked);
+  const std::lock_guard lock(mutex_);
+  looking_.erase(version);
+  return looked;
+}
+
+Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
+  if (auto known = contents_.find(version)) return known;
+  auto made = std::make_shared<Content>();
+  WEFT_CHECK(look(version));
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(made->row, snapshot->version(version));
+  }
+  WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
+  WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
+  contents_.put(version, made, memory_bytes(made->manifest));
+  return std::shared_ptr<const Content>(std::move(made));
+}
+
+// What is here is locked; of the rest it is known where it will be.
+Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std::uint32_t file, Range range) {
+  const File& published = content.manifest.files[file];
+  const auto [first, end] = extents_in(published, range);
+  std::vector<Part> parts;
+  std::vector<ContentId> blobs;
+  for (std::size_t i = first; i < end; ++i) {
+    parts.push_back({published.extents[i], {}, {}, {}});
+    blobs.push_back(published.extents[i].id);
+  }
+  // On its way first, here next: what leaves the one has come to the other.
+  {
+    const std::lock_guard lock(mutex_);
+    for (Part& part : parts) set_home(part, content.row.id, file);
+  }
+  WEFT_TRY(auto places, lock_present_blobs(store_, blobs));
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].place = std::move(places[i]);
+  if (std::any_of(parts.begin(), parts.end(), [](const Part& part) { return !part.place.pack && !part.home.transfer; }))
+    WEFT_CHECK(find_homes(content, file, parts));
+  return parts;
+}
+
+bool Fetcher::set_home(Part& part, VersionId version, std::uint32_t file) const {
+  const auto home = homes_.find(part.extent.id);
+  if (home == homes_.end()) return false;
+  part.home = home->second;
+  part.home.same_file = part.home.transfer->version == version && part.home.transfer->file == file;
+  return true;
+}
+
+Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) {
+  const std::lock_guard planning(planning_);
+  const auto lacks = [&](Part& part) {
+    if (part.place.pack || part.home.transfer) return false;
+    const std::lock_guard lock(mutex_);
+    return !set_home(part, content.row.id, file);
+  };
+  if (std::none_of(parts.begin(), parts.end(), lacks)) return {};
+  WEFT_CHECK(begin_transfer(content, file));
+  for (Part& part : parts)
+    if (lacks(part)) {
+      auto place = store_.lock_blob(part.extent.id);
+      if (!place.ok()) return place.error();
+      part.place = std::move(place).value();
+    }
+  return {};
+}
+
+// A transfer of all blobs of the file that are neither here nor on their way.
+Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
+  const File& published = content.manifest.files[file];
+  std::vector<ContentId> blobs;
+  for (const Extent& extent : published.extents) blobs.push_back(extent.id);
+  WEFT_TRY(const auto places, lock_present_blobs(store_, blobs));
+  std::vector<Extent> absent;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < blobs.size(); ++i)
+      if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
+  }
+  if (absent.empty()) return {};
+  WEFT_TRY(auto pack, pack_for(published, places));
+  WEFT_TRY(auto transfer,
+           Transfer::make(content.row.id, file, content.row.manifest, plan_fetch(absent, kUnitMax), std::move(pack)));
+  const std::lock_guard lock(mutex_);
+  transfers_.push_back(transfer);
+  for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
+  return {};
+}
+
+// One that has a part of this file already goes on being filled: once it is complete it is the file.
+Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const LockedPlace> places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].pack) continue;
+    const auto& [pack, offset] = places[i];
+    if (offset != file.extents[i].offset || pack->size() != file.size) break;
+    {
+      const std::lock_guard lock(mutex_);
+      const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
+                                      [&](const auto& one) { return one->pack->id() == pack->id(); });
+      if (filled) break;
+    }
+    auto resumed = store_.resume_fetch(pack->id());
+    if (resumed.ok()) return resumed;
+    break;
+  }
+  return store_.fetch_pack(file.size);
+}
+
+// The units of a part that a range needs.
+std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range range) {
+  const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
+  return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
+}
+
+void Fetcher::want(Part& part, Range range) {
+  const auto& transfer = part.home.transfer;
+  part.units = units_of(part, range);
+  transfer->use();
+  for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
+    const UnitState state = transfer->state(unit);
+    if (state == UnitState::here || state == UnitState::running) continue;
+    transfer->queue(unit);  // also what waits to be read ahead: now it comes first
+    wanted_.push_back({transfer, unit});
+  }
+}
+
+void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Range range) {
+  const auto [first, end] = units_in(transfer->plan, range);
+  for (std::size_t unit = first; unit < end; ++unit) {
+    if (transfer->state(unit) != UnitState::idle) continue;
+    transfer->queue(unit);
+    ahead_.push_back({transfer, unit});
+  }
+}
+
+// Of the units that parts wait for; nothing while it is open. `moved`: when one of their transfers last did.
+std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::time_point& moved) const {
+  if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
+  bool all_here = true;
+  for (const Part& part : parts) {
+    if (part.place.pack) continue;
+    const Transfer& transfer = *part.home.transfer;
+    moved = std::max(moved, transfer.moved());
+    for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
+      if (transfer.state(unit) == UnitState::failed) return Status(transfer.failure(unit));
+      all_here = all_here && transfer.state(unit) == UnitState::here;
+    }
+  }
+  return all_here ? std::optional<Status>(Status()) : std::nullopt;
+}
+
+Status Fetcher::wait_for(std::vector<Part>& parts, Range range, std::uint64_t ahead) {
+  std::unique_lock lock(mutex_);
+  for (Part& part : parts)
+    if (!part.place.pack) want(part, range);
+  if (!parts.empty() && !parts.back().place.pack)
+    want_ahead(parts.back().home.transfer, {range.offset + range.length, ahead});
+  wake_.notify_all();
+  Clock::time_point moved = Clock::now();
+  for (;;) {
+    if (const auto end = outcome(parts, moved)) return *end;
+    const auto limit = moved + options_.patience;
+    if (Clock::now() >= limit)
+      return Error{Errc::timed_out, fmt::format("nothing arrived for {} ms", options_.patience.count())};
+    arrived_.wait_until(lock, limit);
+  }
+}
+
+// Where the file and the transfer's file are one, all that is there of the units, and of those that follow.
+ColdPiece Fetcher::here_of(const Part& part, Range range) const {
+  const Transfer& transfer = *part.home.transfer;
+  if (part.home.offset != part.extent.offset) {
+    const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
+    return {wanted.offset, wanted.length, {transfer.reader, part.home.offset + (wanted.offset - part.extent.offset)}};
+  }
+  const auto& units = transfer.plan.units;
+  const std::uint64_t begin = std::max(units[part.units.first].offset, part.extent.offset);
+  std::size_t unit = part.units.second;
+  std::uint64_t end = units[unit - 1].offset + units[unit - 1].length;
+  for (; unit < units.size() && units[unit].offset == end && end - begin < kPieceBytesMax; ++unit) {
+    if (transfer.state(unit) != UnitState::here) break;
+    end += units[unit].length;
+  }
+  // Another file may go on otherwise where this extent ends.
+  if (!part.home.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
+  return {begin, end - begin, {transfer.reader, begin}};
+}
+
+std::vector<ColdPiece> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
+  std::vector<ColdPiece> pieces;
+  const std::lock_guard lock(mutex_);
+  for (const Part& part : parts) {
+    ColdPiece piece =
+        part.place.pack ? ColdPiece{part.extent.offset, part.extent.id.length, part.place} : here_of(part, range);
+    const std::uint64_t covered = pieces.empty() ? piece.offset : pieces.back().offset + pieces.back().length;
+    if (piece.offset + piece.length <= covered) continue;
+    if (piece.offset < covered) {
+      piece.place.offset += covered - piece.offset;
+      piece.length -= covered - piece.offset;
+      piece.offset = covered;
+    }
+    append(pieces, std::move(piece));
+  }
+  return pieces;
+}
+
+Result<std::vector<ColdPiece>> Fetcher::bring(const ColdRange& what) {
+  WEFT_TRY(const auto content, this->content(what.version));
+  const std::string where = fmt::format("{}@{}", content->row.model_name, content->row.number);
+  if (what.file >= content->manifest.files.size())
+    return Error{Errc::invalid, fmt::format("{}: has no file {}", where, what.file)};
+  const File& file = content->manifest.files[what.file];
+  const Range range = overlap(what.range, {0, file.size});
+  if (range.length != what.range.length)
+    return Error{Errc::invalid,
+                 fmt::format("{}: {}: has no {} bytes at {}", where, file.path, what.range.length, what.range.offset)};
+  auto parts = parts_of(*content, what.file, range);
+  Status moved = parts.ok() ? wait_for(*parts, range, what.ahead) : Status(parts.error());
+  if (!moved.ok()) return Error{moved.error().code, fmt::format("{}: {}: {}", where, file.path, moved.error().message)};
+  return pieces_of(*parts, range);
+}
+
+}  // namespace weft

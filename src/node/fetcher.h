@@ -1,0 +1,137 @@
+// Brings bytes to this node for whoever asks, in the daemon: one transfer of a chunk for any number of readers, from
+// the cheapest source that has it, verified before anybody reads it, into cached packs of the store.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "node/transfer.h"
+#include "node/verified_source.h"
+#include "node/vfs_cache.h"
+#include "weft/cluster_store.h"
+#include "weft/cold.h"
+#include "weft/manifest.h"
+#include "weft/source.h"
+
+namespace weft {
+
+struct FetchOptions {
+  unsigned threads = 3;                       // that read and verify
+  std::chrono::milliseconds patience{8'000};  // with a transfer in which nothing arrives
+  std::uint64_t cache_max = UINT64_MAX;       // bytes of disk for fetched bytes
+  std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
+};
+
+struct SourceCount {
+  std::string name;
+  std::uint64_t reads = 0, bytes = 0, failures = 0;
+};
+struct FetchStatus {
+  std::vector<SourceCount> sources;
+  std::uint64_t transfers = 0;  // files on their way
+  std::uint64_t waiting = 0;    // units that are asked for
+  std::uint64_t manifests = 0;  // brought
+  std::string problem;          // the last, "" for none
+};
+
+class Fetcher final : public ColdReads {
+ public:
+  // `sources` from the cheapest on; `store` outlives this.
+  Fetcher(ClusterStore& store, std::vector<std::shared_ptr<BlobSource>> sources, const FetchOptions& options);
+  ~Fetcher() override;  // takes no longer than `patience`
+  Fetcher(const Fetcher&) = delete;
+  Fetcher& operator=(const Fetcher&) = delete;
+
+  Status look(VersionId version) override;
+  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override;
+  // Puts what was brought of a version into the store's index, durably.
+  Status settle(VersionId version);
+  FetchStatus status() const;
+
+ private:
+  using Clock = Transfer::Clock;
+  struct Source;
+  struct Content {
+    VersionRow row;
+    Manifest manifest;
+  };
+  struct Task {
+    std::shared_ptr<Transfer> transfer;
+    std::size_t unit = 0;
+  };
+  struct Home {
+    std::shared_ptr<Transfer> transfer;
+    std::uint64_t offset = 0;  // of the blob in the transfer's file
+    bool same_file = false;    // that is the one that is asked for
+  };
+  // An extent of a range that is asked for: here, or on its way.
+  struct Part {
+    Extent extent;
+    LockedPlace place;
+    Home home;
+    std::pair<std::size_t, std::size_t> units;
+  };
+
+  Result<std::shared_ptr<const Content>> content(VersionId version);
+  Status fetch_manifest(VersionId version);
+  Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
+  Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
+  Status begin_transfer(const Content& content, std::uint32_t file);
+  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const LockedPlace> places);
+  bool set_home(Part& part, VersionId version, std::uint32_t file) const;
+  static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
+  void want(Part& part, Range range);
+  void want_ahead(const std::shared_ptr<Transfer>& transfer, Range range);
+  std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point& moved) const;
+  Status wait_for(std::vector<Part>& parts, Range range, std::uint64_t ahead);
+  ColdPiece here_of(const Part& part, Range range) const;
+  std::vector<ColdPiece> pieces_of(const std::vector<Part>& parts, Range range) const;
+
+  void work();
+  std::optional<Task> next();
+  Result<std::vector<Digest>> move(const Task& task);
+  template <class T>
+  Result<T> from_any(const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
+  std::vector<Source*> ranked();
+  void count(Source& source, std::uint64_t bytes, const Error* failure);
+
+  void keep();
+  std::shared_ptr<Transfer> due();
+  void add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock);
+  void drop_idle();
+  void stay_within_cache();
+
+  ClusterStore& store_;
+  const FetchOptions options_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  LruCache<Content> contents_{64U << 20U};
+  std::mutex planning_;  // before mutex_: transfers are begun one at a time
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;     // a task, or the end
+  std::condition_variable arrived_;  // a unit, or blobs in the index
+  std::condition_variable keeper_;
+  std::deque<Task> wanted_, ahead_;                   // all below guarded by mutex_
+  std::vector<std::shared_ptr<Transfer>> transfers_;  // their state too
+  std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
+  std::map<VersionId, std::shared_future<Status>> looking_;
+  std::uint64_t manifests_ = 0;
+  std::string problem_;
+  bool ending_ = false;
+  std::vector<std::thread> workers_;
+  std::thread keeping_;
+};
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+// What becomes of bytes that have arrived: a thread that puts whole blobs into the store's index, many at a time, and
+// keeps the cache within its bound.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "node/fetcher_impl.h"
+
+namespace weft {
+namespace {
+
+// Each time costs two syncs; what is lost when the daemon dies is fetched again.
+constexpr std::uint64_t kAddBytes = 256U << 20U;
+constexpr auto kAddAfter = std::chrono::seconds(1);
+constexpr auto kTick = std::chrono::milliseconds(250);
+
+}  // namespace
+
+std::shared_ptr<Transfer> Fetcher::due() {
+  const auto now = Clock::now();
+  for (const auto& transfer : transfers_) {
+    if (transfer->whole_bytes() == 0 || transfer->adding) continue;
+    if (ending_ || transfer->hurries() || transfer->complete() || transfer->whole_bytes() >= kAddBytes ||
+        transfer->moved() + kAddAfter <= now)
+      return transfer;
+  }
+  return nullptr;
+}
+
+void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) {
+  const auto blobs = transfer.take_whole();
+  transfer.adding = true;
+  lock.unlock();
+  const auto added = transfer.pack->add(blobs);
+  if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
+  lock.lock();
+  transfer.adding = false;
+  transfer.settled = added.ok() ? Status() : Status(added.error());
+  if (!added.ok()) problem_ = added.error().message;
+  for (const FetchedBlob& blob : blobs)
+    if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer.get() == &transfer)
+      homes_.erase(home);
+  arrived_.notify_all();
+}
+
+// Its readers keep what they have; what is missing is begun anew by who asks next.
+void Fetcher::drop_idle() {
+  const auto now = Clock::now();
+  std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) {
+    if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
+    const bool over = transfer->complete() && transfer->settled.ok();
+    if (!over && transfer->used() + options_.kept > now) return false;
+    for (const Extent& blob : transfer->plan.blobs)
+      if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer == transfer)
+        homes_.erase(home);
+    return true;
+  });
+}
+
+void Fetcher::stay_within_cache() {
+  if (options_.cache_max == UINT64_MAX) return;
+  EvictOptions bound;
+  bound.disk_bytes_max = options_.cache_max;
+  if (const auto evicted = store_.evict(bound); !evicted.ok())
+    log_warning("the cache keeps more than its bound: {}", evicted.error().message);
+}
+
+void Fetcher::keep() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    bool added = false;
+    while (const auto transfer = due()) {
+      add_whole(*transfer, lock);
+      added = true;
+    }
+    drop_idle();
+    if (ending_) return;
+    if (added) {
+      lock.unlock();
+      stay_within_cache();
+      lock.lock();
+    }
+    keeper_.wait_for(lock, kTick);
+  }
+}
+
+Status Fetcher::settle(VersionId version) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    bool open = false;
+    for (const auto& transfer : transfers_) {
+      if (transfer->version != version) continue;
+      if (transfer->whole_bytes() > 0 || transfer->adding) {
+        transfer->hurry();
+        open = true;
+      } else if (!transfer->settled.ok()) {
+        return std::exchange(transfer->settled, Status());
+      }
+    }
+    if (!open || ending_) return {};
+    keeper_.notify_one();
+    arrived_.wait_for(lock, kTick);
+  }
+}
+
+}  // namespace weft

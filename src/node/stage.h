@@ -1,0 +1,16 @@
+// Takes a version to the origin.
+#pragma once
+
+#include "node/origin_dir.h"
+#include "weft/progress.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// Everything that the version needs is at the origin, durably, when it returns: packs that are not there yet, the
+// manifest, where its blobs lie, what was said of it. Errc::not_found: a blob is neither here nor at the origin yet,
+// because another node is still to write it. Errc::cancelled. Bytes are verified on the way; progress is told of those
+// that move. Many nodes may do so at once, for the same version too.
+Status stage_version(Store& store, const OriginDir& origin, const VersionRow& row, Progress& progress);
+
+}  // namespace weft

@@ -1,0 +1,95 @@
+#include "node/transfer.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+class FetchReader final : public PackReader {
+ public:
+  FetchReader(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id) {}
+  int fd() const override { return fd_.get(); }
+  std::uint64_t size() const override { return size_; }
+  PackId id() const override { return id_; }
+
+ private:
+  Fd fd_;
+  std::uint64_t size_;
+  PackId id_;
+};
+
+// A descriptor of its own: read-only, with a lock that outlives the FetchPack.
+Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
+  const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::no, path));
+  return std::shared_ptr<const PackReader>(std::make_shared<FetchReader>(std::move(fd), pack.size(), pack.id()));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Transfer>> Transfer::make(VersionId version, std::uint32_t file, const Digest& manifest,
+                                                 FetchPlan plan, std::unique_ptr<FetchPack> pack) {
+  WEFT_TRY(auto reader, reader_of(*pack));
+  return std::shared_ptr<Transfer>(
+      new Transfer(version, file, manifest, std::move(plan), std::move(pack), std::move(reader)));
+}
+
+Transfer::Transfer(VersionId of, std::uint32_t number, const Digest& named, FetchPlan planned,
+                   std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers)
+    : version(of),
+      file(number),
+      manifest(named),
+      plan(std::move(planned)),
+      pack(std::move(into)),
+      reader(std::move(readers)),
+      units_(plan.units.size()),
+      blobs_(plan.blobs.size()),
+      missing_(plan.units.size()) {
+  for (std::size_t i = 0; i < blobs_.size(); ++i) {
+    blobs_[i].missing = chunk_count(plan.blobs[i].id.length);
+    blobs_[i].chunks.resize(blobs_[i].missing);
+  }
+}
+
+void Transfer::begin(std::size_t unit) {
+  units_[unit].state = UnitState::running;
+  ++busy_;
+}
+
+void Transfer::fail(std::size_t unit, Error error) {
+  --busy_;
+  units_[unit] = {UnitState::failed, std::move(error)};
+}
+
+void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
+  units_[unit].state = UnitState::here;
+  moved_ = Clock::now();
+  --busy_;
+  --missing_;
+  for (const auto& [number, run] : plan.units[unit].parts) {
+    Blob& blob = blobs_[number];
+    std::copy_n(digests.begin(), run.count, blob.chunks.begin() + static_cast<std::ptrdiff_t>(run.first));
+    digests = digests.subspan(run.count);
+    blob.missing -= run.count;
+    if (blob.missing > 0) continue;
+    const Extent& extent = plan.blobs[number];
+    whole_.push_back({extent.id, extent.offset, std::move(blob.chunks)});
+    whole_bytes_ += extent.id.length;
+  }
+}
+
+std::vector<FetchedBlob> Transfer::take_whole() {
+  whole_bytes_ = 0;
+  return std::exchange(whole_, {});
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// One published file on its way to this node: which of its units are here, which blobs are whole. No thread of its own,
+// no lock: its owner guards it, but for what is said to be safe.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "node/fetch_plan.h"
+#include "node/verified_source.h"
+#include "weft/cluster_store.h"
+#include "weft/store.h"
+
+namespace weft {
+
+enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
+
+class Transfer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // What does not change; any thread.
+  const VersionId version;
+  const std::uint32_t file;
+  const Digest manifest;
+  const FetchPlan plan;
+  const std::unique_ptr<FetchPack> pack;
+  const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
+
+  // Errc as of opening the pack for readers.
+  static Result<std::shared_ptr<Transfer>> make(VersionId version, std::uint32_t file, const Digest& manifest,
+                                                FetchPlan plan, std::unique_ptr<FetchPack> pack);
+
+  UnitState state(std::size_t unit) const { return units_[unit].state; }
+  const Error& failure(std::size_t unit) const { return units_[unit].failure; }
+  void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
+  void begin(std::size_t unit);
+  void fail(std::size_t unit, Error error);
+  // Its bytes are in the pack's file. `digests` are of its chunks.
+  void arrive(std::size_t unit, std::span<const Digest> digests);
+
+  Clock::time_point moved() const { return moved_; }  // when a unit last arrived, or this was made
+  void use() { used_ = Clock::now(); }
+  Clock::time_point used() const { return used_; }
+  bool busy() const { return busy_ > 0; }          // units that run
+  bool complete() const { return missing_ == 0; }  // every unit is here
+
+  // Blobs that are whole and not in the index yet.
+  std::uint64_t whole_bytes() const { return whole_bytes_; }
+  std::vector<FetchedBlob> take_whole();
+
+  void hurry() { hurry_ = true; }  // what is whole is to be put into the index now
+  bool hurries() const { return hurry_; }
+  bool adding = false;  // some of its blobs are just being put there
+  Status settled;       // how that last went
+
+ private:
+  struct Unit {
+    UnitState state = UnitState::idle;
+    Error failure;
+  };
+  struct Blob {
+    std::vector<Digest> chunks;
+    std::uint64_t missing = 0;  // chunks
+  };
+  Transfer(VersionId of, std::uint32_t number, const Digest& named, FetchPlan planned, std::unique_ptr<FetchPack> into,
+           std::shared_ptr<const PackReader> readers);
+  std::vector<Unit> units_;
+  std::vector<Blob> blobs_;
+  std::vector<FetchedBlob> whole_;
+  std::uint64_t whole_bytes_ = 0;
+  std::size_t missing_ = 0;
+  std::size_t busy_ = 0;
+  bool hurry_ = false;
+  Clock::time_point moved_ = Clock::now();
+  Clock::time_point used_ = Clock::now();
+};
+
+}  // namespace weft

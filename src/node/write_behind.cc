@@ -1,0 +1,188 @@
+#include "node/write_behind.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "node/origin_dir.h"
+#include "node/stage.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kVersionsAtOnce = 64;
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kPauseMin = std::chrono::milliseconds(500);  // after a failure; doubled with each that follows
+constexpr auto kPauseMax = std::chrono::milliseconds(30'000);
+constexpr auto kEndWait = std::chrono::milliseconds(2'000);
+
+}  // namespace
+
+// Shared with the thread, which may outlive its owner.
+struct WriteBehind::State final : public Progress {
+  State(ClusterStore& of, std::string path) : store(of), origin_path(std::move(path)) {}
+
+  ClusterStore& store;
+  const std::string origin_path;
+  std::atomic<bool> ending = false;
+  std::atomic<std::uint64_t> bytes_written = 0;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  bool look = true;           // all below guarded by mutex
+  bool ended = false;         // the thread
+  std::set<VersionId> first;  // somebody waits for these
+  std::string active;
+  std::uint64_t saved = 0;
+  std::string problem;
+
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t bytes) override { bytes_written += bytes; }
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override { return ending; }
+
+  Result<std::vector<VersionId>> unsaved(std::size_t count_max) const {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    return snapshot->unsaved(0, count_max);
+  }
+  Result<bool> is_unsaved(VersionId version) const {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto next, snapshot->unsaved(version, 1));
+    return !next.empty() && next.front() == version;
+  }
+
+  std::vector<VersionId> in_order(std::vector<VersionId> versions) {
+    const std::lock_guard lock(mutex);
+    std::ranges::stable_partition(versions, [this](VersionId one) { return first.contains(one); });
+    return versions;
+  }
+
+  Status save(VersionId version) {
+    VersionRow row;
+    {
+      WEFT_TRY(const auto snapshot, store.snapshot());
+      WEFT_TRY(row, snapshot->version(version));
+    }
+    if (!row.removed) {
+      {
+        const std::lock_guard lock(mutex);
+        active = fmt::format("{}@{}", row.model_name, row.number);
+      }
+      WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
+      WEFT_CHECK(stage_version(store, origin, row, *this));
+    }
+    if (ending) return Error{Errc::cancelled, "the daemon ends"};
+    return store.saved(std::span(&version, 1));
+  }
+
+  // One round over what is unsaved; the first failure, if any: others may succeed all the same.
+  Status round() {
+    WEFT_TRY(const auto versions, unsaved(kVersionsAtOnce));
+    Status worst;
+    for (const VersionId version : in_order(versions)) {
+      if (ending) return {};
+      const Status done = save(version);
+      const std::lock_guard lock(mutex);
+      active.clear();
+      if (done.ok()) {
+        ++saved;
+        first.erase(version);
+      } else if (worst.ok()) {
+        worst = done;
+      }
+      changed.notify_all();
+    }
+    return worst;
+  }
+
+  void settle(const Status& done) {
+    const std::lock_guard lock(mutex);
+    if (!done.ok() && problem != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
+    problem = done.ok() ? "" : done.error().message;
+    changed.notify_all();
+  }
+};
+
+WriteBehind::WriteBehind(ClusterStore& store, std::string origin_path)
+    : state_(std::make_shared<State>(store, std::move(origin_path))) {
+  std::thread([state = state_] { run(state); }).detach();
+}
+
+WriteBehind::~WriteBehind() {
+  std::unique_lock lock(state_->mutex);
+  state_->ending = true;
+  state_->changed.notify_all();
+  state_->changed.wait_for(lock, kEndWait, [this] { return state_->ended; });
+}
+
+void WriteBehind::run(const std::shared_ptr<State>& state) {
+  auto pause = kPauseMin;
+  while (!state->ending) {
+    {
+      const std::lock_guard lock(state->mutex);
+      state->look = false;
+    }
+    const Status done = state->round();
+    if (state->ending) break;
+    state->settle(done);
+    const auto more = done.ok() ? state->unsaved(1) : Result<std::vector<VersionId>>(std::vector<VersionId>());
+    pause = done.ok() ? kPauseMin : std::min(2 * pause, kPauseMax);
+    std::unique_lock lock(state->mutex);
+    if (more.ok() && !more->empty()) continue;
+    const auto wait = done.ok() ? kPauseMax : pause;
+    state->changed.wait_for(lock, wait, [&] { return state->ending.load() || state->look; });
+  }
+  const std::lock_guard lock(state->mutex);
+  state->ended = true;
+  state->changed.notify_all();
+}
+
+void WriteBehind::look_again() {
+  const std::lock_guard lock(state_->mutex);
+  state_->look = true;
+  state_->changed.notify_all();
+}
+
+Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& cancelled) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->first.insert(version);
+  }
+  look_again();
+  for (;;) {
+    WEFT_TRY(const bool unsaved, state_->is_unsaved(version));
+    if (!unsaved) return {};
+    std::unique_lock lock(state_->mutex);
+    if (cancelled() || state_->ending)
+      return Error{Errc::cancelled,
+                   state_->problem.empty() ? "not at the origin yet" : "not at the origin yet: " + state_->problem};
+    state_->changed.wait_for(lock, kTick);
+  }
+}
+
+Status WriteBehind::wait(const std::function<bool()>& cancelled) {
+  WEFT_TRY(const auto versions, state_->unsaved(SIZE_MAX));
+  for (const VersionId version : versions) WEFT_CHECK(wait_for(version, cancelled));
+  return {};
+}
+
+WriteBehindStatus WriteBehind::status() const {
+  WriteBehindStatus status;
+  if (const auto versions = state_->unsaved(SIZE_MAX); versions.ok()) status.waiting = versions->size();
+  const std::lock_guard lock(state_->mutex);
+  status.active = state_->active;
+  status.bytes_written = state_->bytes_written;
+  status.versions_saved = state_->saved;
+  status.problem = state_->problem;
+  return status;
+}
+
+}  // namespace weft

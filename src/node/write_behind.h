@@ -1,0 +1,45 @@
+// Takes what this node publishes to the origin, in the background, in the daemon. What is still to be done is what the
+// store calls unsaved: it outlives the process.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weft/cluster_store.h"
+#include "weft/result.h"
+
+namespace weft {
+
+struct WriteBehindStatus {
+  std::uint64_t waiting = 0;        // versions
+  std::string active;               // "model@1"; "" while nothing moves
+  std::uint64_t bytes_written = 0;  // since the start
+  std::uint64_t versions_saved = 0;
+  std::string problem;  // why the last try failed; "" when it did not
+};
+
+// Any thread.
+class WriteBehind {
+ public:
+  // `store` outlives this. The directory need not answer, or be there: it is tried again and again.
+  WriteBehind(ClusterStore& store, std::string origin_path);
+  ~WriteBehind();  // leaves a thread behind that hangs in the origin's file system: it touches the store no more
+  WriteBehind(const WriteBehind&) = delete;
+  WriteBehind& operator=(const WriteBehind&) = delete;
+
+  void look_again();  // something was published
+  // Until all that is unsaved now, or this version, is at the origin. Errc::cancelled.
+  Status wait(const std::function<bool()>& cancelled);
+  Status wait_for(VersionId version, const std::function<bool()>& cancelled);
+  WriteBehindStatus status() const;
+
+ private:
+  struct State;
+  static void run(const std::shared_ptr<State>& state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weft

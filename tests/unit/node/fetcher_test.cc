@@ -1,0 +1,239 @@
+#include "node/fetcher.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+
+#include <thread>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "fakes/blob_store.h"
+#include "fakes/twin_source.h"
+#include "store/hash.h"
+#include "testing.h"
+#include "weft/manifest.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A version of one file, whose bytes a twin has and the store has not.
+struct Away {
+  BlobStore store;
+  std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
+  std::string bytes;
+  File file;
+  VersionId version = 0;
+
+  explicit Away(const std::vector<std::size_t>& sizes) {
+    file.path = "model.bin";
+    for (const std::size_t size : sizes) append(random_bytes(size, bytes.size() + 1));
+    publish();
+  }
+  void append(std::vector<std::byte> blob) {
+    const ContentId id{blob.size(), xxh3_128(blob), tree_sha256(blob)};
+    file.extents.push_back({bytes.size(), id});
+    bytes += as_text(blob);
+    twin->put(id, std::move(blob));
+    store.add_absent(id);
+  }
+  void publish() {
+    file.size = bytes.size();
+    const auto manifest = encode_manifest({{file}, {}});
+    REQUIRE(manifest.ok());
+    twin->put_manifest(sha256(*manifest), *manifest);
+    version = store.add_version(sha256(*manifest));
+  }
+  Result<std::vector<ColdPiece>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
+    return fetcher.bring({version, 0, range, ahead});
+  }
+  // What the pieces say, which must cover the range.
+  std::string text(const std::vector<ColdPiece>& pieces, Range range) const {
+    std::string out(range.length, '?');
+    REQUIRE(!pieces.empty());
+    std::uint64_t at = range.offset;
+    for (const ColdPiece& piece : pieces) {
+      if (at >= range.offset + range.length) break;
+      REQUIRE(piece.offset <= at);
+      const std::uint64_t within = at - piece.offset;
+      REQUIRE(within < piece.length);
+      const std::uint64_t part = std::min(piece.length - within, range.offset + range.length - at);
+      auto into = std::as_writable_bytes(std::span(out)).subspan(at - range.offset, part);
+      REQUIRE(read_exact(piece.place.pack->fd(), piece.place.offset + within, into, "piece").ok());
+      at += part;
+    }
+    CHECK(at == range.offset + range.length);
+    return out;
+  }
+};
+
+FetchOptions quick() {
+  FetchOptions options;
+  options.patience = 300ms;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("what is brought is what the source has, wherever a range begins and ends") {
+  Away away({100, 5 * kDigestChunk + 17, 70'000, 3, kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  for (const Range range : {Range{0, 1}, Range{90, 100}, Range{3 * kDigestChunk, 2 * kDigestChunk}, Range{99, 1},
+                            Range{0, away.file.size}}) {
+    const auto pieces = away.bring(fetcher, range);
+    REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+    CHECK(away.text(*pieces, range) == away.bytes.substr(range.offset, range.length));
+  }
+  CHECK(fetcher.status().manifests == 1);
+}
+
+TEST_CASE("a range moves its own chunks alone, and each once") {
+  Away away({20 * kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  REQUIRE(away.bring(fetcher, {9 * kDigestChunk, 10}).ok());
+  CHECK(away.twin->bytes_read() <= 4 * kDigestChunk);
+  REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+  REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+  CHECK(away.twin->bytes_read() == away.file.size);
+}
+
+TEST_CASE("many readers of one missing range cause one transfer") {
+  Away away({9 * kDigestChunk + 5});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 8; ++i)
+    readers.emplace_back([&] {
+      const Range all{0, away.file.size};
+      const auto pieces = away.bring(fetcher, all);
+      CHECK(pieces.ok());
+      if (pieces.ok()) CHECK(away.text(*pieces, all) == away.bytes);
+    });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(away.twin->bytes_read() == away.file.size);
+  CHECK(fetcher.status().sources.at(0).bytes == away.file.size);
+}
+
+TEST_CASE("what was brought is put into the store, and the pack is the file") {
+  Away away({3 * kDigestChunk, 500});
+  {
+    Fetcher fetcher(away.store, {away.twin}, {});
+    REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+    REQUIRE(fetcher.settle(away.version).ok());
+    CHECK(away.store.adds() == 1);
+  }
+  const auto first = away.store.lock_blob(away.file.extents[0].id);
+  const auto second = away.store.lock_blob(away.file.extents[1].id);
+  REQUIRE((first.ok() && second.ok()));
+  CHECK(first->pack->id() == second->pack->id());
+  CHECK(second->offset == away.file.extents[1].offset);
+  Fetcher later(away.store, {}, {});
+  const Range all{0, away.file.size};
+  CHECK(away.text(away.bring(later, all).value(), all) == away.bytes);
+}
+
+TEST_CASE("a blob that is twice in a file moves once") {
+  Away away({kDigestChunk + 1, 1000});
+  Away twice({});
+  for (const std::size_t i : {0U, 1U, 0U}) {
+    const Extent& extent = away.file.extents[i];
+    const auto part = away.bytes.substr(extent.offset, extent.id.length);
+    const auto view = as_bytes(part);
+    twice.append({view.begin(), view.end()});
+  }
+  twice.publish();
+  Fetcher fetcher(twice.store, {twice.twin}, {});
+  const Range all{0, twice.file.size};
+  CHECK(twice.text(twice.bring(fetcher, all).value(), all) == twice.bytes);
+  CHECK(twice.twin->bytes_read() == away.file.size);
+}
+
+TEST_CASE("bytes that do not verify are given to nobody, and the next source is asked") {
+  Away away({2 * kDigestChunk, 300});
+  const auto bad = std::make_shared<TwinSource>();
+  for (const Extent& extent : away.file.extents) {
+    auto wrong = random_bytes(extent.id.length, 99);
+    bad->put(extent.id, std::move(wrong));
+  }
+  const Range all{0, away.file.size};
+  {
+    Fetcher fetcher(away.store, {bad}, quick());
+    CHECK(!away.bring(fetcher, all).ok());
+  }
+  Fetcher fetcher(away.store, {bad, away.twin}, {});
+  CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+  CHECK(fetcher.status().sources.at(0).bytes == 0);
+  CHECK(fetcher.status().sources.at(0).failures > 0);
+}
+
+TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {
+  Away away({kDigestChunk, 300});
+  Fetcher fetcher(away.store, {away.twin}, quick());
+  REQUIRE(fetcher.look(away.version).ok());
+  away.twin->change(away.file.extents[0].id, [](auto& stored) { stored.hangs = true; });
+  const auto stuck = away.bring(fetcher, {0, 10});
+  REQUIRE(!stuck.ok());
+  CHECK(stuck.error().code == Errc::timed_out);
+  away.twin->let_go();
+  const Range all{0, away.file.size};
+  auto again = away.bring(fetcher, all);
+  REQUIRE(again.ok());
+  CHECK(away.text(*again, all) == away.bytes);
+}
+
+TEST_CASE("without anybody to ask a read says so at once") {
+  Away away({1000});
+  Fetcher fetcher(away.store, {}, {});
+  const auto none = away.bring(fetcher, {0, 10});
+  REQUIRE(!none.ok());
+  CHECK(none.error().code == Errc::unreachable);
+}
+
+TEST_CASE("ranges beyond a file and files beyond a version are refused") {
+  Away away({1000});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  CHECK(away.bring(fetcher, {999, 2}).error().code == Errc::invalid);
+  CHECK(away.bring(fetcher, {UINT64_MAX, 2}).error().code == Errc::invalid);
+  CHECK(fetcher.bring({away.version, 1, {0, 1}, 0}).error().code == Errc::invalid);
+  CHECK(fetcher.bring({away.version + 1, 0, {0, 1}, 0}).error().code == Errc::not_found);
+}
+
+TEST_CASE("bytes that the store cannot keep are read all the same") {
+  Away away({kDigestChunk});
+  away.store.no_room = Error{Errc::no_space, "full"};
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+  CHECK(fetcher.settle(away.version).error().code == Errc::no_space);
+}
+
+TEST_CASE("random ranges of a random file, by several threads, are its bytes") {
+  const std::uint64_t seed = test_seed();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < 30; ++i) sizes.push_back(1 + random() % (random() % 5 == 0 ? 3 * kDigestChunk : 9000));
+  Away away(sizes);
+  Fetcher fetcher(away.store, {away.twin}, {});
+  std::vector<std::thread> readers;
+  std::atomic<int> wrong{0};
+  for (int reader = 0; reader < 4; ++reader)
+    readers.emplace_back([&, start = random()] {
+      std::mt19937_64 mine(start);
+      for (int i = 0; i < 40; ++i) {
+        const std::uint64_t offset = mine() % away.file.size;
+        const Range range{offset, std::min<std::uint64_t>(1 + mine() % 200'000, away.file.size - offset)};
+        const auto pieces = away.bring(fetcher, range, mine() % 2 == 0 ? 4 * kDigestChunk : 0);
+        const bool same = pieces.ok() && away.text(*pieces, range) == away.bytes.substr(range.offset, range.length);
+        if (!same) ++wrong;
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(wrong == 0);
+  CHECK(away.twin->bytes_read() <= away.file.size);
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,183 @@
+// The tree of a node that knows a version by name alone: a manifest and bytes come when somebody looks.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "fixture.h"
+#include "node/lock_blobs.h"
+#include "weft/cluster_store.h"
+#include "weft/vfs.h"
+
+namespace weft::testing {
+namespace {
+
+// Lends what another node's store has.
+class Lender final : public ColdReads {
+ public:
+  Lender(Fixture& near, ClusterStore& far) : near_(near), far_(far) {}
+
+  Status look(VersionId version) override {
+    ++looks;
+    if (!answers.ok()) return answers;
+    WEFT_TRY(const auto snapshot, far_.snapshot());
+    WEFT_TRY(const VersionRow row, snapshot->version(version));
+    WEFT_TRY(const auto manifest, near_.store->open_manifest(row.manifest));
+    const auto bytes = manifest->bytes();
+    const Adoption adoption{row.model_name, row.number, {bytes.begin(), bytes.end()}};
+    return far_.adopt(std::span(&adoption, 1));
+  }
+
+  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+    if (!answers.ok()) return answers.error();
+    asked.push_back(what.range);
+    WEFT_TRY(const auto row, near_.resolve("model"));
+    WEFT_TRY(const auto loaded, load_version(*near_.store, row));
+    std::vector<ColdPiece> pieces;
+    for (const Extent& extent : loaded.tree->manifest().files[what.file].extents) {
+      if (extent.offset + extent.id.length <= what.range.offset) continue;
+      if (extent.offset >= what.range.offset + what.range.length) break;
+      WEFT_TRY(LockedPlace place, near_.store->lock_blob(extent.id));
+      pieces.push_back({extent.offset, extent.id.length, std::move(place)});
+    }
+    return pieces;
+  }
+
+  int looks = 0;
+  std::vector<Range> asked;
+  Status answers;
+
+ private:
+  Fixture& near_;
+  ClusterStore& far_;
+};
+
+struct Far {
+  Fixture near;
+  TempDir dir;
+  std::unique_ptr<ClusterStore> store;
+  std::unique_ptr<Lender> lender;
+  std::unique_ptr<Vfs> vfs;
+
+  explicit Far(ColdPolicy policy = ColdPolicy::stream, bool lends = true) {
+    write_model(near.dir / "source", 7);
+    near.publish({near.dir / "source"}, "model");
+    open();
+    mirror();
+    lender = std::make_unique<Lender>(near, *store);
+    VfsOptions options;
+    options.cold = lends ? lender.get() : nullptr;
+    options.cold_policy = policy;
+    vfs = Vfs::make(*store, options);
+  }
+
+  void open() {
+    REQUIRE(Store::create(dir / "store", {}).ok());
+    OpenOptions options;
+    options.decode = content_decoder();
+    auto opened = ClusterStore::open(dir / "store", options);
+    REQUIRE_MESSAGE(opened.ok(), (opened.ok() ? "" : opened.error().message));
+    store = std::move(opened).value();
+    REQUIRE(store->join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
+  }
+
+  void mirror() const {
+    MirroredVersion change;
+    change.version = near.resolve("model").value();
+    change.version.publisher = "00000000-0000-4000-8000-000000000002";
+    const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
+    change.tree_nodes = local.ino_count;
+    change.tree_layout = local.tree_layout;
+    const MirrorChange changes[] = {change};
+    const auto mirrored = store->mirror(changes, 1);
+    REQUIRE_MESSAGE(mirrored.ok(), (mirrored.ok() ? "" : mirrored.error().message));
+    REQUIRE(mirrored->problems.empty());
+  }
+
+  Result<Attr> find(std::string_view path) const {
+    Ino at = kModelsIno;
+    Attr attr;
+    while (!path.empty()) {
+      const std::size_t slash = std::min(path.find('/'), path.size());
+      WEFT_TRY(attr, vfs->lookup(at, path.substr(0, slash)));
+      at = attr.ino;
+      path.remove_prefix(std::min(slash + 1, path.size()));
+    }
+    return attr;
+  }
+
+  Result<std::string> read(std::string_view path, std::uint64_t offset = 0, std::size_t size = 1U << 20U) const {
+    WEFT_TRY(const Attr attr, find(path));
+    WEFT_TRY(const auto file, vfs->open(attr.ino));
+    std::vector<std::byte> bytes(size);
+    WEFT_TRY(const std::size_t got, file->read(offset, bytes));
+    return std::string(as_text(std::span(bytes).first(got)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a version that is known by name is looked at once, then listed like any other") {
+  const Far far;
+  const auto model = far.find("model");
+  REQUIRE(model.ok());
+  CHECK(far.vfs->list(model->ino).ok());
+  CHECK(far.lender->looks == 0);
+  const auto version = far.find("model/1");
+  REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));
+  const auto entries = far.vfs->list(version->ino);
+  REQUIRE_MESSAGE(entries.ok(), (entries.ok() ? "" : entries.error().message));
+  CHECK(std::ranges::any_of(*entries, [](const DirEntry& entry) { return entry.name == "model.safetensors"; }));
+  CHECK(far.read("model/1/info.json").ok());
+  CHECK(far.lender->looks == 1);
+  CHECK(far.lender->asked.empty());
+}
+
+TEST_CASE("files, views and layers that are not here read as they do where they are, by every policy") {
+  for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream, ColdPolicy::fetch}) {
+    const Far far(policy);
+    const auto there = Vfs::make(*far.near.store, {});
+    const std::string file = read_text(far.near.dir / "source/model.safetensors");
+    CHECK(far.read("model/1/model.safetensors").value() == file);
+    CHECK(far.read("model/1/model.safetensors", 9000, 5000).value() == file.substr(9000, 5000));
+    CHECK(far.read("model/1/1_Pooling/config.json").value() == "{\"dim\": 64}");
+    CHECK(far.read("model/1/empty.txt").value().empty());
+    const std::string view = far.read("model/1/tensors/encoder.1.weight.npy").value();
+    CHECK(view.ends_with(as_text(random_bytes(16384, 1001))));
+    const std::string layer = far.read("model/1/layers/encoder/0.safetensors").value();
+    CHECK(layer.ends_with(as_text(random_bytes(16384, 7))));
+  }
+}
+
+TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they read") {
+  const Far far;
+  CHECK(far.read("model/1/tensors/encoder.1.weight.npy").ok());
+  for (const Range& range : far.lender->asked) CHECK(range.length <= 16384);
+  std::uint64_t asked = 0;
+  for (const Range& range : far.lender->asked) asked += range.length;
+  CHECK(asked <= 16384);
+}
+
+TEST_CASE("what nobody brings is an input/output error, and says why") {
+  const Far far;
+  REQUIRE(far.find("model/1/model.safetensors").ok());
+  far.lender->answers = Error{Errc::unreachable, "the cable is out"};
+  const auto got = far.read("model/1/model.safetensors");
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::io);
+  CHECK(got.error().message.find("the cable is out") != std::string::npos);
+  far.lender->answers = {};
+  CHECK(far.read("model/1/model.safetensors").ok());
+}
+
+TEST_CASE("without anybody to ask, absent manifests and bytes say what they are") {
+  const Far far(ColdPolicy::stream, false);
+  const auto got = far.find("model/1/model.safetensors");
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::absent);
+  REQUIRE(far.lender->look(far.store->snapshot().value()->bare_versions(0, 1).value().front()).ok());
+  const auto read = far.read("model/1/model.safetensors");
+  REQUIRE(!read.ok());
+  CHECK(read.error().code == Errc::absent);
+}
+
+}  // namespace weft::testing
