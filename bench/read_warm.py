@@ -9,14 +9,12 @@ from read_set import forget, together, warm
 GOAL = 0.97
 
 
-def run(bench):
-    native, ours, store = bench.sides()
+def rows(bench, native, ours, store):
     for path in (native, *(store / "packs").glob("*.pack")):
         forget(path)
     for path in (native, ours):
         warm(path)
     loaders = [bench.loader(), bench.loader()]
-    print("Warm: a container in one pack; peer: the same file on the store's file system\n\n" + PAIR_HEAD)
     for readers in (1, 2):
         beside = "" if readers == 1 else ", two readers at once"
         ways = {
@@ -27,3 +25,9 @@ def run(bench):
         for name, way in ways.items():
             pairs = Pairs.alternate(bench.pairs, lambda: way(ours), lambda: way(native), warm_up=2)
             print(pairs.row(name + beside, GOAL), flush=True)
+
+
+def run(bench):
+    native, ours, store = bench.sides()
+    print("Warm: a container in one pack; peer: the same file on the store's file system\n\n" + PAIR_HEAD)
+    rows(bench, native, ours, store)

@@ -12,7 +12,7 @@ import measure
 from read_set import MIB, ReadBench, free_space_for
 
 # Each part is a module read_<part>.py whose run(bench) prints its tables.
-PARTS = ["warm", "views", "cold", "touch", "derived", "walk", "peers"]
+PARTS = ["warm", "views", "cold", "touch", "derived", "walk", "overlay", "peers"]
 
 
 def main():
