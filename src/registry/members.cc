@@ -76,15 +76,16 @@ Status Membership::renew() {
 
 bool Membership::sleep() {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, ttl_ / 4, [this] { return ending_; });
+  return !wake_.wait_for(lock, std::chrono::milliseconds(ttl_) / 4, [this] { return ending_; });
 }
 
 void Membership::run() {
+  bool failing = false;
   do {
     Status renewed = renew();
-    if (renewed.ok()) continue;
-    log_warning("membership: {}", renewed.error().message);
-    failed_();
+    if (!renewed.ok() && !failing) log_warning("membership: {}", renewed.error().message);
+    failing = !renewed.ok();
+    if (failing && (renewed.error().code == Errc::unreachable || renewed.error().code == Errc::timed_out)) failed_();
   } while (sleep());
   if (lease_ != 0) static_cast<void>(client_.revoke_lease(lease_));
 }

@@ -36,7 +36,7 @@ class MemberList {
   std::map<std::string, Known> known_;  // guarded by mutex_
 };
 
-// A thread that renews the lease; when that fails it says so, and begins anew.
+// A thread that renews the lease, or takes another where it is lost; `failed` is told when etcd does not answer.
 class Membership {
  public:
   Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease, std::function<void()> failed);

@@ -61,11 +61,27 @@ pid_t start_program(const char* program, const std::vector<std::string>& argumen
 
 }  // namespace
 
-EtcdProcess::EtcdProcess(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+EtcdProcess::EtcdProcess(std::vector<std::string> arguments, Wire wire)
+    : wire_(wire), arguments_(std::move(arguments)) {
+  if (wire_ == Wire::tls) make_certificate();
   auto [client, peer] = free_ports();
-  endpoint_ = "http://127.0.0.1:" + std::to_string(client);
+  endpoint_ = (wire_ == Wire::tls ? "https" : "http") + std::string("://127.0.0.1:") + std::to_string(client);
   peer_ = "http://127.0.0.1:" + std::to_string(peer);
   start();
+}
+
+void EtcdProcess::make_certificate() {
+  int status = 0;
+  ::waitpid(start_program("/usr/bin/openssl",
+                          {"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                           "-keyout", key(), "-out", certificate(), "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                           "subjectAltName=IP:127.0.0.1", "-addext", "extendedKeyUsage=serverAuth,clientAuth"},
+                          dir_ / "log"),
+            &status, 0);
+  if (status != 0) throw std::runtime_error("openssl fails: " + read_text(dir_ / "log"));
+  for (const std::string& word : {std::string("--cert-file"), certificate(), std::string("--key-file"), key(),
+                                  std::string("--trusted-ca-file"), certificate(), std::string("--client-cert-auth")})
+    arguments_.push_back(word);
 }
 
 void EtcdProcess::start() {
@@ -120,6 +136,10 @@ void EtcdProcess::resume() {
 
 bool EtcdProcess::run_control(const std::vector<std::string>& arguments) const {
   std::vector<std::string> all{"--endpoints", endpoint_};
+  if (wire_ == Wire::tls)
+    for (const std::string& word :
+         {std::string("--cacert"), certificate(), std::string("--cert"), certificate(), std::string("--key"), key()})
+      all.push_back(word);
   all.insert(all.end(), arguments.begin(), arguments.end());
   int status = 0;
   ::waitpid(start_program(kClient, all, dir_ / "log"), &status, 0);

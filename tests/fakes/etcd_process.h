@@ -14,12 +14,16 @@ namespace weft::testing {
 class EtcdProcess {
  public:
   // `arguments` beside those for addresses and data. Throws when there is no etcd or it does not come up.
-  explicit EtcdProcess(std::vector<std::string> arguments = {});
+  enum class Wire { plain, tls };  // tls: it asks for a client's certificate too
+  explicit EtcdProcess(std::vector<std::string> arguments = {}, Wire wire = Wire::plain);
   ~EtcdProcess() { kill(); }
   EtcdProcess(const EtcdProcess&) = delete;
   EtcdProcess& operator=(const EtcdProcess&) = delete;
 
   const std::string& endpoint() const { return endpoint_; }
+  // Of tls: the certificate of server and client, which signs itself, and its key.
+  std::string certificate() const { return dir_ / "cert.pem"; }
+  std::string key() const { return dir_ / "key.pem"; }
 
   void kill();     // SIGKILL; what it has said to have stored stays
   void restart();  // with the same data and address
@@ -33,6 +37,8 @@ class EtcdProcess {
   void start();
   bool run_control(const std::vector<std::string>& arguments) const;
   TempDir dir_;
+  void make_certificate();
+  const Wire wire_;
   std::vector<std::string> arguments_;
   std::string endpoint_, peer_;
   pid_t pid_ = 0;

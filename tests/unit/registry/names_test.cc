@@ -259,6 +259,21 @@ TEST_CASE("names: with a user and a password, over two endpoints of which one is
   CHECK(events->has_value());
 }
 
+TEST_CASE("names: over TLS, both sides known by their certificates") {
+  EtcdProcess etcd({}, EtcdProcess::Wire::tls);
+  EtcdOptions options = options_for(etcd);
+  Cluster untrusting(options);
+  CHECK(untrusting.names.publish(wish("a", 1)).error().code == Errc::permission);
+  options.ca = etcd.certificate();
+  Cluster unknown(options);
+  CHECK_FALSE(unknown.names.publish(wish("a", 1)).ok());
+  options.cert = etcd.certificate();
+  options.key = etcd.key();
+  Cluster known(options);
+  CHECK(must_publish(known, wish("a", 1)) == 1);
+  CHECK(known.client.watch(known.keys.all(), 1).ok());
+}
+
 TEST_CASE("names: an etcd that is killed and comes back has all that it took; one that hangs costs a bounded wait") {
   EtcdProcess etcd;
   EtcdOptions options = options_for(etcd);

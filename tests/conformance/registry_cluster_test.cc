@@ -1,0 +1,253 @@
+// What only several nodes can show: mirrors over a real etcd that is killed, compacted, forgets, or is lied to.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "../unit/store/index_support.h"
+#include "registry/etcd_client.h"
+#include "registry/registry_keys.h"
+#include "registry/registry_records.h"
+#include "registry_worlds.h"
+
+namespace weft {
+namespace {
+
+using namespace conformance;
+using testing::EtcdProcess;
+using testing::TempDir;
+using namespace std::chrono_literals;
+
+struct World {
+  EtcdProcess etcd;
+  TempDir dir;
+  EtcdOptions options = etcd_options(etcd);
+  std::unique_ptr<ClusterNode> node(const std::string& name, bool wait = true) {
+    return std::make_unique<ClusterNode>(dir / name, options, wait);
+  }
+};
+
+bool shows(RegistryNode& node, const std::string& names) {
+  bool same = eventually([&] { return names_of(node.store()) == names; });
+  if (!same) MESSAGE("shows ", names_of(node.store()));
+  return same;
+}
+
+void must(const Result<PublishOutcome>& outcome) {
+  if (!outcome.ok()) FAIL(outcome.error().message);
+}
+
+TEST_CASE("cluster: what one node publishes, tags and removes shows on the other, bare until it is looked into") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "org/m", {1, 2}));
+  REQUIRE(shows(*b, "org/m@1"));
+  {
+    auto snapshot = b->store().snapshot().value();
+    auto row = snapshot->version(snapshot->model("org/m")->id, 1).value();
+    CHECK(row.logical_bytes == 2003);
+    CHECK(row.manifest == a->store().snapshot().value()->version(1)->manifest);
+    CHECK(snapshot->is_bare(row.id).value());
+  }
+  REQUIRE(b->registry().set_tag("org/m", "best", 1).ok());
+  CHECK(shows(*a, "org/m@1 org/m:best=1"));
+  REQUIRE(b->registry().remove_version("org/m", 1).ok());
+  CHECK(shows(*a, ""));
+}
+
+TEST_CASE("cluster: two nodes that publish one model at once get two versions, or one of equal content") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  for (unsigned i = 1; i <= 40; ++i) testing::content_id(i);
+  for (unsigned round = 0; round < 10; ++round) {
+    Result<PublishOutcome> first = Error{};
+    std::thread other([&] { first = publish(*a, "m", {2 * round + 1}); });
+    auto second = publish(*b, "m", {2 * round + 2});
+    other.join();
+    must(first);
+    must(second);
+    CHECK(first->version.number + second->version.number == 4 * round + 3);
+  }
+  Result<PublishOutcome> first = Error{};
+  std::thread other([&] { first = publish(*a, "same", {9}); });
+  auto second = publish(*b, "same", {9});
+  other.join();
+  must(first);
+  must(second);
+  CHECK(first->made != second->made);
+  CHECK(first->version.number == 1);
+  CHECK(second->version.number == 1);
+}
+
+TEST_CASE("cluster: without etcd the state stands and changes say why they fail; it goes on by itself") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  REQUIRE(shows(*b, "m@1"));
+  world.etcd.kill();
+  REQUIRE(a->wait_connected(false));
+  CHECK(names_of(a->store()) == "m@1");
+  auto failed = publish(*a, "m", {2});
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().code == Errc::unreachable);
+  CHECK(a->registry().set_tag("m", "x", 1).error().code == Errc::unreachable);
+  world.etcd.restart();
+  REQUIRE(a->wait_connected());
+  REQUIRE(b->wait_connected());
+  must(publish(*a, "m", {2}));
+  CHECK(shows(*b, "m@1 m@2"));
+}
+
+TEST_CASE("cluster: a node that starts without etcd shows what it knew, and joins when etcd comes") {
+  World world;
+  must(publish(*world.node("a"), "m", {1}));
+  world.etcd.kill();
+  auto a = world.node("a", false);
+  auto fresh = world.node("fresh", false);
+  CHECK(names_of(a->store()) == "m@1");
+  CHECK_FALSE(a->registry().status().connected);
+  CHECK_FALSE(a->registry().status().trouble.empty());
+  world.etcd.restart();
+  CHECK(a->wait_connected());
+  CHECK(shows(*fresh, "m@1"));
+}
+
+TEST_CASE("cluster: a node that was away goes on where it stood") {
+  World world;
+  auto a = world.node("a");
+  world.node("b");  // knows the cluster
+  must(publish(*a, "m", {1}, {}));
+  auto b = world.node("b");
+  REQUIRE(shows(*b, "m@1"));
+  b.reset();
+  must(publish(*a, "m", {2}));
+  REQUIRE(a->registry().set_tag("m", "x", 2).ok());
+  b = world.node("b");
+  CHECK(shows(*b, "m@1 m@2 m:x=2"));
+  CHECK(b->registry().status().lists == 0);
+}
+
+void compact(const World& world) {
+  etcd::Client client(world.options);
+  auto now = client.range({{"x", ""}, 0, 0, false, false});
+  REQUIRE(now.ok());
+  world.etcd.control({"compact", std::to_string(now->header.revision)});
+}
+
+TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the whole, and has what differs") {
+  World world;
+  auto a = world.node("a");
+  must(publish(*a, "m", {1}));
+  must(publish(*a, "m", {2}));
+  must(publish(*a, "gone", {3}));
+  REQUIRE(a->registry().set_tag("m", "stays", 1).ok());
+  REQUIRE(a->registry().set_tag("m", "moves", 1).ok());
+  REQUIRE(a->registry().set_tag("m", "goes", 1).ok());
+  auto b = world.node("b");
+  REQUIRE(shows(*b, names_of(a->store())));
+  b.reset();
+  REQUIRE(a->registry().set_tag("m", "moves", 2).ok());
+  REQUIRE(a->registry().set_tag("m", "goes", std::nullopt).ok());
+  REQUIRE(a->registry().remove_version("gone", 1).ok());
+  must(publish(*a, "brief", {4}));
+  REQUIRE(a->registry().remove_version("brief", 1).ok());
+  must(publish(*a, "brief", {5}));
+  compact(world);
+  b = world.node("b");
+  CHECK(shows(*b, "brief@2 m@1 m@2 m:moves=2 m:stays=1"));
+  CHECK(b->registry().status().lists == 1);
+  // What came and went meanwhile is known as removed.
+  auto snapshot = b->store().snapshot().value();
+  CHECK(snapshot->version(snapshot->model("brief")->id, 1)->removed);
+  CHECK(snapshot->version(snapshot->model("gone")->id, 1)->removed);
+}
+
+TEST_CASE("cluster: a new node reads the whole, in the order in which it happened") {
+  World world;
+  auto a = world.node("a");
+  must(publish(*a, "z", {1}));
+  PublishRequest child;
+  child.parents.push_back({"z", 1, true, 0, 0, 0});
+  child.tags = {"t"};
+  must(publish(*a, "b", {2}, child));
+  REQUIRE(a->registry().remove_version("z", 1).ok());
+  compact(world);
+  auto b = world.node("b");
+  CHECK(shows(*b, "b@1 b:t=1"));
+  auto snapshot = b->store().snapshot().value();
+  auto row = snapshot->version(snapshot->model("b")->id, 1).value();
+  REQUIRE(row.parents.size() == 1);
+  CHECK(row.parents[0].id == snapshot->version(snapshot->model("z")->id, 1)->id);
+}
+
+TEST_CASE("cluster: values that do not verify are named and stop nothing") {
+  World world;
+  auto a = world.node("a");
+  RegistryKeys keys(world.options.prefix, world.options.cluster);
+  etcd::Client client(world.options);
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{keys.version("bad", 1), {std::byte{1}}, 0});
+  txn.then.emplace_back(etcd::Put{keys.version("other", 1).substr(0, 24) + "\x1b[2J", {}, 0});
+  txn.then.emplace_back(etcd::Put{keys.tag("m", "x"), seal(RegistryTag{1, 1}, "t/m@other"), 0});
+  txn.then.emplace_back(etcd::Put{keys.member("8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de"), {}, 0});
+  REQUIRE(client.txn(txn).ok());
+  must(publish(*a, "m", {1}));
+  CHECK(names_of(a->store()) == "m@1");
+  auto status = a->registry().status();
+  CHECK(status.refused == 4);
+  bool named = false;
+  for (const std::string& refusal : status.refusals) named = named || refusal.find("v/bad@") != std::string::npos;
+  CHECK(named);
+  auto b = world.node("b");
+  CHECK(shows(*b, "m@1"));
+  CHECK(b->registry().status().refused >= 3);
+}
+
+TEST_CASE("cluster: members come, are seen, and go") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  CHECK(eventually([&] { return a->registry().members().size() == 2; }));
+  CHECK(eventually([&] { return b->registry().members().size() == 2; }));
+  auto members = a->registry().members();
+  CHECK(members[0].node != members[1].node);
+  b.reset();
+  CHECK(eventually([&] { return a->registry().members().size() == 1; }));
+}
+
+TEST_CASE("cluster: a store of another cluster, or with versions of its own, does not join") {
+  World world;
+  world.node("a");
+  world.etcd.forget();
+  world.etcd.restart();
+  auto a = world.node("a", false);
+  CHECK(eventually([&] { return a->registry().status().trouble.find("cluster") != std::string::npos; }));
+  CHECK(publish(*a, "m", {1}).error().code == Errc::unreachable);
+  testing::TestStore own;
+  testing::must_publish(*testing::open_store(own.path), "m", {{1}});
+  auto store = ClusterStore::open(own.path, testing::write_options());
+  REQUIRE(store.ok());
+  ClusterOptions options;
+  options.etcd = world.options;
+  CHECK(cluster_registry(**store, options).error().code == Errc::invalid);
+}
+
+TEST_CASE("cluster: an etcd that hangs is noticed, and changes end in a bounded time") {
+  World world;
+  auto a = world.node("a");
+  must(publish(*a, "m", {1}));
+  world.etcd.pause();
+  auto begun = std::chrono::steady_clock::now();
+  CHECK_FALSE(publish(*a, "m", {2}).ok());
+  CHECK(a->wait_connected(false));
+  CHECK(std::chrono::steady_clock::now() - begun < 20s);
+  world.etcd.resume();
+  CHECK(a->wait_connected());
+  must(publish(*a, "m", {3}));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,157 @@
+// What weft/registry.h promises, held against every registry.
+#include "weft/registry.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "../unit/store/index_support.h"
+#include "registry_worlds.h"
+
+namespace weft {
+namespace {
+
+using conformance::names_of;
+using conformance::publish;
+using conformance::registry_worlds;
+using conformance::RegistryNode;
+using namespace std::chrono_literals;
+
+// Runs the case in each world.
+void in_each(const std::function<void(RegistryNode&)>& body) {
+  for (const auto& world : registry_worlds()) {
+    CAPTURE(world.name);
+    auto node = world.node();
+    body(*node);
+  }
+}
+
+PublishRequest with_tags(std::vector<std::string> tags) {
+  PublishRequest request;
+  request.tags = std::move(tags);
+  return request;
+}
+
+PublishRequest with_parent(const std::string& model, std::uint64_t number) {
+  PublishRequest request;
+  request.parents.push_back({model, number, true, 0, 0, 0});
+  return request;
+}
+
+Registry::Clock::time_point soon() {
+  return Registry::Clock::now() + 20s;
+}
+
+TEST_CASE("registry: what is published shows in the store at once, whole") {
+  in_each([](RegistryNode& node) {
+    PublishRequest request = with_tags({"best", "first", "best"});
+    request.message = "hello";
+    request.metrics = {{"loss", "0.5"}};
+    auto outcome = publish(node, "org/a", {1, 2}, request);
+    if (!outcome.ok()) FAIL(outcome.error().message);
+    CHECK(outcome->made);
+    CHECK(outcome->version.number == 1);
+    CHECK(outcome->version.message == "hello");
+    CHECK(outcome->new_bytes == 2003);
+    CHECK(names_of(node.store()) == "org/a@1 org/a:best=1 org/a:first=1");
+    auto snapshot = node.store().snapshot().value();
+    CHECK_FALSE(snapshot->is_bare(outcome->version.id).value());
+    CHECK(snapshot->find_blob(testing::content_id(1)).ok());
+    CHECK(snapshot->version(outcome->version.id)->metrics == request.metrics);
+  });
+}
+
+TEST_CASE("registry: numbers go up; equal content over the newest makes no version, its tags are set") {
+  in_each([](RegistryNode& node) {
+    CHECK(publish(node, "a", {1})->version.number == 1);
+    CHECK(publish(node, "a", {2})->version.number == 2);
+    auto same = publish(node, "a", {2}, with_tags({"best"}));
+    REQUIRE(same.ok());
+    CHECK_FALSE(same->made);
+    CHECK(same->version.number == 2);
+    CHECK(publish(node, "a", {1})->version.number == 3);
+    CHECK(names_of(node.store()) == "a@1 a@2 a@3 a:best=2");
+  });
+}
+
+TEST_CASE("registry: tags move and go, and go with their version; numbers are not given twice") {
+  in_each([](RegistryNode& node) {
+    Registry& registry = node.registry();
+    REQUIRE(publish(node, "a", {1}, with_tags({"x"})).ok());
+    REQUIRE(publish(node, "a", {2}, with_tags({"y"})).ok());
+    CHECK(registry.set_tag("a", "x", 2).ok());
+    CHECK(registry.set_tag("a", "z", 1).ok());
+    CHECK(names_of(node.store()) == "a@1 a@2 a:x=2 a:y=2 a:z=1");
+    CHECK(registry.set_tag("a", "x", 7).error().code == Errc::not_found);
+    CHECK(registry.set_tag("b", "x", 1).error().code == Errc::not_found);
+    CHECK(registry.set_tag("a", "none", std::nullopt).error().code == Errc::not_found);
+    CHECK(registry.set_tag("a", "x", std::nullopt).ok());
+    CHECK(registry.remove_version("a", 2).ok());
+    CHECK(names_of(node.store()) == "a@1 a:z=1");
+    CHECK(registry.remove_version("a", 2).error().code == Errc::not_found);
+    CHECK(publish(node, "a", {3})->version.number == 3);
+  });
+}
+
+TEST_CASE("registry: a declared parent must live") {
+  in_each([](RegistryNode& node) {
+    REQUIRE(publish(node, "base", {1}).ok());
+    CHECK(publish(node, "a", {2}, with_parent("base", 1)).ok());
+    CHECK(publish(node, "a", {3}, with_parent("base", 2)).error().code == Errc::not_found);
+    REQUIRE(node.registry().remove_version("base", 1).ok());
+    CHECK(publish(node, "a", {3}, with_parent("base", 1)).error().code == Errc::not_found);
+    CHECK(names_of(node.store()) == "a@1");
+  });
+}
+
+TEST_CASE("registry: a model's name hides no other's while that one shows") {
+  in_each([](RegistryNode& node) {
+    REQUIRE(publish(node, "org/a", {1}).ok());
+    CHECK(publish(node, "org", {1}).error().code == Errc::exists);
+    CHECK(publish(node, "org/a/b", {1}).error().code == Errc::exists);
+    REQUIRE(node.registry().remove_version("org/a", 1).ok());
+    CHECK(publish(node, "org/a/b", {1}).ok());
+  });
+}
+
+TEST_CASE("registry: many at once lose nothing") {
+  in_each([](RegistryNode& node) {
+    for (unsigned i = 1; i <= 12; ++i) testing::content_id(i);  // made once: threads only look them up
+    std::vector<std::thread> threads;
+    std::mutex mutex;
+    std::set<std::uint64_t> numbers;
+    for (unsigned t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        for (unsigned i = 1; i <= 3; ++i) {
+          auto outcome = publish(node, "busy", {3 * t + i});
+          std::lock_guard lock(mutex);
+          if (outcome.ok() && outcome->made) numbers.insert(outcome->version.number);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(numbers == std::set<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  });
+}
+
+TEST_CASE("registry: gc after catching up frees what nobody needs, and no more") {
+  in_each([](RegistryNode& node) {
+    REQUIRE(publish(node, "a", {1, 2}).ok());
+    REQUIRE(publish(node, "b", {2, 3}).ok());
+    REQUIRE(node.registry().remove_version("a", 1).ok());
+    auto revision = node.registry().catch_up(soon());
+    REQUIRE(revision.ok());
+    GcOptions options;
+    options.registry_revision = *revision;
+    auto report = node.store().gc(options, no_progress());
+    if (!report.ok()) FAIL(report.error().message);
+    CHECK(report->blobs_freed == 1);
+    auto snapshot = node.store().snapshot().value();
+    CHECK(snapshot->find_blob(testing::content_id(1)).error().code == Errc::not_found);
+    CHECK(snapshot->find_blob(testing::content_id(2)).ok());
+  });
+}
+
+}  // namespace
+}  // namespace weft
