@@ -118,6 +118,14 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   return event;
 }
 
+// Packs of this node that are damaged by now are named; what they had is absent.
+std::vector<NewBlob> Mirroring::brought_by(const MirroredVersion& change) {
+  auto blobs = sources_.blobs(change.packs);
+  if (blobs.ok()) return std::move(blobs).value();
+  static_cast<void>(refuse(name_of(change.version.model_name, change.version.number), blobs.error().message));
+  return {};
+}
+
 Status Mirroring::publish(const MirroredVersion& change) {
   const bool own = change.version.publisher == sources_.node;
   const VersionContent* content = change.version.removed ? nullptr : sources_.content(change.version.manifest);
@@ -127,10 +135,8 @@ Status Mirroring::publish(const MirroredVersion& change) {
   }
   WEFT_TRY(PublishEvent event, plan(change, content));
   std::vector<NewBlob> blobs;
-  if (own && !change.version.removed) {
-    event.packs = change.packs;
-    WEFT_TRY(blobs, sources_.blobs(change.packs));
-  }
+  if (own && !change.version.removed) blobs = brought_by(change);
+  if (!blobs.empty()) event.packs = change.packs;
   PublishInput input;
   input.content = content;
   input.new_blobs = blobs;

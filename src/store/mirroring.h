@@ -35,6 +35,7 @@ class Mirroring {
   Status take(const MirroredTag& change);
   Status take(const MirroredRemoval& change);
   Status publish(const MirroredVersion& change);
+  std::vector<NewBlob> brought_by(const MirroredVersion& change);
   Result<PublishEvent> plan(const MirroredVersion& change, const VersionContent* content);
   Status remove(const VersionRow& version, std::uint64_t time_ns);
   Status refuse(std::string_view what, std::string_view why);

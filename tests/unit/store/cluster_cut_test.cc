@@ -114,6 +114,21 @@ TEST_CASE("a cached pack that is lost is absent after a rebuild, and fsck says s
   CHECK(absent(*test.store) == 0);
 }
 
+TEST_CASE("a pack of its own that is damaged before the mirror tells of it is named, and stops nothing") {
+  TestCluster test;
+  know(*test.store);
+  auto prepared = must(prepare(*test.store, "b", {{3}}, {3}));
+  MirroredVersion change = prepared->record();
+  change.version.number = 1;
+  write_file(toc_path(test.path, change.packs.at(0)), "damaged");
+  const auto problems = mirror(*test.store, {change, record("c", 1, {{4}})}, 2);
+  prepared->keep();
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].starts_with("b@1: "));
+  CHECK(absent(*test.store) == 3);
+  CHECK(must(must(test.store->snapshot())->models()).size() == 3);
+}
+
 TEST_CASE("a manifest that was lost comes back by adoption") {
   TestCluster test;
   know(*test.store);
