@@ -1,9 +1,9 @@
 // What a cluster's registry costs:
 //   cluster_registry fill ENDPOINT CLUSTER VERSIONS MODELS   puts so many versions into etcd, many a transaction
 //   cluster_registry mirror ENDPOINT CLUSTER STORE           a new store becomes the mirror of all of it
-//   cluster_registry latency ENDPOINT CLUSTER STORE STORE N  N times each: a value that is put reaches a watch; a
-//   version
-//                                                            that one node publishes shows in the other's index
+//   cluster_registry latency ENDPOINT CLUSTER STORE STORE N  N times each: a value that is put reaches a watch; what
+//                                                            one node publishes, and a tag that it sets, show in the
+//                                                            other's index
 // Prints JSON; times in seconds. A published version is one file of 1 KB whose bytes are new.
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -229,6 +229,27 @@ Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::
   return times;
 }
 
+// From before the call to when the other node's index has it: the registry and the mirror alone, no bytes.
+double tag_to_visible(Node& from, Node& to, std::uint64_t number) {
+  auto tagged = [&] {
+    auto snapshot = must(to.store().snapshot());
+    auto row = snapshot->model("m");
+    if (!row.ok()) return false;
+    auto tag = snapshot->tag(row->id, "best");
+    return tag.ok() && tag->number == number;
+  };
+  double seconds = 0;
+  auto begin = Clock::now();
+  std::thread watcher([&] {
+    to.wait(tagged);
+    seconds = seconds_since(begin);
+  });
+  Status set = from.registry().set_tag("m", "best", number);
+  watcher.join();
+  must(set);
+  return seconds;
+}
+
 void latency(const std::string& endpoint, const std::string& cluster, const std::string& first,
              const std::string& second, std::uint64_t times) {
   EtcdOptions options = etcd_options(endpoint, cluster);
@@ -239,7 +260,7 @@ void latency(const std::string& endpoint, const std::string& cluster, const std:
   auto watch = must(watching.watch(etcd::prefixed("/bench/"), 0));
   Fd fd = must(open_file(first + ".file", O_RDWR | O_CREAT));
   std::mt19937_64 random(std::random_device{}());
-  std::vector<double> puts, shown, returned;
+  std::vector<double> puts, shown, returned, tags;
   for (std::uint64_t i = 0; i < times; ++i) {
     std::vector<std::byte> bytes(1'024);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
@@ -247,9 +268,10 @@ void latency(const std::string& endpoint, const std::string& cluster, const std:
     Published published = publish_to_visible(a, b, fd.get(), bytes);
     shown.push_back(published.shown);
     returned.push_back(published.returned);
+    tags.push_back(tag_to_visible(a, b, i + 1));
   }
-  fmt::print("{{\"put_to_watch\":[{}],\"publish_to_visible\":[{}],\"publish\":[{}]}}\n", fmt::join(puts, ","),
-             fmt::join(shown, ","), fmt::join(returned, ","));
+  fmt::print("{{\"put_to_watch\":[{}],\"publish_to_visible\":[{}],\"publish\":[{}],\"tag_to_visible\":[{}]}}\n",
+             fmt::join(puts, ","), fmt::join(shown, ","), fmt::join(returned, ","), fmt::join(tags, ","));
 }
 
 }  // namespace
