@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,9 +87,11 @@ class PreparedImport {
 };
 // Finds the files and reads their headers, once. `store_path` need not be there yet.
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress);
+// Makes the version of what was imported; empty: Import::publish.
+using Publish = std::function<Result<PublishOutcome>(Import&, const PublishRequest&)>;
 // All or nothing. Bad input, a changing source, a full disk, a cancel: an error, and the store is as it was. Of what
 // is inherited nothing is read, but a config.json where the architecture has to be found anew.
-Result<ImportReport> run_import(Store& store, PreparedImport import, Progress& progress);
+Result<ImportReport> run_import(Store& store, PreparedImport import, Progress& progress, const Publish& publish = {});
 Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);  // both
 
 struct ExportReport {

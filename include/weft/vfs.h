@@ -24,6 +24,8 @@ inline constexpr Ino kReadmeIno = 2;
 inline constexpr Ino kModelsIno = 3;
 inline constexpr Ino kDotWeftIno = 4;
 inline constexpr Ino kStatusIno = 5;
+inline constexpr Ino kPeersIno = 6;
+inline constexpr Ino kMetricsIno = 7;
 // lineage/parents and lineage/children links: bit 62, then bit 61 (child), 30 bits of version, 30 bits of the other.
 inline constexpr Ino kLineageLinkBit = Ino{1} << 62U;
 // Generated files of lineage/: bit 61, and what src/node/vfs_kin.h says. Their bytes follow from their numbers; when

@@ -21,6 +21,7 @@ _weft_options() {
     pin) echo "--delete --json --quiet --store --help" ;;
     cache) echo "--max --json --quiet --store --help" ;;
     status) echo "--json --quiet --store --help" ;;
+    peers) echo "--json --quiet --store --help" ;;
     init) echo "--digest --json --quiet --store --help" ;;
     completion) echo "--quiet --store --help" ;;
     *) echo "--store --help --version" ;;
@@ -68,7 +69,7 @@ _weft() {
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin cache status init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin cache status peers init \
             completion help" -- "$word") ;;
       ls | info | log | lineage | diff | tag | rm | du | pin) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||

@@ -35,7 +35,8 @@ _weft() {
       'gc:give back the space that no version needs' 'du:show space and what sharing saves'
       'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
       'umount:unmount a mounted store' 'pin:keep files of a version assembled' 'cache:show or bound the cache of assembled files'
-      'status:show the store and where it is mounted' 'init:make an empty store'
+      'status:show the store and where it is mounted' 'peers:list the daemons of the cluster'
+      'init:make an empty store'
       'completion:print the completions of a shell')
     _describe command commands
     return
@@ -68,7 +69,7 @@ _weft() {
     umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
     cache) _arguments $common $json '--max[how much it may hold]:SIZE:' ;;
-    status) _arguments $common $json ;;
+    status | peers) _arguments $common $json ;;
     init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac

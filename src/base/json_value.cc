@@ -180,4 +180,31 @@ Result<bool> JsonValue::flag_or(std::string_view name, bool otherwise) const {
   return lacks(name) ? Result<bool>(otherwise) : flag(name);
 }
 
+void write_json(JsonWriter& json, const JsonValue& value) {
+  if (const auto* members = value.object()) {
+    json.begin_object();
+    for (const auto& [name, member] : *members) {
+      json.key(name);
+      write_json(json, member);
+    }
+    json.end_object();
+  } else if (const auto* items = value.array()) {
+    json.begin_array();
+    for (const JsonValue& item : *items) write_json(json, item);
+    json.end_array();
+  } else if (const auto* text = value.text()) {
+    json.value(*text);
+  } else if (const auto* number = value.number()) {
+    json.value(*number);
+  } else if (const auto* negative = value.negative()) {
+    json.value(*negative);
+  } else if (const auto* fraction = value.fraction()) {
+    json.value(*fraction);
+  } else if (const auto* flag = value.flag()) {
+    json.value(*flag);
+  } else {
+    json.null();
+  }
+}
+
 }  // namespace weft

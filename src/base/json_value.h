@@ -37,6 +37,8 @@ class JsonValue {
   // Null when the value is of another kind.
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const std::uint64_t* number() const { return std::get_if<std::uint64_t>(&value_); }
+  const std::int64_t* negative() const { return std::get_if<std::int64_t>(&value_); }
+  const double* fraction() const { return std::get_if<double>(&value_); }
   const bool* flag() const { return std::get_if<bool>(&value_); }
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }
@@ -71,5 +73,9 @@ struct JsonValue::Member {
   std::string name;
   JsonValue value;
 };
+
+class JsonWriter;
+// The same document; members by name.
+void write_json(JsonWriter& json, const JsonValue& value);
 
 }  // namespace weft

@@ -27,22 +27,28 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::err;
 }
 
+Result<spdlog::level::level_enum> level_named(std::string_view level) {
+  if (level == "debug") return spdlog::level::debug;
+  if (level == "info") return spdlog::level::info;
+  if (level == "warning") return spdlog::level::warn;
+  if (level == "error") return spdlog::level::err;
+  return Error{Errc::invalid, fmt::format("log level: expected debug, info, warning or error, got {}", level)};
+}
+
 }  // namespace
 
 void log_line(LogLevel level, std::string_view line) {
   logger()->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
+Status log_set_level(std::string_view level) {
+  WEFT_TRY(const auto threshold, level_named(level));
+  logger()->set_level(threshold);
+  return {};
+}
+
 Status log_setup(const std::string& path, std::string_view level, std::string_view program) {
-  spdlog::level::level_enum threshold = spdlog::level::info;
-  if (level == "debug")
-    threshold = spdlog::level::debug;
-  else if (level == "warning")
-    threshold = spdlog::level::warn;
-  else if (level == "error")
-    threshold = spdlog::level::err;
-  else if (level != "info")
-    return Error{Errc::invalid, fmt::format("log level: expected debug, info, warning or error, got {}", level)};
+  WEFT_TRY(const auto threshold, level_named(level));
   std::shared_ptr<spdlog::sinks::sink> sink;
   try {
     if (path.empty())

@@ -16,6 +16,8 @@ enum class LogLevel : unsigned char { debug, info, warning, error };
 void log_line(LogLevel level, std::string_view line);
 // `path` empty: stderr. Levels: "debug", "info", "warning", "error".
 Status log_setup(const std::string& path, std::string_view level, std::string_view program);
+// Another level from now on; any thread.
+Status log_set_level(std::string_view level);
 void log_flush();
 
 template <class... Args>

@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "node/control_messages.h"
 #include "weft/assembly.h"
 
 namespace weft {
@@ -32,18 +33,32 @@ class GcCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(auto store, context.open_to_write());
-    auto report = [&] {
-      ProgressBar bar = context.progress();
-      return store->gc(gc_, bar);
-    }();
-    if (!report.ok()) return std::move(report).error();
-    WEFT_TRY(const AssembledSweep swept, sweep_assembled(*store, gc_.dry_run));
-    context.json ? print_json(context, *report, swept) : print_lines(context, *report, swept);
+    WEFT_TRY(const auto daemon, context.daemon());
+    WEFT_TRY(const GcOutcome outcome, daemon ? collect_through(*daemon, context) : collect(context));
+    const auto& [report, swept] = outcome;
+    context.json ? print_json(context, report, swept) : print_lines(context, report, swept);
     return kExitDone;
   }
 
  private:
+  Result<GcOutcome> collect(const Context& context) const {
+    WEFT_TRY(auto store, context.open_to_write());
+    GcOutcome outcome;
+    {
+      ProgressBar bar = context.progress();
+      WEFT_TRY(outcome.report, store->gc(gc_, bar));
+    }
+    WEFT_TRY(outcome.swept, sweep_assembled(*store, gc_.dry_run));
+    return outcome;
+  }
+
+  Result<GcOutcome> collect_through(control::Client& daemon, const Context& context) const {
+    JsonWriter body;
+    body.begin_object().member("dry_run", gc_.dry_run).end_object();
+    WEFT_TRY(const control::Answer answer, context.ask(daemon, "gc", body.text()));
+    return decode_gc(answer.body);
+  }
+
   void print_json(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
     JsonWriter json;
     json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);

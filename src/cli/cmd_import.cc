@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/catalog.h"
 #include "cli/commands.h"
+#include "cli/remote_import.h"
 #include "cli/table.h"
 #include "weft/node.h"
 
@@ -101,6 +102,8 @@ class ImportCommand final : public Command {
   // What would fail in any case makes no store; one that was made for an import that fails goes again.
   Result<ImportReport> import(const Context& context) const {
     ProgressBar bar = context.progress();
+    WEFT_TRY(const auto daemon, context.daemon());
+    if (daemon) return import_through(*daemon, context, import_, bar);
     WEFT_TRY(PreparedImport prepared, prepare_import(import_, context.store_path(), bar));
     WEFT_TRY(Context::OpenedStore opened, context.open_or_create());
     auto report = run_import(*opened.store, std::move(prepared), bar);

@@ -1,8 +1,7 @@
-#include <algorithm>
-
 #include "cli/catalog.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "node/removal.h"
 
 namespace weft {
 namespace {
@@ -43,48 +42,57 @@ class RmCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(auto store, context.open_to_write());
-    WEFT_TRY(auto rows, all_ ? versions_of_models(*store) : versions_named(*store));
-    JsonWriter json;
-    json.begin_object().key("removed").begin_array();
-    for (const VersionRow& row : rows) {
-      WEFT_CHECK(store->remove_version(row.model_name, row.number));
-      json.begin_object().member("model", row.model_name).member("version", row.number).end_object();
-      if (!context.json) context.print("removed {}\n", spec_of(row));
-    }
-    json.end_array().end_object();
-    if (context.json) context.print_json(json);
-    if (!context.json && !context.quiet) context.print("`weft gc` gives its space back\n");
+    Said said(context);
+    WEFT_TRY(const auto daemon, context.daemon());
+    WEFT_CHECK(daemon ? remove_through(*daemon, context, said) : remove(context, said));
+    said.end();
     return kExitDone;
   }
 
  private:
-  using Rows = std::vector<VersionRow>;
+  // What was removed, said as it happens.
+  class Said {
+   public:
+    explicit Said(const Context& context) : context_(context) { json_.begin_object().key("removed").begin_array(); }
+    void removed(const std::string& model, std::uint64_t number) {
+      json_.begin_object().member("model", model).member("version", number).end_object();
+      if (!context_.json) context_.print("removed {}\n", spec_of(model, number));
+    }
+    void end() {
+      json_.end_array().end_object();
+      if (context_.json) context_.print_json(json_);
+      if (!context_.json && !context_.quiet) context_.print("`weft gc` gives its space back\n");
+    }
 
-  static void add(Rows& rows, const VersionRow& row) {
-    auto same = [&](const VersionRow& other) { return other.id == row.id; };
-    if (std::none_of(rows.begin(), rows.end(), same)) rows.push_back(row);
+   private:
+    const Context& context_;
+    JsonWriter json_;
+  };
+
+  Status remove(const Context& context, Said& said) const {
+    WEFT_TRY(auto store, context.open_to_write());
+    WEFT_TRY(const auto rows, versions_to_remove(*store, specs_, all_));
+    for (const VersionRow& row : rows) {
+      WEFT_CHECK(store->remove_version(row.model_name, row.number));
+      said.removed(row.model_name, row.number);
+    }
+    return {};
   }
 
-  // All are found before the first is removed.
-  Result<Rows> versions_named(Store& store) const {
-    Rows rows;
-    for (const std::string& spec : specs_) {
-      WEFT_TRY(VersionEntry version, version_entry(store, spec));
-      add(rows, version.row);
-    }
-    return rows;
-  }
-
-  Result<Rows> versions_of_models(Store& store) const {
-    Rows rows;
-    for (const std::string& spec : specs_) {
-      WEFT_CHECK(version_entry(store, spec));  // that there is one
-      WEFT_TRY(ModelEntry model, model_entry(store, spec));
-      for (const VersionEntry& version : model.versions)
-        if (!version.row.removed) add(rows, version.row);
-    }
-    return rows;
+  Status remove_through(control::Client& daemon, const Context& context, Said& said) const {
+    JsonWriter body;
+    body.begin_object().member("all", all_).key("specs").begin_array();
+    for (const std::string& spec : specs_) body.value(spec);
+    body.end_array().end_object();
+    control::CallOptions options;
+    options.on_event = [&](const control::Message& event, const control::SendMore& /*more*/) -> Status {
+      WEFT_TRY(const std::string model, event.body.text("model"));
+      WEFT_TRY(const std::uint64_t number, event.body.number("version"));
+      said.removed(model, number);
+      return {};
+    };
+    WEFT_CHECK(context.ask(daemon, "rm", body.text(), std::move(options)));
+    return {};
   }
 
   std::vector<std::string> specs_;

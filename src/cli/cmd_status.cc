@@ -4,6 +4,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/daemon_status.h"
 #include "cli/mounts.h"
 #include "cli/table.h"
 #include "weft/assembly.h"
@@ -15,14 +16,15 @@ constexpr CommandInfo kInfo = {
     .name = "status",
     .summary = "show the store, what is in it, and where it is mounted",
     .description =
-        "For each mount it shows what the mount says of itself in .weft/status. A mount that\n"
-        "says nothing for two seconds does not answer.\n",
+        "For each mount it shows what the mount says of itself in .weft/status, and what\n"
+        "the store's daemon does. Who says nothing for two seconds does not answer.\n",
     .examples = "weft status\n",
     .json =
         "{store, uuid, format, digest, created, models, versions, tags, blobs, views,\n"
         " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
-        " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}]};\n"
-        " status is .weft/status of that mount, or null\n",
+        " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}], daemon};\n"
+        " status is .weft/status of that mount, or null; daemon is what it says of\n"
+        " itself, or null\n",
     .interrupted = "",
 };
 
@@ -57,6 +59,7 @@ struct Facts {
   AssembledUsage assembled;
   std::uint64_t free_bytes = 0;  // of the store's file system, for this user
   std::vector<MountStatus> mounts;
+  DaemonStatus daemon;
 };
 
 std::string_view digest_name(DigestMode digest) {
@@ -77,6 +80,7 @@ Result<Facts> collect(const Context& context) {
   if (error) return sys_error(error.value(), context.store_path());
   facts.free_bytes = std::filesystem::space(facts.store, error).available;
   if (error) return sys_error(error.value(), facts.store);
+  facts.daemon = ask_daemon(context, kMountAnswerMax);
   WEFT_TRY(auto mounts, weft_mounts());
   for (const WeftMount& mount : mounts)
     if (mount.store == facts.store) facts.mounts.push_back(ask(mount));
@@ -100,8 +104,15 @@ JsonWriter json_of(const Facts& facts) {
     mount.json.empty() ? json.null() : json.raw(mount.json);
     json.end_object();
   }
-  json.end_array().end_object();
+  json.end_array().key("daemon");
+  facts.daemon.json.empty() ? json.null() : json.raw(facts.daemon.json);
+  json.end_object();
   return json;
+}
+
+std::string_view does(const DaemonStatus& daemon) {
+  if (!daemon.runs) return "none";
+  return daemon.json.empty() ? "runs, and does not answer" : "runs";
 }
 
 std::string text_of(const Facts& facts) {
@@ -123,6 +134,8 @@ std::string text_of(const Facts& facts) {
     text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");
     for (const std::string& line : mount.lines) text += fmt::format("          {}\n", line);
   }
+  text += fmt::format("daemon    {}\n", does(facts.daemon));
+  for (const std::string& line : facts.daemon.lines) text += fmt::format("          {}\n", line);
   return text;
 }
 

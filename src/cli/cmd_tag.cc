@@ -46,6 +46,8 @@ class TagCommand final : public Command {
   Result<int> run(Context& context) override {
     if (tag_.empty()) return list(context);
     WEFT_CHECK(check_tag_name(tag_));
+    WEFT_TRY(const auto daemon, context.daemon());
+    if (daemon) return change_through(*daemon, context);
     WEFT_TRY(auto store, context.open_to_write());
     return delete_ ? remove(context, *store) : set(context, *store);
   }
@@ -55,20 +57,32 @@ class TagCommand final : public Command {
     WEFT_TRY(VersionEntry version, version_entry(store, spec_));
     const VersionRow& row = version.row;
     WEFT_CHECK(store.set_tag(row.model_name, tag_, row.number));
-    if (context.json)
-      print_change(context, row.model_name, row.number);
-    else
-      context.print("{} -> {}\n", tag_, spec_of(row));
-    return kExitDone;
+    return done(context, row.model_name, row.number);
   }
 
   Result<int> remove(const Context& context, Store& store) const {
     WEFT_CHECK(model_entry(store, spec_));
     WEFT_CHECK(store.set_tag(spec_, tag_, std::nullopt));
+    return done(context, spec_, std::nullopt);
+  }
+
+  Result<int> change_through(control::Client& daemon, const Context& context) const {
+    JsonWriter body;
+    body.begin_object().member("spec", spec_).member("tag", tag_).member("delete", delete_).end_object();
+    WEFT_TRY(const control::Answer answer, context.ask(daemon, "tag", body.text()));
+    WEFT_TRY(const std::string model, answer.body.text("model"));
+    if (delete_) return done(context, model, std::nullopt);
+    WEFT_TRY(const std::uint64_t number, answer.body.number("version"));
+    return done(context, model, number);
+  }
+
+  Result<int> done(const Context& context, const std::string& model, std::optional<std::uint64_t> number) const {
     if (context.json)
-      print_change(context, spec_, std::nullopt);
+      print_change(context, model, number);
+    else if (number)
+      context.print("{} -> {}\n", tag_, spec_of(model, *number));
     else
-      context.print("{} of {} deleted\n", tag_, spec_);
+      context.print("{} of {} deleted\n", tag_, model);
     return kExitDone;
   }
 

@@ -24,6 +24,7 @@ std::unique_ptr<Command> make_log_command();
 std::unique_ptr<Command> make_ls_command();
 std::unique_ptr<Command> make_match_command();
 std::unique_ptr<Command> make_mount_command();
+std::unique_ptr<Command> make_peers_command();
 std::unique_ptr<Command> make_pin_command();
 std::unique_ptr<Command> make_rm_command();
 std::unique_ptr<Command> make_status_command();

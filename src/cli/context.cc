@@ -1,7 +1,11 @@
 #include "cli/context.h"
 
+#include <fcntl.h>
+
+#include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 #include "base/sys.h"
 #include "weft/node.h"
@@ -19,6 +23,24 @@ std::string first_missing(const std::string& path) {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kDaemonPatience = std::chrono::seconds(10);
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+// What connecting says where no daemon listens. What the store's directory refuses, opening the store says too.
+bool means_none(Errc code) {
+  return code == Errc::not_found || code == Errc::not_dir || code == Errc::unreachable || code == Errc::permission;
+}
+
+bool daemon_holds(const std::string& store) {
+  const std::string path = store + "/daemon.lock";
+  auto lock = open_file(path, O_RDONLY);
+  if (!lock.ok()) return false;
+  const Status held = lock_fd(lock->get(), LockKind::shared, LockWait::no, path);
+  return !held.ok() && held.error().code == Errc::busy;
+}
+
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
@@ -33,6 +55,26 @@ std::string Context::store_path() const {
   if (environment_.is_root) return "/var/lib/weft";
   if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/weft";
   return variable("HOME") + "/.local/share/weft";
+}
+
+// One that has the store and does not listen begins or ends: a moment later it answers, or is gone.
+Result<std::unique_ptr<control::Client>> Context::daemon() const {
+  const std::string store = store_path();
+  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kLook)) {
+    auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
+    if (client.ok() || !means_none(client.error().code)) return client;
+    if (!daemon_holds(store) || patience().cancelled() || Clock::now() > until)
+      return std::unique_ptr<control::Client>();
+  }
+}
+
+Result<control::Answer> Context::ask(control::Client& daemon, std::string_view request, std::string_view body,
+                                     control::CallOptions options) const {
+  options.cancelled = patience().cancelled;
+  auto answer = daemon.call(request, body, {}, options);
+  if (answer.ok() || answer.error().code != Errc::unreachable) return answer;
+  return Error{Errc::unreachable,
+               fmt::format("{}; whether it did what was asked is not known: see `weft log`", answer.error().message)};
 }
 
 Status Context::create(const CreateOptions& options) const {

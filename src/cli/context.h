@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
+#include "control/client.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -28,6 +29,12 @@ class Context {
 
   // --store, WEFT_STORE, or /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others.
   std::string store_path() const;
+  // The daemon that has the store; null when none runs, and this process may write to the store itself. Waits some
+  // seconds for one that begins or ends.
+  Result<std::unique_ptr<control::Client>> daemon() const;
+  // Asks it; Ctrl-C is passed on. Where the connection is lost, the message says that the outcome is not known.
+  Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
+                              control::CallOptions options = {}) const;
   Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
   Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
   // Makes the store first, and says so, where nothing or an empty directory is.

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kErrorTextMax = 16U << 10U;
 constexpr std::size_t kNameMax = 64;
 
-constexpr std::array<std::pair<Errc, std::string_view>, 17> kCodes = {{
+constexpr std::array<std::pair<Errc, std::string_view>, 18> kCodes = {{
     {Errc::invalid, "invalid"},
     {Errc::not_found, "not_found"},
     {Errc::exists, "exists"},
@@ -34,6 +34,7 @@ constexpr std::array<std::pair<Errc, std::string_view>, 17> kCodes = {{
     {Errc::not_dir, "not_dir"},
     {Errc::timed_out, "timed_out"},
     {Errc::unreachable, "unreachable"},
+    {Errc::absent, "absent"},
     {Errc::internal, "internal"},
 }};
 

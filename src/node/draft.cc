@@ -37,7 +37,7 @@ std::string base_name(std::string_view path) {
 // Parses `draft.source` and fills in the rest of it.
 Result<File> parse_source(Draft& draft) {
   const std::string& where = draft.source.where;
-  WEFT_TRY(Fd fd, open_source(where, draft.seen));
+  WEFT_TRY(Fd fd, open_source(draft.source, draft.seen));
   FdSource bytes(fd.get(), static_cast<std::uint64_t>(draft.seen.st_size), where);
   WEFT_TRY(Layout layout, parse_file(where, base_name(draft.source.path), bytes));
   if (is_shard_index(draft.source.path)) {
@@ -54,7 +54,7 @@ Result<File> parse_source(Draft& draft) {
 Status add_file(Import& import, const Draft& draft, File& file, Progress& progress) {
   const std::string& where = draft.source.where;
   struct stat opened {};
-  WEFT_TRY(Fd fd, open_source(where, opened));
+  WEFT_TRY(Fd fd, open_source(draft.source, opened));
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   if (draft.ranges.empty()) return {};
   progress.phase(fmt::format("reading {}", draft.source.path));
@@ -73,7 +73,7 @@ Status add_file(Import& import, const Draft& draft, File& file, Progress& progre
 Result<std::string> read_source(const Draft& draft) {
   const std::string& where = draft.source.where;
   struct stat opened {};
-  WEFT_TRY(Fd fd, open_source(where, opened));
+  WEFT_TRY(Fd fd, open_source(draft.source, opened));
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   std::string text(static_cast<std::size_t>(opened.st_size), '\0');
   WEFT_CHECK(read_exact(fd.get(), 0, std::as_writable_bytes(std::span(text)), where));

@@ -45,6 +45,12 @@ std::string below(const std::string& directory, const std::string& name) {
   return directory.ends_with('/') ? directory + name : directory + "/" + name;
 }
 
+Status check_named(const std::string& where, const std::string& path) {
+  Status named = check_file_path(path);
+  if (named.ok()) return {};
+  return Error{Errc::invalid, fmt::format("{}: {}", printable(where, limits::kPathMax), named.error().message)};
+}
+
 // Walks one PATH of the command line.
 class Walk {
  public:
@@ -61,11 +67,10 @@ class Walk {
     if (!S_ISREG(st.st_mode))
       return Error{Errc::invalid,
                    fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(st.st_mode))};
-    if (Status named = check_file_path(path); !named.ok())
-      return Error{Errc::invalid, fmt::format("{}: {}", printable(where, limits::kPathMax), named.error().message)};
+    WEFT_CHECK(check_named(where, path));
     if (files_.size() >= limits::kFilesPerVersionMax)
       return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
-    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size)});
+    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size), nullptr, 0});
     return {};
   }
 
@@ -116,6 +121,12 @@ Status check_paths_apart(std::span<const SourceFile> files) {
   return {};
 }
 
+Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
+  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  WEFT_CHECK(check_paths_apart(files));
+  return files;
+}
+
 }  // namespace
 
 Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
@@ -125,16 +136,24 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
   for (const std::string& path : paths) WEFT_CHECK(walk.start(path));
   if (files.empty())
     return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
-  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
-  WEFT_CHECK(check_paths_apart(files));
-  return files;
+  return sort_sources(std::move(files));
 }
 
-Result<Fd> open_source(const std::string& where, struct stat& seen) {
-  WEFT_TRY(Fd fd, open_file(where, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  WEFT_TRY(seen, stat_fd(fd.get(), where));
+Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
+  if (files.empty()) return Error{Errc::invalid, "import: no file to publish"};
+  for (const SourceFile& file : files) WEFT_CHECK(check_named(file.where, file.path));
+  return sort_sources(std::move(files));
+}
+
+Result<Fd> open_to_read(const std::string& where) {
+  return open_file(where, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+Result<Fd> open_source(const SourceFile& file, struct stat& seen) {
+  WEFT_TRY(Fd fd, file.opener != nullptr ? file.opener->open(file) : open_to_read(file.where));
+  WEFT_TRY(seen, stat_fd(fd.get(), file.where));
   if (!S_ISREG(seen.st_mode))
-    return Error{Errc::changed, fmt::format("{}: expected a regular file, got {}", where, kind_of(seen.st_mode))};
+    return Error{Errc::changed, fmt::format("{}: expected a regular file, got {}", file.where, kind_of(seen.st_mode))};
   return fd;
 }
 

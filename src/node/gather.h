@@ -13,10 +13,21 @@
 
 namespace weft {
 
+struct SourceFile;
+
+// Opens files that this process may not open by itself: another one does, with its own rights. One thread at a time.
+class SourceOpener {
+ public:
+  virtual ~SourceOpener() = default;
+  virtual Result<Fd> open(const SourceFile& file) = 0;
+};
+
 struct SourceFile {
-  std::string path;        // File::path: its place in the version
-  std::string where;       // its place on disk, as the user knows it
-  std::uint64_t size = 0;  // bytes, when it was found
+  std::string path;                // File::path: its place in the version
+  std::string where;               // its place on disk, as the user knows it
+  std::uint64_t size = 0;          // bytes, when it was found
+  SourceOpener* opener = nullptr;  // null: opened by `where`; outlives this
+  std::size_t number = 0;          // for `opener`
 };
 
 // Sorted by `path`. A path that is a file gives its base name; a directory (or a link to one) gives its contents,
@@ -26,8 +37,12 @@ struct SourceFile {
 // all, and a directory that holds the store at `store_path`.
 Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path);
 
-// Opens without blocking on what is no regular file; `seen` receives what fstat says.
-Result<Fd> open_source(const std::string& where, struct stat& seen);
+// The same promises for files that somebody else has found: whatever their paths are.
+Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files);
+
+Result<Fd> open_to_read(const std::string& where);  // without blocking on what is no regular file
+// The same, of a source that is a regular file; `seen` receives what fstat says.
+Result<Fd> open_source(const SourceFile& file, struct stat& seen);
 
 // Errc::changed when the file is another, or was written to, between two stats.
 Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after);

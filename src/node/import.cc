@@ -9,6 +9,7 @@
 #include "node/content.h"
 #include "node/draft.h"
 #include "node/gather.h"
+#include "node/import_sources.h"
 #include "node/inherit.h"
 #include "node/parents.h"
 #include "weft/assembly.h"
@@ -66,6 +67,11 @@ std::vector<std::string> all_parents(const ImportOptions& options) {
 
 }  // namespace
 
+Status check_description(const ImportOptions& options) {
+  auto request = describe(options);
+  return request.ok() ? Status{} : Status{std::move(request).error()};
+}
+
 // What was prepared; the whole version and what it says are made of it.
 struct PreparedImport::State {
   PublishRequest request;
@@ -81,14 +87,14 @@ PreparedImport::~PreparedImport() = default;
 PreparedImport::PreparedImport(PreparedImport&&) noexcept = default;
 PreparedImport& PreparedImport::operator=(PreparedImport&&) noexcept = default;
 
-Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
+Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector<SourceFile> sources,
+                                       Progress& progress) {
   auto state = std::make_unique<PreparedImport::State>();
   WEFT_TRY(state->request, describe(options));
   state->parents = all_parents(options);
   state->find_parent = options.find_parent;
   state->inherits = !options.inherit.empty();
   state->add = options.add;
-  WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
   WEFT_TRY(state->files, draft_files(std::move(sources), progress));
   if (!state->inherits) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
@@ -96,6 +102,12 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
     WEFT_CHECK(VersionTree::build(std::make_shared<const Manifest>(state->files.manifest)));
   }
   return PreparedImport(std::move(state));
+}
+
+Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
+  WEFT_CHECK(check_description(options));
+  WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
+  return prepare_sources(options, std::move(sources), progress);
 }
 
 namespace {
@@ -131,7 +143,7 @@ class Whole {
 
 }  // namespace
 
-Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress& progress) {
+Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress& progress, const Publish& publish) {
   PreparedImport::State& state = prepared.state();
   PublishRequest& request = state.request;
   ParentWishes wishes{{}, {}, state.find_parent};
@@ -155,7 +167,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   report.files = version.manifest.files.size();
   report.tensors = tensor_count(version.manifest);
   report.logical_bytes = request.content.logical_bytes;
-  WEFT_TRY(report.outcome, import->publish(request));
+  WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));
   import.reset();
   if (report.outcome.made) assemble_by_sharing(store, report.outcome.version);
   return report;

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "node/daemon_texts.h"
 #include "node/open_file.h"
 #include "node/vfs_changes.h"
 #include "node/vfs_lineage.h"
@@ -29,8 +30,12 @@ struct FixedEntry {
   FileType type;
 };
 constexpr FixedEntry kFixed[] = {
-    {kRootIno, kRootIno, "", FileType::directory},          {kDotWeftIno, kRootIno, ".weft", FileType::directory},
-    {kReadmeIno, kRootIno, "README", FileType::regular},    {kModelsIno, kRootIno, "models", FileType::directory},
+    {kRootIno, kRootIno, "", FileType::directory},
+    {kDotWeftIno, kRootIno, ".weft", FileType::directory},
+    {kReadmeIno, kRootIno, "README", FileType::regular},
+    {kModelsIno, kRootIno, "models", FileType::directory},
+    {kMetricsIno, kDotWeftIno, "metrics", FileType::regular},
+    {kPeersIno, kDotWeftIno, "peers", FileType::regular},
     {kStatusIno, kDotWeftIno, "status", FileType::regular},
 };
 
@@ -54,6 +59,7 @@ class StoreVfs final : public Vfs {
  public:
   StoreVfs(Store& store, const VfsOptions& options)
       : store_(store),
+        daemon_(store.path()),
         versions_(store, prefetcher_, options.show_views, {options.cold, options.cold_policy}),
         mount_status_(options.mount_status) {}
 
@@ -86,8 +92,10 @@ class StoreVfs final : public Vfs {
   Result<Attr> lookup_fixed(Ino dir, std::string_view name);
   Result<std::vector<DirEntry>> list_fixed(Ino dir);
   Result<std::string> status_text();
+  Result<std::string> changing_text(Ino ino);
 
   Store& store_;
+  DaemonTexts daemon_;
   Prefetcher prefetcher_;
   Versions versions_;
   std::mutex mutex_;
@@ -116,22 +124,28 @@ Result<std::string> StoreVfs::status_text() {
     json.raw("{" + mount_status_ + "}");
   }
   versions_.assembly().write_status(json);
-  json.end_object();
+  json.key("daemon").raw(daemon_.status()).end_object();
   return json.take() + "\n";
+}
+
+// Of a file below .weft, which says something else each time.
+Result<std::string> StoreVfs::changing_text(Ino ino) {
+  if (ino == kStatusIno) return status_text();
+  return ino == kPeersIno ? daemon_.peers() : daemon_.metrics();
 }
 
 Result<Attr> StoreVfs::fixed_attr(const FixedEntry& entry) {
   Attr attr = directory_attr(entry.ino, store_.info().created_ns);
   attr.type = entry.type;
   attr.lasting_name = true;
-  attr.lasting_attr = entry.ino != kStatusIno;
+  attr.lasting_attr = entry.parent != kDotWeftIno;
   attr.lasting_entries = entry.type == FileType::directory && entry.ino != kModelsIno;
   if (entry.type == FileType::directory) return attr;
   attr.blocks = 1;
   if (entry.ino == kReadmeIno) {
     attr.size = render_readme().size();
   } else {
-    WEFT_TRY(const std::string text, status_text());
+    WEFT_TRY(const std::string text, changing_text(entry.ino));
     attr.size = text.size();
   }
   return attr;
@@ -234,8 +248,8 @@ Result<std::string> StoreVfs::readlink(Ino ino) {
 
 Result<std::shared_ptr<OpenFile>> StoreVfs::open(Ino ino) {
   if (ino == kReadmeIno) return open_text(render_readme());
-  if (ino == kStatusIno) {
-    WEFT_TRY(std::string text, status_text());
+  if (const FixedEntry* fixed = fixed_entry(ino); fixed != nullptr && fixed->parent == kDotWeftIno) {
+    WEFT_TRY(std::string text, changing_text(ino));
     return open_text(std::move(text), Changing::yes);
   }
   if (fixed_entry(ino) != nullptr) return is_a_directory(ino);

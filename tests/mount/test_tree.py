@@ -33,7 +33,10 @@ def test_root(mounted):
     assert {"README", "models"} <= set(os.listdir(mounted.path))
     readme = (mounted / "README").read_text()
     assert "models/" in readme and len(readme.splitlines()) <= 15
-    json.loads((mounted / ".weft/status").read_text())
+    assert json.loads((mounted / ".weft/status").read_text())["daemon"] is None
+    assert sorted(os.listdir(mounted / ".weft")) == ["metrics", "peers", "status"]
+    assert json.loads((mounted / ".weft/peers").read_text()) is None
+    assert (mounted / ".weft/metrics").read_text() == "# no daemon answers\n"
 
 
 def test_links(mounted, small_model):

@@ -98,7 +98,7 @@ struct VfsFixture : Fixture {
 
 TEST_CASE("an empty store has a README, a status and no models") {
   VfsFixture f;
-  CHECK(names_in(*f.vfs, ".weft") == std::vector<std::string>{"status"});
+  CHECK(names_in(*f.vfs, ".weft") == std::vector<std::string>{"metrics", "peers", "status"});
   CHECK(names_in(*f.vfs, "models").empty());
   CHECK(read_path(*f.vfs, "README").find("models/") != std::string::npos);
   f.vfs->set_mount_status("\"mode\": \"none\"");
