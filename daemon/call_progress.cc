@@ -1,0 +1,46 @@
+#include "daemon/call_progress.h"
+
+#include "base/json.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+}  // namespace
+
+void CallProgress::total(std::uint64_t bytes) {
+  total_.store(bytes, std::memory_order_relaxed);
+  tell();
+}
+
+void CallProgress::advance(std::uint64_t bytes) {
+  done_.fetch_add(bytes, std::memory_order_relaxed);
+  tell();
+}
+
+void CallProgress::phase(std::string_view what) {
+  {
+    const std::lock_guard lock(mutex_);
+    phase_ = what;
+  }
+  tell();
+}
+
+void CallProgress::tell() {
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  Clock::rep next = next_.load(std::memory_order_relaxed);
+  if (now < next || !next_.compare_exchange_strong(next, now + Clock::duration(kPause).count())) return;
+  JsonWriter json;
+  {
+    const std::lock_guard lock(mutex_);
+    json.begin_object()
+        .member("phase", phase_)
+        .member("total", total_.load())
+        .member("done", done_.load())
+        .end_object();
+  }
+  call_.hint(json.text());
+}
+
+}  // namespace weft

@@ -1,0 +1,35 @@
+// The daemon's configuration, checked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/access.h"
+#include "daemon/settings.h"
+#include "weft/registry.h"
+
+namespace weft {
+
+struct Config {
+  std::string store;
+  std::string name, listen, provider, key_file, origin;
+  std::uint64_t cache_max = 0;  // bytes
+  std::string cold, verify;
+  std::uint16_t metrics_port = 0;
+  std::chrono::seconds drain{0};
+  std::string log_file, log_level;
+  EtcdOptions etcd;  // without endpoints: this node alone
+  Grant publish, remove, gc;
+
+  bool clustered() const { return !etcd.endpoints.empty(); }
+};
+
+// Defaults for what is not given. Errc::invalid, with where it was said.
+Result<Config> make_config(const SettingValues& values);
+
+// Keys that differ and are not reread: the daemon has to be started anew for them.
+std::vector<std::string> need_restart(const SettingValues& before, const SettingValues& after);
+
+}  // namespace weft

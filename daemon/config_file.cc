@@ -1,0 +1,86 @@
+// weft.conf as toml. Only user of tomlplusplus.
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "daemon/settings.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace weft {
+namespace {
+
+class Reader {
+ public:
+  explicit Reader(std::string path) : path_(std::move(path)) {}
+
+  Result<SettingValues> read() {
+    WEFT_TRY(const std::vector<std::byte> bytes, read_file(path_, kConfigFileMax));
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const toml::parse_result parsed = toml::parse(text);
+    if (!parsed)
+      return Error{Errc::invalid,
+                   fmt::format("{}: {}", place(parsed.error().source()), printable(parsed.error().description()))};
+    WEFT_CHECK(take(parsed.table(), ""));
+    return std::move(values_);
+  }
+
+ private:
+  std::string place(const toml::source_region& source) const { return fmt::format("{}:{}", path_, source.begin.line); }
+  Error expected(const toml::node& node, std::string_view key, std::string_view what) const {
+    return Error{Errc::invalid, fmt::format("{}: {}: expected {}", place(node.source()), printable(key), what)};
+  }
+
+  // Tables are one level deep.
+  Status take(const toml::table& table, const std::string& prefix) {
+    for (const auto& [name, node] : table) {
+      const std::string key = prefix + std::string(name.str());
+      if (prefix.empty() && node.is_table()) {
+        WEFT_CHECK(take(*node.as_table(), key + "."));
+        continue;
+      }
+      const Setting* setting = find_setting(key);
+      if (setting == nullptr)
+        return Error{Errc::invalid, fmt::format("{}: unknown key {}", place(node.source()), printable(key))};
+      WEFT_CHECK(take(node, *setting));
+    }
+    return {};
+  }
+
+  Status take(const toml::node& node, const Setting& setting) {
+    SettingValue& value = values_[std::string(setting.key)];
+    value.where = place(node.source());
+    const toml::array* items = node.as_array();
+    if (setting.kind == SettingKind::list && items != nullptr) {
+      for (const toml::node& item : *items) WEFT_CHECK(take_scalar(item, setting, value));
+      return {};
+    }
+    return take_scalar(node, setting, value);
+  }
+
+  static Status put(std::string text, SettingValue& value) {
+    value.texts.push_back(std::move(text));
+    return {};
+  }
+
+  // Numbers are good where texts are: ids of users, sizes in bytes.
+  Status take_scalar(const toml::node& node, const Setting& setting, SettingValue& value) const {
+    if (const auto* number = node.as_integer(); number != nullptr && number->get() >= 0)
+      return put(std::to_string(number->get()), value);
+    if (setting.kind == SettingKind::number) return expected(node, setting.key, "a number");
+    if (const auto* text = node.as_string()) return put(text->get(), value);
+    return expected(node, setting.key, setting.kind == SettingKind::list ? "texts" : "a text");
+  }
+
+  const std::string path_;
+  SettingValues values_;
+};
+
+}  // namespace
+
+Result<SettingValues> read_config_file(const std::string& path) {
+  return Reader(path).read();
+}
+
+}  // namespace weft

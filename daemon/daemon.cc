@@ -1,0 +1,176 @@
+#include "daemon/daemon.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <csignal>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "control/server.h"
+#include "daemon/metrics_port.h"
+#include "daemon/notify.h"
+#include "daemon/parts.h"
+#include "weft/cluster_store.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kGrace = std::chrono::seconds(10);  // for requests to end once they are cancelled
+
+sigset_t stop_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  return set;
+}
+
+// SIGTERM or SIGINT has come. SIGHUP before the start is over means nothing.
+bool told_to_stop() {
+  const sigset_t set = stop_signals();
+  const timespec now{};
+  for (int signal = 0; (signal = ::sigtimedwait(&set, nullptr, &now)) > 0;)
+    if (signal != SIGHUP) return true;
+  return false;
+}
+
+class Daemon {
+ public:
+  Daemon(const DaemonOptions& options, SettingValues values, Config config)
+      : options_(options), values_(std::move(values)), config_(std::move(config)) {}
+
+  Result<bool> run() {
+    WEFT_CHECK(start());
+    say("READY=1");
+    log_info("weftd {} serves {}", WEFT_VERSION, config_.get()->store);
+    for (;;) {
+      const sigset_t set = stop_signals();
+      int signal = 0;
+      if (::sigwait(&set, &signal) != 0) continue;
+      if (signal != SIGHUP) break;
+      reread();
+    }
+    return stop();
+  }
+
+ private:
+  void say(std::string_view state) const { notify(options_.notify_socket, state); }
+
+  Status start() {
+    WEFT_CHECK(open_store());
+    WEFT_TRY(registry_, make_registry());
+    WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),
+                                              {.observe = [this](auto name, auto took, bool failed) {
+                                                figures_.request_ended(name, took, failed);
+                                              }}));
+    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, now_ns()});
+    add_node_figures(figures_, *parts_, *server_);
+    serve_imports(*server_, *parts_);
+    serve_changes(*server_, *parts_);
+    serve_status(*server_, *parts_);
+    if (const auto port = config_.get()->metrics_port; port != 0) {
+      WEFT_TRY(metrics_, MetricsPort::open(port, [this] { return figures_.text(); }));
+    }
+    starting_ = false;
+    server_->start();
+    return {};
+  }
+
+  Status open_store() {
+    Patience patience;
+    // The store keeps this; once the daemon serves, signals are its main thread's.
+    patience.cancelled = [this] {
+      if (starting_ && told_to_stop()) stopped_ = true;
+      return stopped_.load();
+    };
+    patience.waiting = [this](std::string_view what) {
+      log_info("{}", what);
+      say(fmt::format("STATUS={}", what));
+    };
+    OpenOptions options;
+    options.write = true;
+    options.decode = content_decoder();
+    options.patience = patience;
+    const std::string& path = config_.get()->store;
+    WEFT_TRY(store_, ClusterStore::open(path, options));
+    return {};
+  }
+
+  Result<std::unique_ptr<Registry>> make_registry() {
+    const auto config = config_.get();
+    if (!config->clustered()) return local_registry(*store_);
+    ClusterOptions options;
+    options.etcd = config->etcd;
+    options.self.name = config->name;
+    options.self.address = config->listen;
+    options.self.provider = config->provider;
+    return cluster_registry(*store_, std::move(options));
+  }
+
+  // What cannot be taken over is said, and everything stays as it was.
+  void reread() {
+    say("RELOADING=1");
+    auto values = gather_settings(options_);
+    auto config = values.ok() ? make_config(*values) : Result<Config>(values.error());
+    if (config.ok()) {
+      for (const std::string& key : need_restart(values_, *values))
+        log_warning("{} differs; weftd has to be started anew for it", key);
+      static_cast<void>(log_set_level(config->log_level));
+      config_.set(std::move(config).value());
+      log_info("configuration reread");
+    } else {
+      log_error("configuration not reread: {}", config.error().message);
+    }
+    say("READY=1");
+  }
+
+  Result<bool> stop() {
+    say("STOPPING=1");
+    log_info("ending: requests have {} s", config_.get()->drain.count());
+    const bool drained = server_->drain(config_.get()->drain, kGrace);
+    if (!drained) log_error("requests that hang are left");
+    log_info("ended");
+    log_flush();
+    return drained;
+  }
+
+  const DaemonOptions& options_;
+  const SettingValues values_;
+  LiveConfig config_;
+  Figures figures_;
+  std::atomic<bool> starting_ = true;
+  std::atomic<bool> stopped_ = false;  // before it served
+  std::unique_ptr<ClusterStore> store_;
+  std::unique_ptr<Registry> registry_;
+  std::optional<DaemonParts> parts_;
+  std::unique_ptr<control::Server> server_;
+  std::unique_ptr<MetricsPort> metrics_;
+};
+
+}  // namespace
+
+Result<SettingValues> gather_settings(const DaemonOptions& options) {
+  SettingValues values;
+  if (!options.config_file.empty()) {
+    WEFT_TRY(values, read_config_file(options.config_file));
+  }
+  for (const auto& [key, value] : options.flags) values[key] = value;
+  return values;
+}
+
+Result<bool> run_daemon(const DaemonOptions& options) {
+  WEFT_TRY(SettingValues values, gather_settings(options));
+  WEFT_TRY(Config config, make_config(values));
+  WEFT_CHECK(log_setup(config.log_file, config.log_level, "weftd"));
+  // On the heap, so that what hangs can be left behind.
+  auto daemon = std::make_unique<Daemon>(options, std::move(values), std::move(config));
+  auto drained = daemon->run();
+  if (drained.ok() && !*drained) static_cast<void>(daemon.release());
+  return drained;
+}
+
+}  // namespace weft

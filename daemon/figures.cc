@@ -1,0 +1,81 @@
+#include "daemon/figures.h"
+
+#include <fmt/core.h>
+
+namespace weft {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string head(std::string_view name, std::string_view type, std::string_view help) {
+  return fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+}
+
+std::string line(std::string_view name, const Figures::Sample& sample) {
+  std::string labels;
+  for (const auto& [key, value] : sample.labels)
+    labels += fmt::format("{}{}=\"{}\"", labels.empty() ? "" : ",", key, escaped(value));
+  return labels.empty() ? fmt::format("{} {}\n", name, sample.value)
+                        : fmt::format("{}{{{}}} {}\n", name, labels, sample.value);
+}
+
+}  // namespace
+
+void Figures::add(std::string name, std::string type, std::string help, Read read) {
+  families_.push_back({std::move(name), std::move(type), std::move(help), std::move(read)});
+}
+
+void Figures::add(std::string name, std::string type, std::string help, std::function<double()> read) {
+  add(std::move(name), std::move(type), std::move(help), Read([read = std::move(read)] {
+        return std::vector<Sample>{{{}, read()}};
+      }));
+}
+
+void Figures::request_ended(std::string_view name, std::chrono::nanoseconds took, bool failed) {
+  const double seconds = std::chrono::duration<double>(took).count();
+  const std::lock_guard lock(mutex_);
+  Requests& requests = requests_[std::string(name)];
+  ++requests.count;
+  requests.failed += failed ? 1 : 0;
+  requests.seconds += seconds;
+  for (std::size_t i = 0; i < kBuckets.size(); ++i) requests.within[i] += seconds <= kBuckets[i] ? 1 : 0;
+}
+
+std::uint64_t Figures::requests() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t all = 0;
+  for (const auto& [name, requests] : requests_) all += requests.count;
+  return all;
+}
+
+std::string Figures::text() const {
+  std::string text;
+  for (const Family& family : families_) {
+    text += head(family.name, family.type, family.help);
+    for (const Sample& sample : family.read()) text += line(family.name, sample);
+  }
+  const std::lock_guard lock(mutex_);
+  text += head("weft_request_seconds", "histogram", "How long requests of the control socket took.");
+  for (const auto& [name, requests] : requests_) {
+    for (std::size_t i = 0; i < kBuckets.size(); ++i)
+      text += line("weft_request_seconds_bucket", {{{"request", name}, {"le", fmt::format("{}", kBuckets[i])}},
+                                                   static_cast<double>(requests.within[i])});
+    const auto count = static_cast<double>(requests.count);
+    text += line("weft_request_seconds_bucket", {{{"request", name}, {"le", "+Inf"}}, count});
+    text += line("weft_request_seconds_sum", {{{"request", name}}, requests.seconds});
+    text += line("weft_request_seconds_count", {{{"request", name}}, count});
+  }
+  text += head("weft_requests_failed_total", "counter", "Requests of the control socket that failed.");
+  for (const auto& [name, requests] : requests_)
+    text += line("weft_requests_failed_total", {{{"request", name}}, static_cast<double>(requests.failed)});
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+// Figures that the daemon tells of itself, as Prometheus reads them (text format 0.0.4).
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+// Any thread.
+class Figures {
+ public:
+  struct Sample {
+    std::vector<std::pair<std::string, std::string>> labels;
+    double value = 0;
+  };
+  // Asked at each look; must be quick and not call this object.
+  using Read = std::function<std::vector<Sample>()>;
+  // `type` is "counter" or "gauge". Before the first look.
+  void add(std::string name, std::string type, std::string help, Read read);
+  void add(std::string name, std::string type, std::string help, std::function<double()> read);
+
+  // A request of the control socket has ended: into weft_request_seconds and weft_requests_failed_total.
+  void request_ended(std::string_view name, std::chrono::nanoseconds took, bool failed);
+  std::uint64_t requests() const;
+
+  std::string text() const;
+
+ private:
+  static constexpr std::array kBuckets = {0.001, 0.01, 0.1, 1.0, 10.0, 100.0};  // seconds
+  struct Requests {
+    std::array<std::uint64_t, kBuckets.size()> within{};  // that took no longer
+    std::uint64_t count = 0, failed = 0;
+    double seconds = 0;
+  };
+  struct Family {
+    std::string name, type, help;
+    Read read;
+  };
+  std::vector<Family> families_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Requests, std::less<>> requests_;  // guarded by mutex_
+};
+
+}  // namespace weft

@@ -1,0 +1,84 @@
+// Publishing for a client, which finds the files and opens each as it is needed, with its own rights.
+#include <fmt/core.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "control/call.h"
+#include "daemon/access.h"
+#include "daemon/call_progress.h"
+#include "daemon/parts.h"
+#include "node/control_messages.h"
+#include "node/import_sources.h"
+
+namespace weft {
+namespace {
+
+// A client that is stopped, or whose file system hangs, is not waited for longer.
+constexpr auto kClientPatience = std::chrono::minutes(5);
+
+Result<control::Message> ask(control::Call& call, std::string_view what, std::size_t number) {
+  JsonWriter json;
+  json.begin_object().member(what, std::uint64_t{number}).end_object();
+  WEFT_CHECK(call.event(json.text()));
+  return call.next(kClientPatience);
+}
+
+class ClientFiles final : public SourceOpener {
+ public:
+  explicit ClientFiles(control::Call& call) : call_(call) {}
+
+  Result<std::vector<SourceFile>> list(std::size_t count) {
+    std::vector<SourceFile> files;
+    while (files.size() < count) {
+      WEFT_TRY(const control::Message message, ask(call_, "files", files.size()));
+      WEFT_CHECK(decode_files(message.body, count, files));
+    }
+    for (SourceFile& file : files) file.opener = this;
+    return check_sources(std::move(files));
+  }
+
+  Result<Fd> open(const SourceFile& file) override {
+    WEFT_TRY(control::Message message, ask(call_, "open", file.number));
+    if (!message.fds.empty()) return std::move(message.fds.front());
+    WEFT_TRY(const std::string code, message.body.text("code"));
+    WEFT_TRY(std::string text, message.body.text("message"));
+    return Error{control::errc_named(code).value_or(Errc::io), std::move(text)};
+  }
+
+ private:
+  control::Call& call_;
+};
+
+Result<std::string> import(control::Call& call, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  WEFT_TRY(const ImportWish wish, decode_import(call.body()));
+  CallProgress progress(call);
+  ClientFiles client(call);
+  WEFT_CHECK(check_description(wish.options));
+  WEFT_TRY(auto files, client.list(wish.files));
+  WEFT_TRY(PreparedImport prepared, prepare_sources(wish.options, std::move(files), progress));
+  WEFT_TRY(const ImportReport report,
+           run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& request) {
+             return parts.registry.publish(one, request);
+           }));
+  const VersionRow& row = report.outcome.version;
+  log_info("{}{} by user {}", spec_of(row.model_name, row.number),
+           report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
+  return encode_report(report);
+}
+
+}  // namespace
+
+void reply(control::Call& call, const Result<std::string>& body) {
+  if (body.ok()) return call.answer(*body);
+  log_info("{} of user {} failed: {}", call.name(), call.peer().uid, printable(body.error().message, 1000));
+  call.fail(body.error());
+}
+
+void serve_imports(control::Server& server, DaemonParts& parts) {
+  server.on("import", control::Runs::own_thread,
+            [&parts](const std::shared_ptr<control::Call>& call) { reply(*call, import(*call, parts)); });
+}
+
+}  // namespace weft

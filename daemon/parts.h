@@ -1,0 +1,35 @@
+// What the daemon's requests work on, and the groups of requests. Each serve_…() sets the handlers of its requests;
+// what it is given outlives the server.
+#pragma once
+
+#include <string>
+
+#include "control/server.h"
+#include "daemon/figures.h"
+#include "daemon/live_config.h"
+#include "weft/cluster_store.h"
+#include "weft/registry.h"
+
+namespace weft {
+
+struct DaemonParts {
+  ClusterStore& store;
+  Registry& registry;
+  LiveConfig& config;
+  Figures& figures;
+  std::uint64_t since_ns = 0;
+};
+
+void serve_imports(control::Server& server, DaemonParts& parts);  // import
+void serve_changes(control::Server& server, DaemonParts& parts);  // tag, rm, gc
+void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
+
+// An error's answer, or this one.
+void reply(control::Call& call, const Result<std::string>& body);
+
+// The figures that every daemon has.
+void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server);
+std::string status_json(DaemonParts& parts, const control::Server& server);
+std::string peers_json(const Registry& registry);
+
+}  // namespace weft

@@ -1,0 +1,157 @@
+#include "daemon/program.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+#include <string_view>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kDefaultFile = "/etc/weft/weft.conf";
+
+struct CommandLine {
+  enum class Action : unsigned char { serve, check, help, version };
+  Action action = Action::serve;
+  DaemonOptions daemon;
+};
+
+std::string help_text() {
+  std::string text =
+      "Usage: weftd [options]\n\nThe daemon of a node: the one that writes to its store while it runs.\n\nOptions:\n";
+  const auto row = [&](std::string_view option, std::string_view help) {
+    text += fmt::format("  {:<28}{}{}\n", option, option.size() >= 28 ? "\n                              " : "", help);
+  };
+  row("-c, --config FILE", fmt::format("settings; {} where that is there", kDefaultFile));
+  for (const Setting& setting : settings())
+    row(fmt::format("{} {}", option_of(setting), setting.placeholder), setting.help);
+  row("--check", "read the settings, say what is wrong with them, and end");
+  row("-h, --help", "this text");
+  row("-V, --version", "the version of this program");
+  return text;
+}
+
+Error usage(std::string message) {
+  return Error{Errc::invalid, std::move(message)};
+}
+
+const Setting* setting_of_option(std::string_view option) {
+  for (const Setting& setting : settings())
+    if (option_of(setting) == option) return &setting;
+  return nullptr;
+}
+
+// The words of the command line, one after the other.
+class Parser {
+ public:
+  explicit Parser(std::span<const char* const> words) : words_(words) {}
+
+  Result<CommandLine> parse() {
+    while (at_ < words_.size()) WEFT_CHECK(option(words_[at_++]));
+    if (line_.daemon.config_file.empty() && stat_file(std::string(kDefaultFile)).ok())
+      line_.daemon.config_file = kDefaultFile;
+    return std::move(line_);
+  }
+
+ private:
+  Status option(std::string_view word) {
+    using Action = CommandLine::Action;
+    if (word == "-h" || word == "--help") return act(Action::help);
+    if (word == "-V" || word == "--version") return act(Action::version);
+    if (word == "--check") return act(Action::check);
+    const auto equals = word.starts_with("--") ? word.find('=') : std::string_view::npos;
+    const std::string name(word.substr(0, equals));
+    const bool config = name == "-c" || name == "--config";
+    const Setting* setting = setting_of_option(name);
+    if (!config && setting == nullptr) return usage(fmt::format("unknown option {}", printable(word)));
+    std::string value;
+    if (equals != std::string_view::npos)
+      value = word.substr(equals + 1);
+    else if (at_ < words_.size())
+      value = words_[at_++];
+    else
+      return usage(fmt::format("{}: expected a value after it", name));
+    if (config)
+      line_.daemon.config_file = value;
+    else
+      put(*setting, name, value);
+    return {};
+  }
+
+  Status act(CommandLine::Action action) {
+    line_.action = action;
+    return {};
+  }
+
+  void put(const Setting& setting, const std::string& name, const std::string& text) {
+    SettingValue& value = line_.daemon.flags[std::string(setting.key)];
+    value.where = name;
+    if (setting.kind != SettingKind::list) value.texts.clear();
+    value.texts.push_back(text);
+  }
+
+  std::span<const char* const> words_;
+  std::size_t at_ = 0;
+  CommandLine line_;
+};
+
+// Before any thread is made: they inherit it.
+void block_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+Status serve(const DaemonOptions& options) {
+  block_signals();
+  raise_file_limit();
+  WEFT_TRY(const bool drained, run_daemon(options));
+  if (!drained) ::_exit(1);
+  return {};
+}
+
+Status act(const CommandLine& line, std::ostream& out) {
+  switch (line.action) {
+    case CommandLine::Action::help:
+      out << help_text();
+      return {};
+    case CommandLine::Action::version:
+      out << "weftd " << WEFT_VERSION << '\n';
+      return {};
+    case CommandLine::Action::check: {
+      WEFT_TRY(const SettingValues values, gather_settings(line.daemon));
+      WEFT_CHECK(make_config(values));
+      return {};
+    }
+    case CommandLine::Action::serve:
+      return serve(line.daemon);
+  }
+  return {};
+}
+
+}  // namespace
+
+int run_weftd(std::span<const char* const> arguments, const std::string& notify_socket, std::ostream& out,
+              std::ostream& err) {
+  auto line = Parser(arguments).parse();
+  if (!line.ok()) {
+    err << "weftd: " << line.error().message << "\nTry 'weftd --help'.\n";
+    return 2;
+  }
+  line->daemon.notify_socket = notify_socket;
+  const Status done = act(*line, out);
+  if (done.ok()) return 0;
+  err << "weftd: " << printable(done.error().message, 4096) << '\n';
+  return 1;
+}
+
+}  // namespace weft

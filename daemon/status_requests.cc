@@ -1,0 +1,85 @@
+// What the daemon says of itself, to anybody who may connect.
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "daemon/parts.h"
+
+namespace weft {
+namespace {
+
+void write_registry(JsonWriter& json, const Registry& registry) {
+  const RegistryStatus status = registry.status();
+  json.begin_object().member("kind", status.shared ? "etcd" : "local").member("connected", status.connected);
+  json.member("since", utc_time(status.since_ns)).member("endpoint", status.endpoint);
+  json.member("trouble", status.trouble).member("revision", status.revision);
+  json.member("requests", status.requests).member("changes", status.changes).member("lists", status.lists);
+  json.member("watches", status.watches).member("refused", status.refused).key("refusals").begin_array();
+  for (const std::string& refusal : status.refusals) json.value(refusal);
+  json.end_array().end_object();
+}
+
+std::string text_answer(std::string_view text) {
+  JsonWriter json;
+  json.begin_object().member("text", text).end_object();
+  return json.take();
+}
+
+}  // namespace
+
+std::string status_json(DaemonParts& parts, const control::Server& server) {
+  const auto config = parts.config.get();
+  JsonWriter json;
+  json.begin_object().member("weft", WEFT_VERSION).member("pid", std::uint64_t{static_cast<unsigned>(::getpid())});
+  json.member("since", utc_time(parts.since_ns)).member("name", config->name).member("listen", config->listen);
+  json.member("provider", config->provider).member("origin", config->origin);
+  json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
+  json.member("cold", config->cold).member("verify", config->verify);
+  json.member("connections", std::uint64_t{server.connections()}).member("requests", parts.figures.requests());
+  json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
+  write_registry(json, parts.registry);
+  json.end_object();
+  return json.take();
+}
+
+std::string peers_json(const Registry& registry) {
+  JsonWriter json;
+  json.begin_object().key("peers").begin_array();
+  for (const Member& member : registry.members()) {
+    json.begin_object().member("node", member.node).member("name", member.name).member("address", member.address);
+    json.member("provider", member.provider).member("since", utc_time(member.since_ns)).end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+void serve_status(control::Server& server, DaemonParts& parts) {
+  using control::Call;
+  server.on("status", control::Runs::own_thread,
+            [&parts, &server](const std::shared_ptr<Call>& call) { call->answer(status_json(parts, server)); });
+  server.on("peers", control::Runs::own_thread,
+            [&parts](const std::shared_ptr<Call>& call) { call->answer(peers_json(parts.registry)); });
+  server.on("metrics", control::Runs::own_thread,
+            [&parts](const std::shared_ptr<Call>& call) { call->answer(text_answer(parts.figures.text())); });
+}
+
+void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server) {
+  const auto registry = [&parts](auto member) {
+    return [&parts, member] { return static_cast<double>(parts.registry.status().*member); };
+  };
+  figures.add("weft_control_connections", "gauge", "Connections to the control socket.",
+              [&server] { return static_cast<double>(server.connections()); });
+  figures.add("weft_peers", "gauge", "Daemons that are members of the cluster, this one too.",
+              [&parts] { return static_cast<double>(parts.registry.members().size()); });
+  figures.add("weft_registry_connected", "gauge", "1 while what others publish arrives here.",
+              registry(&RegistryStatus::connected));
+  figures.add("weft_registry_revision", "gauge", "The registry's revision up to which the store mirrors it.",
+              registry(&RegistryStatus::revision));
+  figures.add("weft_registry_requests_total", "counter", "Requests to etcd.", registry(&RegistryStatus::requests));
+  figures.add("weft_registry_changes_total", "counter", "Changes that were mirrored.",
+              registry(&RegistryStatus::changes));
+  figures.add("weft_registry_refused_total", "counter", "Values of the registry that did not verify.",
+              registry(&RegistryStatus::refused));
+}
+
+}  // namespace weft

@@ -1,0 +1,91 @@
+#include "daemon/config.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+Result<Config> config_of(std::string_view text) {
+  const testing::TempDir dir;
+  testing::write_file(dir / "weft.conf", text);
+  WEFT_TRY(const SettingValues values, read_config_file(dir / "weft.conf"));
+  return make_config(values);
+}
+
+TEST_CASE("what is left out has defaults") {
+  const auto config = config_of("store = '/s'");
+  REQUIRE(config.ok());
+  CHECK(config->store == "/s");
+  CHECK(!config->name.empty());
+  CHECK(config->provider == "auto");
+  CHECK(config->cache_max == 20ULL << 30U);
+  CHECK(config->cold == "auto");
+  CHECK(config->metrics_port == 0);
+  CHECK(config->drain == std::chrono::seconds(30));
+  CHECK(!config->clustered());
+}
+
+TEST_CASE("tables, lists and numbers") {
+  const auto config = config_of(R"(
+store = "/s"
+cache_max = "1T"
+metrics_port = 9464
+[etcd]
+endpoints = ["http://a:2379", "http://b:2379"]
+prefix = "/x"
+[control]
+publish = [12, "@34"]
+gc = "root"
+)");
+  REQUIRE(config.ok());
+  CHECK(config->cache_max == 1ULL << 40U);
+  CHECK(config->metrics_port == 9464);
+  CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379", "http://b:2379"});
+  CHECK(config->etcd.prefix == "/x");
+  CHECK(config->publish.users.contains(12));
+  CHECK(config->publish.groups.contains(34));
+  CHECK(config->gc.users.contains(0));
+}
+
+TEST_CASE("mistakes are named with their line") {
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {"store = '/s'\nstoer = '/s'", ":2: unknown key stoer"},
+           {"[etcd]\nendpoint = 'x'", ":2: unknown key etcd.endpoint"},
+           {"store = '/s'\ncold = 'never'", ":2: cold: expected one of auto, stream, fetch, got \"never\""},
+           {"metrics_port = 'x'", ":1: metrics_port: expected a number"},
+           {"metrics_port = -1", ":1: metrics_port: expected a number"},
+           {"store = ['/s']", ":1: store: expected a text"},
+           {"store = true", ":1: store: expected a text"},
+           {"store = '/s'\ndrain_seconds = 99999", ":2: drain_seconds: expected a number up to 3600"},
+           {"store = '/s'\norigin = '/o'", "origin: expected etcd.endpoints with it"},
+           {"[control.publish]\nx = 1", ": control.publish: expected texts"},
+           {"store = \"/s", ":1: "},
+           {"", "store: expected the directory"}}) {
+    const auto config = config_of(text);
+    CAPTURE(text);
+    REQUIRE(!config.ok());
+    CAPTURE(config.error().message);
+    CHECK(config.error().code == Errc::invalid);
+    CHECK(config.error().message.find(said) != std::string::npos);
+  }
+}
+
+TEST_CASE("what a new configuration needs a restart for") {
+  const SettingValues before = {{"store", {{"/s"}, ""}}, {"cold", {{"auto"}, ""}}};
+  const SettingValues after = {{"store", {{"/t"}, ""}}, {"cold", {{"fetch"}, ""}}, {"origin", {{"/o"}, ""}}};
+  CHECK(need_restart(before, after) == std::vector<std::string>{"store", "origin"});
+  CHECK(need_restart(before, before).empty());
+}
+
+TEST_CASE("every setting has an option of its own") {
+  std::set<std::string> options;
+  for (const Setting& setting : settings()) CHECK(options.insert(option_of(setting)).second);
+  CHECK(options.contains("--etcd-password-file"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,58 @@
+#include "daemon/figures.h"
+
+#include <doctest/doctest.h>
+
+#include "daemon/metrics_port.h"
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST_CASE("requests are a histogram by name") {
+  Figures figures;
+  figures.request_ended("import", 50ms, false);
+  figures.request_ended("import", 2s, true);
+  figures.request_ended("tag", 0ms, false);
+  const std::string text = figures.text();
+  CHECK(has_line(text, "# TYPE weft_request_seconds histogram"));
+  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="0.01"} 0)"));
+  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="0.1"} 1)"));
+  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="10"} 2)"));
+  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="+Inf"} 2)"));
+  CHECK(has_line(text, R"(weft_request_seconds_sum{request="import"} 2.05)"));
+  CHECK(has_line(text, R"(weft_requests_failed_total{request="import"} 1)"));
+  CHECK(has_line(text, R"(weft_requests_failed_total{request="tag"} 0)"));
+  CHECK(figures.requests() == 3);
+}
+
+TEST_CASE("figures are read at each look, labels are escaped") {
+  Figures figures;
+  double value = 1;
+  figures.add("a", "gauge", "What it is.", [&] { return value; });
+  figures.add("b", "counter", "Another.", Figures::Read([] {
+                return std::vector<Figures::Sample>{{{{"from", "x\"\\\ny"}}, 2.5}};
+              }));
+  CHECK(has_line(figures.text(), "a 1"));
+  value = 2;
+  CHECK(has_line(figures.text(), "a 2"));
+  CHECK(has_line(figures.text(), R"(b{from="x\"\\ y"} 2.5)"));
+  CHECK(has_line(figures.text(), "# HELP a What it is."));
+}
+
+TEST_CASE("HTTP: one page, and nothing before the first line is whole") {
+  const auto page = [] { return std::string("a 1\n"); };
+  CHECK(http_answer("GET /metr", page).empty());
+  CHECK(http_answer("GET /metrics HTTP/1.1\r\n", page).ends_with("\r\n\r\na 1\n"));
+  CHECK(http_answer("GET / HTTP/1.1\r\n", page).starts_with("HTTP/1.1 404 "));
+  CHECK(http_answer("GET /metricsx HTTP/1.1\r\n", page).starts_with("HTTP/1.1 404 "));
+  CHECK(http_answer("POST /metrics HTTP/1.1\r\n", page).starts_with("HTTP/1.1 405 "));
+  CHECK(http_answer(std::string(10'000, 'x'), page).starts_with("HTTP/1.1 431 "));
+}
+
+}  // namespace
+}  // namespace weft
