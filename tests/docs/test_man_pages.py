@@ -3,10 +3,12 @@ import re
 
 import pytest
 
+from daemonlib import WEFTD
 from weftlib import MOUNT_WEFT, TOP, WEFT, run
 
 MAN = TOP / "man"
-PAGES = ["weft.1", "mount.weft.8", "weft-store.5", "weft.7", "weft-find.7", "weft-registry.7"]
+PAGES = ["weft.1", "mount.weft.8", "weftd.8", "weft.conf.5", "weft-store.5", "weft.7", "weft-find.7",
+         "weft-registry.7"]
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])(?![\w-])")
 
 
@@ -126,6 +128,22 @@ def test_mount_weft():
     assert {"allow_other", "uid", "gid", "umask", "views", "xattr", "log"} <= words
     assert [word for word in sorted(words) if not re.search(rf"^ +(.*, )?{word}\b", page, flags=re.M)] == []
     assert options_defined(helped) == options_defined(page)
+
+
+def test_weftd():
+    """Options, and the settings that each of them is."""
+    helped = options_defined(run([WEFTD, "--help"]).stdout)
+    assert helped == options_defined(rendered("weftd.8"))
+    settings = helped - {"-c", "--config", "--check", "-h", "--help", "-V", "--version"}
+    keys = {re.sub("^--(etcd|control)-", r"--\1.", option) for option in settings}
+    described = words_of_keys(rendered("weft.conf.5"))
+    assert {key[2:].replace("-", "_") for key in keys} == described
+
+
+def words_of_keys(text):
+    """The keys at the start of paragraphs."""
+    lines = [line for line in text.splitlines() if re.match(r" {5}[a-z_.]+(, [a-z_.]+)*( {2,}|$)", line)]
+    return {key for line in lines for key in re.split(r" {2,}", line.strip())[0].split(", ")}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,37 @@
+"""Three nodes, each with a daemon and a mount, around one etcd."""
+import contextlib
+
+import pytest
+
+from clusterlib import Etcd, Network, can_make_networks
+from threenodes import SECONDS_MAX, Node
+from weftlib import wait_until
+
+@pytest.fixture(scope="session")
+def networks():
+    if not can_make_networks():
+        pytest.skip("no network name spaces or no etcd here")
+
+
+@pytest.fixture
+def network(networks):
+    with Network() as made:
+        yield made
+
+
+@pytest.fixture
+def etcd(network, tmp_path):
+    with Etcd(network.host(), tmp_path / "etcd") as running:
+        yield running
+
+
+@pytest.fixture
+def nodes(network, etcd, tmp_path):
+    with contextlib.ExitStack() as stack:
+        made = [Node(network.host(), etcd, tmp_path, f"n{i}") for i in range(3)]
+        for node in made:
+            stack.enter_context(node.daemon)
+            stack.enter_context(node.mount)
+        for node in made:
+            wait_until(node.connected, seconds_max=SECONDS_MAX)
+        yield made

@@ -1,0 +1,185 @@
+"""One catalog for three nodes: real daemons, real etcd, real mounts."""
+import json
+import random
+import subprocess
+import threading
+import time
+
+from daemonlib import metrics
+from threenodes import SECONDS_MAX
+from weftlib import WEFT, environment, random_tensors, wait_until, write_model
+
+
+def test_a_publish_appears_on_every_node(nodes, small_model):
+    """And tags, their moves, and removals."""
+    first, *others = nodes
+    for number, node in enumerate(nodes, 1):
+        (small_model / "config.json").write_text(json.dumps({"number": number}))
+        node.store.publish(small_model, name="org/small", tag="best")
+        for other in nodes:
+            other.sees("org/small", number)
+            wait_until(lambda: (other.models() / "org/small/best").readlink().name == str(number),
+                       seconds_max=SECONDS_MAX)
+    first.store.weft("rm", "org/small@2")
+    for other in others:
+        wait_until(lambda: not (other.models() / "org/small/2").exists(), seconds_max=SECONDS_MAX)
+        assert other.versions("org/small") == [1, 3]
+    first.store.weft("tag", "--delete", "org/small", "best")
+    for other in others:
+        wait_until(lambda: not (other.models() / "org/small/best").is_symlink(), seconds_max=SECONDS_MAX)
+
+
+def test_peers(nodes):
+    for node in nodes:
+        wait_until(lambda: len(node.store.json("peers")["peers"]) == 3, seconds_max=SECONDS_MAX)
+        assert sorted(peer["name"] for peer in node.store.json("peers")["peers"]) == ["n0", "n1", "n2"]
+        assert {peer["name"] for peer in json.loads((node.mount / ".weft/peers").read_text())["peers"]} == {"n0", "n1", "n2"}
+        assert metrics((node.mount / ".weft/metrics").read_text())["weft_peers"] == 3
+        assert json.loads((node.mount / ".weft/status").read_text())["daemon"]["registry"]["kind"] == "etcd"
+    assert nodes[2].daemon.stop() == 0
+    for node in nodes[:2]:
+        wait_until(lambda: len(node.store.json("peers")["peers"]) == 2, seconds_max=3 * SECONDS_MAX)
+
+
+def test_nodes_that_publish_one_model_at_once(nodes, tmp_path):
+    """Every publish gets a number of its own, and none is lost."""
+    clients = []
+    for i in range(12):
+        model = write_model(tmp_path / f"model{i}", random_tensors(2, 4096, seed=f"at once {i}"))
+        clients.append(subprocess.Popen([WEFT, "--store", nodes[i % 3].store.path, "import", model, "--name", "m"],
+                                        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    for client in clients:
+        out, err = client.communicate(timeout=60)
+        assert client.returncode == 0, err
+    for node in nodes:
+        wait_until(lambda: node.versions("m") == list(range(1, 13)), seconds_max=SECONDS_MAX)
+
+
+def test_a_daemon_killed_while_it_publishes(nodes, tmp_path):
+    """The version is everywhere or nowhere, and where it was published it is whole."""
+    rng = random.Random(7)
+    first, second, _ = nodes
+    for i in range(8):
+        model = write_model(tmp_path / f"model{i}", random_tensors(4, 256 << 10, seed=f"killed {i}"))
+        client = subprocess.Popen([WEFT, "--store", first.store.path, "import", model, "--name", "m"],
+                                  env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(rng.uniform(0, 0.3))
+        first.daemon.kill()
+        _, err = client.communicate(timeout=60)
+        assert client.returncode in (0, 1)
+        first.daemon.start()
+        wait_until(first.connected, seconds_max=SECONDS_MAX)
+        wait_until(lambda: second.store.json("ls") == first.store.json("ls"), seconds_max=SECONDS_MAX)
+        if client.returncode == 0:
+            latest = (first.models() / "m/latest").readlink().name
+            assert (first.models() / "m" / latest / "model.safetensors").read_bytes() == \
+                (model / "model.safetensors").read_bytes()
+    first.daemon.stop()
+    first.store.assert_sound()
+
+
+def test_without_etcd(nodes, etcd, small_model, tmp_path):
+    """Reads go on, publishing fails cleanly and says why, and what is missed comes when it is back."""
+    first, second, _ = nodes
+    first.store.publish(small_model, name="m")
+    second.sees("m", 1)
+    before = first.store.state()
+    etcd.kill()
+    begin = time.monotonic()
+    refused = first.store.weft("import", small_model, "--name", "n", check=False)
+    assert time.monotonic() - begin < SECONDS_MAX
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
+    assert etcd.endpoint.split("//")[1] in refused.stderr
+    for words in (["rm", "m@1"], ["tag", "m@1", "x"]):
+        assert first.store.weft(*words, check=False).returncode == 1
+    assert first.store.state() == before
+    assert (first.models() / "m/1/model.safetensors").read_bytes() == (small_model / "model.safetensors").read_bytes()
+    assert (second.models() / "m").is_dir()
+    wait_until(lambda: not first.connected() and first.registry()["trouble"], seconds_max=SECONDS_MAX)
+    etcd.start()
+    wait_until(lambda: all(node.connected() for node in nodes), seconds_max=3 * SECONDS_MAX)
+    second.store.publish(small_model, name="n")
+    first.sees("n", 1)
+
+
+def test_a_partition_and_its_end(nodes, small_model):
+    first, second, third = nodes
+    first.store.publish(small_model, name="before")
+    third.sees("before", 1)
+    third.host.cut()
+    first.store.publish(small_model, name="meanwhile")
+    second.sees("meanwhile", 1)
+    assert (third.models() / "before").is_dir() and not (third.models() / "meanwhile").exists()
+    begin = time.monotonic()
+    refused = third.store.weft("import", small_model, "--name", "alone", check=False)
+    assert refused.returncode == 1 and time.monotonic() - begin < SECONDS_MAX
+    third.host.mend()
+    third.sees("meanwhile", 1, seconds=3 * SECONDS_MAX)
+    assert not (first.models() / "alone").exists()
+
+
+def test_etcd_compacted_while_a_node_is_away(nodes, etcd, small_model):
+    first, second, third = nodes
+    first.store.publish(small_model, name="gone")
+    third.sees("gone", 1)
+    third.daemon.stop()
+    first.store.weft("rm", "gone@1")
+    for i in range(5):
+        (small_model / "config.json").write_text(str(i))
+        first.store.publish(small_model, name="m")
+    etcd.compact()
+    third.daemon.start()
+    third.sees("m", 5, seconds=3 * SECONDS_MAX)
+    wait_until(lambda: not (third.models() / "gone").exists(), seconds_max=SECONDS_MAX)
+    assert third.store.json("ls") == first.store.json("ls")
+
+
+def test_a_library_may_not_write_to_a_clusters_store(nodes, small_model):
+    first = nodes[0]
+    first.store.publish(small_model, name="m")
+    assert first.daemon.stop() == 0
+    refused = first.store.weft("import", small_model, "--name", "n", check=False)
+    assert refused.returncode == 1 and "cluster" in refused.stderr
+    assert first.store.json("ls")["models"][0]["model"] == "m"
+
+
+RACES = 1000
+
+
+def test_removals_race_inheriting_publishes(nodes, tmp_path):
+    """One node removes a base while another publishes what inherits from it: every version that survives is whole."""
+    first, second, _ = nodes
+    base = write_model(tmp_path / "base", random_tensors(2, 4096, seed="base"))
+    stop = threading.Event()
+    done = {"removed": 0, "kept": 0, "refused": 0}
+
+    def collect():
+        while not stop.is_set():
+            first.store.weft("gc", check=False)
+            second.store.weft("gc", check=False)
+
+    collector = threading.Thread(target=collect)
+    collector.start()
+    try:
+        for i in range(RACES):
+            (base / "config.json").write_text(str(i))
+            first.store.publish(base, name="base")
+            number = i + 1
+            own = write_model(tmp_path / "own", random_tensors(1, 64, seed=f"own {i}"))
+            removing = subprocess.Popen([WEFT, "--store", second.store.path, "rm", f"base@{number}"], env=environment(),
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            derived = first.store.weft("import", own / "model.safetensors", "--name", f"d{i % 10}", "--inherit",
+                                       f"base@{number}", "--add", check=False)
+            removing.communicate(timeout=60)
+            done["kept" if derived.returncode == 0 else "refused"] += 1
+            done["removed"] += removing.returncode == 0
+            if derived.returncode != 0:
+                assert derived.stderr.count("\n") == 1, derived.stderr
+    finally:
+        stop.set()
+        collector.join()
+    print(done)
+    first.store.weft("gc")
+    first.daemon.stop()
+    first.store.assert_sound()
+    assert done["kept"] > 0

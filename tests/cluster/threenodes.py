@@ -1,0 +1,31 @@
+"""A node of a cluster: a host with a store, a daemon and a mount."""
+from daemonlib import Daemon
+from weftlib import Mount, Store, wait_until
+
+SECONDS_MAX = 20  # the longest that anything may take that a user waits for
+
+
+class Node:
+    def __init__(self, host, etcd, area, name):
+        self.host, self.name = host, name
+        self.store = Store(area / name)
+        self.daemon = Daemon(self.store, "--etcd-endpoints", etcd.endpoint, "--name", name, "--drain-seconds", "5",
+                             wrapper=host.inside)
+        self.mount = Mount(self.store, area / f"{name}-mnt", "views=hidden")
+
+    def models(self):
+        return self.mount.path / "models"
+
+    def sees(self, model, number, seconds=SECONDS_MAX):
+        """Waits until the mount shows the version."""
+        wait_until(lambda: (self.models() / model / str(number)).exists(), seconds_max=seconds)
+
+    def versions(self, model):
+        """Live numbers, as this node's store has them."""
+        return [version["version"] for version in self.store.json("log", model)["versions"] if not version["removed"]]
+
+    def registry(self):
+        return self.daemon.status()["registry"]
+
+    def connected(self):
+        return self.registry()["connected"]
