@@ -1,0 +1,73 @@
+# Sourced by scripts/demo: three nodes in network name spaces, a real etcd, a daemon and a mount on each. As root.
+# shellcheck shell=bash
+
+cluster_nodes=(1 2 3)
+cluster_net=weft-demo-$$
+cluster_pids=()
+
+# What is run for node N runs in its name space; files and mounts are the machine's.
+on() { nsenter --net="/run/netns/$cluster_net-$1" "${@:2}"; }
+
+cluster_up() {
+  ip netns add "$cluster_net-0"
+  ip -n "$cluster_net-0" link add br0 type bridge
+  ip -n "$cluster_net-0" addr add 10.77.0.10/24 dev br0
+  ip -n "$cluster_net-0" link set lo up
+  ip -n "$cluster_net-0" link set br0 up
+  local n
+  for n in "${cluster_nodes[@]}"; do
+    ip netns add "$cluster_net-$n"
+    ip -n "$cluster_net-0" link add "p$n" type veth peer name eth0 netns "$cluster_net-$n"
+    ip -n "$cluster_net-0" link set "p$n" master br0 up
+    ip -n "$cluster_net-$n" addr add "10.77.0.$n/24" dev eth0
+    ip -n "$cluster_net-$n" link set lo up
+    ip -n "$cluster_net-$n" link set eth0 up
+  done
+}
+
+cluster_down() {
+  local n
+  for n in "${cluster_nodes[@]}"; do
+    if mountpoint -q "$work/node$n/mnt" 2>/dev/null; then umount "$work/node$n/mnt" || umount -l "$work/node$n/mnt"; fi
+  done
+  [ ${#cluster_pids[@]} = 0 ] || kill "${cluster_pids[@]}" 2>/dev/null || true
+  [ ${#cluster_pids[@]} = 0 ] || wait "${cluster_pids[@]}" 2>/dev/null || true
+  for n in "${cluster_nodes[@]}" 0; do ip netns del "$cluster_net-$n" 2>/dev/null || true; done
+}
+
+# until_true SECONDS COMMAND…
+until_true() {
+  local tries=$(($1 * 20))
+  shift
+  while ! "$@" >/dev/null 2>&1; do
+    ((--tries > 0)) || die "in vain: $*"
+    sleep 0.05
+  done
+}
+
+start_etcd() {
+  mkdir -p "$work/etcd"
+  on 0 etcd --data-dir "$work/etcd" --listen-client-urls http://10.77.0.10:2379 \
+    --advertise-client-urls http://10.77.0.10:2379 --listen-peer-urls http://127.0.0.1:2380 --log-level error \
+    >"$work/etcd.log" 2>&1 </dev/null &
+  cluster_pids+=($!)
+  until_true 30 on 0 etcdctl --endpoints http://10.77.0.10:2379 endpoint health
+}
+
+start_node() {
+  local dir=$work/node$1
+  mkdir -p "$dir/mnt"
+  quietly weft --store "$dir/store" init
+  cat >"$dir/weft.conf" <<CONF
+store = "$dir/store"
+name = "node$1"
+cluster = "demo"
+
+[etcd]
+endpoints = ["http://10.77.0.10:2379"]
+CONF
+  on "$1" weftd --config "$dir/weft.conf" >"$dir/log" 2>&1 </dev/null &
+  cluster_pids+=($!)
+  until_true 30 weft --store "$dir/store" peers
+  on "$1" weft --store "$dir/store" mount "$dir/mnt"
+}
