@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kNameWidthMax = 64;  // wider ones push the facts of their line aside
 constexpr std::size_t kIndentMax = 200;    // columns; deeper branches are named and not followed
-constexpr std::size_t kMessageWidth = 60;  // bytes of a message's first line
 
 // Columns of a terminal: code points, near enough for names and branches.
 std::size_t columns(std::string_view text) {
