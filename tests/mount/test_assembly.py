@@ -197,7 +197,7 @@ def test_two_mounts_open_the_same_file_at_once(store, family, tmp_path):
         assert assembly(first)["made"] + assembly(second)["made"] == 1
         for mount in (first, second):
             assert container_of(mount, "one").read_bytes() == family["one"]
-            assert assembly(mount)["opened"] == 1
+            assert assembly(mount)["opened"] >= 1  # 2 where the first reader came so late that it was there
 
 
 MAKE = {"xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
