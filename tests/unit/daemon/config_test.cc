@@ -52,7 +52,7 @@ gc = "root"
 }
 
 TEST_CASE("mistakes are named with their line") {
-  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& mistake : std::vector<std::pair<std::string, std::string>>{
            {"store = '/s'\nstoer = '/s'", ":2: unknown key stoer"},
            {"[etcd]\nendpoint = 'x'", ":2: unknown key etcd.endpoint"},
            {"store = '/s'\ncold = 'never'", ":2: cold: expected one of auto, stream, fetch, got \"never\""},
@@ -65,12 +65,12 @@ TEST_CASE("mistakes are named with their line") {
            {"[control.publish]\nx = 1", ": control.publish: expected texts"},
            {"store = \"/s", ":1: "},
            {"", "store: expected the directory"}}) {
-    const auto config = config_of(text);
-    CAPTURE(text);
+    const auto config = config_of(mistake.first);
+    CAPTURE(mistake.first);
     REQUIRE(!config.ok());
     CAPTURE(config.error().message);
     CHECK(config.error().code == Errc::invalid);
-    CHECK(config.error().message.find(said) != std::string::npos);
+    CHECK(config.error().message.find(mistake.second) != std::string::npos);
   }
 }
 

@@ -62,8 +62,9 @@ std::string rebuilt_dump(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a writer that dies before the journal has done nothing") {
-  for (const auto& [name, operation] : operations()) {
-    CAPTURE(name);
+  for (const auto& named : operations()) {
+    CAPTURE(named.first);
+    const Operation& operation = named.second;
     TestStore test;
     fill(*open_store(test.path));
     std::string before = dump(*open_store(test.path));
@@ -76,8 +77,9 @@ TEST_CASE("a writer that dies before the journal has done nothing") {
 }
 
 TEST_CASE("what a dead writer journaled, the next writer brings about") {
-  for (const auto& [name, operation] : operations()) {
-    CAPTURE(name);
+  for (const auto& named : operations()) {
+    CAPTURE(named.first);
+    const Operation& operation = named.second;
     TestStore test;
     fill(*open_store(test.path));
     std::string before = dump(*open_store(test.path));
@@ -91,8 +93,9 @@ TEST_CASE("what a dead writer journaled, the next writer brings about") {
 }
 
 TEST_CASE("what was committed is heard of and stays when its writer dies") {
-  for (const auto& [name, operation] : operations()) {
-    CAPTURE(name);
+  for (const auto& named : operations()) {
+    CAPTURE(named.first);
+    const Operation& operation = named.second;
     TestStore test;
     fill(*open_store(test.path));
     auto reader = Store::open(test.path, {}).value();
