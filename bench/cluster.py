@@ -11,7 +11,7 @@ import tempfile
 import measure
 
 # Each part is a module cluster_<part>.py whose run(build, directory, args) prints its tables.
-PARTS = ["mirror", "latency"]
+PARTS = ["mirror", "latency", "cold"]
 
 
 def parse():
@@ -20,6 +20,8 @@ def parse():
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
     parser.add_argument("--versions", type=int, default=100_000, help="mirror")
     parser.add_argument("--times", type=int, default=100, help="latency")
+    parser.add_argument("--pairs", type=int, default=7, help="cold")
+    parser.add_argument("--megabytes", type=int, default=1024, help="cold: of the file")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
     return parser.parse_args()
 

@@ -70,7 +70,8 @@ Result<std::string> collect(control::Call& call, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "collect garbage"));
   GcOptions options;
   WEFT_TRY(options.dry_run, call.body().flag("dry_run"));
-  WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+  WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+  WEFT_CHECK(parts.bytes.look_at_all([&call] { return call.cancelled(); }));
   CallProgress progress(call);
   GcOutcome outcome;
   WEFT_TRY(outcome.report, parts.store.gc(options, progress));

@@ -67,11 +67,14 @@ class Daemon {
                                               {.observe = [this](auto name, auto took, bool failed) {
                                                 figures_.request_ended(name, took, failed);
                                               }}));
-    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, now_ns()});
+    bytes_ = std::make_unique<Bytes>(*store_, config_);
+    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
+    add_byte_figures(figures_, *bytes_);
     serve_imports(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_status(*server_, *parts_);
+    serve_bytes(*server_, *bytes_);
     if (const auto port = config_.get()->metrics_port; port != 0) {
       WEFT_TRY(metrics_, MetricsPort::open(port, [this] { return figures_.text(); }));
     }
@@ -146,6 +149,7 @@ class Daemon {
   std::atomic<bool> stopped_ = false;  // before it served
   std::unique_ptr<ClusterStore> store_;
   std::unique_ptr<Registry> registry_;
+  std::unique_ptr<Bytes> bytes_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
   std::unique_ptr<MetricsPort> metrics_;

@@ -62,6 +62,7 @@ Result<std::string> import(control::Call& call, DaemonParts& parts) {
            run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& request) {
              return parts.registry.publish(one, request);
            }));
+  if (parts.bytes.behind) parts.bytes.behind->look_again();
   const VersionRow& row = report.outcome.version;
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);

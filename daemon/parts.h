@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/server.h"
+#include "daemon/bytes.h"
 #include "daemon/figures.h"
 #include "daemon/live_config.h"
 #include "weft/cluster_store.h"
@@ -17,6 +18,7 @@ struct DaemonParts {
   Registry& registry;
   LiveConfig& config;
   Figures& figures;
+  Bytes& bytes;
   std::uint64_t since_ns = 0;
 };
 

@@ -38,6 +38,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("connections", std::uint64_t{server.connections()}).member("requests", parts.figures.requests());
   json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
   write_registry(json, parts.registry);
+  write_bytes_status(json, parts.bytes);
   json.end_object();
   return json.take();
 }

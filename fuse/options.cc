@@ -297,10 +297,9 @@ Mount options:
   views=shown      list generated files: tensors, layers, info.json (default)
   views=hidden     do not list them; they can still be opened by name
   assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
-  cold=auto        bytes that are not on this node: the first reader of a small
-                   file waits for all of it, others for what they read (default)
+  cold=auto        bytes of other nodes: fetch small files, stream others (default)
   cold=stream      each read waits for what it reads
-  cold=fetch       the first open waits for the whole file, which then is native
+  cold=fetch       the first open waits for the whole file
   xattr            answer user.weft.* extended attributes of tensor views
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error

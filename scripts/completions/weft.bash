@@ -2,7 +2,7 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --inherit --add --parent --find-parent --no-find-parent --tag --message --metric --json --quiet --store --help" ;;
+    import) echo "--name --inherit --add --parent --find-parent --no-find-parent --tag --message --metric --durability --sync --json --quiet --store --help" ;;
     export) echo "--json --quiet --store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --help" ;;
     info) echo "--graph --json --quiet --store --help" ;;
@@ -14,10 +14,14 @@ _weft_options() {
     tag) echo "--delete --json --quiet --store --help" ;;
     rm) echo "--all --json --quiet --store --help" ;;
     gc) echo "--dry-run --json --quiet --store --help" ;;
-    du) echo "--json --quiet --store --help" ;;
+    du) echo "--origin --json --quiet --store --help" ;;
     fsck) echo "--rebuild --accept-loss --quick --json --quiet --store --help" ;;
     mount) echo "--options --upgrade --foreground --quiet --store --help" ;;
     umount) echo "--lazy --quiet --store --help" ;;
+    unpin) echo "--json --quiet --store --help" ;;
+    prefetch) echo "--layers --json --quiet --store --help" ;;
+    evict) echo "--all --keep --dry-run --json --quiet --store --help" ;;
+    stage-out) echo "--json --quiet --store --help" ;;
     pin) echo "--delete --json --quiet --store --help" ;;
     cache) echo "--max --json --quiet --store --help" ;;
     status) echo "--json --quiet --store --help" ;;
@@ -69,9 +73,9 @@ _weft() {
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin cache status peers init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin unpin prefetch evict stage-out cache status peers init \
             completion help" -- "$word") ;;
-      ls | info | log | lineage | diff | tag | rm | du | pin) _weft_models "$word" "${store[@]}" ;;
+      ls | info | log | lineage | diff | tag | rm | du | pin | unpin | prefetch | evict | stage-out) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"

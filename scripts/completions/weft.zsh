@@ -34,7 +34,9 @@ _weft() {
       'match:show versions whose architecture begins in the same way' 'tag:set, move, delete or list tags' 'rm:remove versions'
       'gc:give back the space that no version needs' 'du:show space and what sharing saves'
       'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
-      'umount:unmount a mounted store' 'pin:keep files of a version assembled' 'cache:show or bound the cache of assembled files'
+      'umount:unmount a mounted store' 'pin:keep files of a version assembled' 'unpin:delete the pin of a version' 'prefetch:bring the bytes of a version to this node'
+      'evict:give back the disk of fetched bytes' 'stage-out:wait until versions are at the origin'
+      'cache:show or bound the cache of assembled files'
       'status:show the store and where it is mounted' 'peers:list the daemons of the cluster'
       'init:make an empty store'
       'completion:print the completions of a shell')
@@ -46,7 +48,8 @@ _weft() {
       '--inherit[take the files of this version]:version:_weft_models' '--add[also what it lacks]' \
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part to share]:part:' \
       '--no-find-parent[look for no parent]' '*'{-t,--tag}'[tag]:tag:' \
-      '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' '*:path:_files' ;;
+      '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
+      '--durability[where it is when this returns]:where:(local origin)' '--sync[as --durability origin]' '*:path:_files' ;;
     export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;
     ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--names[names alone]' \
       '1:model:_weft_models' ;;
@@ -61,13 +64,17 @@ _weft() {
     tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' ;;
-    du) _arguments $common $json '1:model:_weft_models' ;;
+    du) _arguments $common $json '--origin[what is at the origin]' '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[make the index anew]' '--accept-loss[rebuild without what the journal has lost]' '--quick[do not read the blobs]' ;;
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '--upgrade[go on with the mount.weft of now]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
     umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
+    unpin | stage-out) _arguments $common $json '1:version:_weft_models' ;;
+    prefetch) _arguments $common $json '--layers[only these layers or tensors]:pattern:' '1:version:_weft_models' ;;
+    evict) _arguments $common $json '--all[of all versions]' '--keep[leave so much]:SIZE:' \
+      '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '1:version:_weft_models' ;;
     cache) _arguments $common $json '--max[how much it may hold]:SIZE:' ;;
     status | peers) _arguments $common $json ;;
     init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/catalog.h"
 #include "cli/commands.h"
+#include "cli/daemon_call.h"
 #include "cli/table.h"
 #include "weft/assembly.h"
 #include "weft/node.h"
@@ -17,14 +18,17 @@ constexpr CommandInfo kInfo = {
         "Logical is the size of the files; owned is what a version was the first to\n"
         "bring, so that the owned bytes of all versions add up to what is stored; shared\n"
         "is the rest. Without MODEL a line for each model, with it one for each version.\n"
-        "What the cache of assembled files holds beside that is told apart.\n",
+        "What the cache of assembled files holds beside that is told apart. --origin shows\n"
+        "what all nodes have at the cluster's origin, as this node's daemon finds it.\n",
     .examples =
         "weft du\n"
-        "weft du bert\n",
+        "weft du bert\n"
+        "weft du --origin\n",
     .json =
         "{models: [{model, logical_bytes, owned_bytes, shared_bytes, versions:\n"
         " [{version, logical_bytes, owned_bytes, shared_bytes}]}], logical_bytes,\n"
-        " owned_bytes, shared_bytes, assembled_bytes}\n",
+        " owned_bytes, shared_bytes, assembled_bytes}; with --origin: {path, packs, bytes,\n"
+        " manifests, versions, waiting}\n",
     .interrupted = "",
 };
 
@@ -107,9 +111,11 @@ class DuCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("MODEL", model_, OptionSet::Need::optional, "a model whose versions to show");
+    options.flag("--origin", origin_, "the cluster's origin");
   }
 
   Result<int> run(Context& context) override {
+    if (origin_) return show_origin(context);
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(auto models, measured(*store));
     Usage total;
@@ -125,6 +131,26 @@ class DuCommand final : public Command {
   }
 
  private:
+  static Result<int> show_origin(const Context& context) {
+    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "origin", ""));
+    WEFT_TRY(const std::string path, answer.text("path"));
+    JsonWriter json;
+    json.begin_object().member("path", path);
+    for (const std::string_view name : {"packs", "bytes", "manifests", "versions", "waiting"}) {
+      WEFT_TRY(const std::uint64_t value, answer.number(name));
+      json.member(name, value);
+    }
+    if (context.json)
+      context.print_json(json.end_object());
+    else
+      context.print("{}  {} of {}, {} in {}; {} of this node to come\n", printable(path),
+                    count_of(*answer.number("versions"), "version"), count_of(*answer.number("manifests"), "manifest"),
+                    human_bytes(*answer.number("bytes")), count_of(*answer.number("packs"), "pack"),
+                    *answer.number("waiting"));
+    return kExitDone;
+  }
+
+  bool origin_ = false;
   Result<std::vector<ModelUsage>> measured(Store& store) const {
     std::vector<ModelEntry> entries;
     if (model_.empty()) {

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/catalog.h"
 #include "cli/commands.h"
+#include "cli/daemon_call.h"
 #include "cli/remote_import.h"
 #include "cli/table.h"
 #include "weft/node.h"
@@ -61,9 +62,14 @@ class ImportCommand final : public Command {
     options.values("-t,--tag", "TAG", import_.tags, "a tag that the new version gets, or takes over");
     options.value("-m,--message", "TEXT", import_.message, "what to say about the version");
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
+    options.value("--durability", "WHERE", durability_, "local (default), or origin: return when it is there too");
+    options.flag("--sync", sync_, "as --durability origin");
   }
 
   Status check_usage() const override {
+    if (!durability_.empty() && durability_ != "local" && durability_ != "origin")
+      return Error{Errc::invalid,
+                   fmt::format("--durability: expected local or origin, got {}", printable(durability_))};
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
     for (const std::string& metric : metrics_)
       if (metric.find('=') == std::string::npos || metric.starts_with('='))
@@ -83,6 +89,7 @@ class ImportCommand final : public Command {
     WEFT_TRY(import_.find_parent, find_part());
     auto report = import(context);
     if (!report.ok()) return std::move(report).error();
+    if (sync_ || durability_ == "origin") WEFT_CHECK(wait_for_origin(context, report->outcome.version));
     context.json ? print_json(context, *report) : print_line(context, *report);
     return kExitDone;
   }
@@ -103,6 +110,9 @@ class ImportCommand final : public Command {
   Result<ImportReport> import(const Context& context) const {
     ProgressBar bar = context.progress();
     WEFT_TRY(const auto daemon, context.daemon());
+    if (!daemon && (sync_ || durability_ == "origin"))
+      return Error{Errc::unreachable,
+                   fmt::format("{}: no daemon runs for this store, to take it to an origin", context.store_path())};
     if (daemon) return import_through(*daemon, context, import_, bar);
     WEFT_TRY(PreparedImport prepared, prepare_import(import_, context.store_path(), bar));
     WEFT_TRY(Context::OpenedStore opened, context.open_or_create());
@@ -138,7 +148,18 @@ class ImportCommand final : public Command {
     for (const std::string& name : row.elsewhere) context.print("  parent {}: declared, not stored here\n", name);
   }
 
+  static Status wait_for_origin(const Context& context, const VersionRow& row) {
+    JsonWriter body;
+    body.begin_object().member("spec", spec_of(row)).end_object();
+    auto staged = ask_with_progress(context, "stage_out", body.text());
+    if (staged.ok()) return {};
+    return Error{staged.error().code,
+                 fmt::format("{} is published, and not at the origin: {}", spec_of(row), staged.error().message)};
+  }
+
   ImportOptions import_;
+  std::string durability_;
+  bool sync_ = false;
   std::vector<std::string> metrics_;
   std::string find_parent_;
   bool no_find_parent_ = false;

@@ -12,6 +12,7 @@ std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_du_command();
+std::unique_ptr<Command> make_evict_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_find_command();
 std::unique_ptr<Command> make_fsck_command();
@@ -26,10 +27,13 @@ std::unique_ptr<Command> make_match_command();
 std::unique_ptr<Command> make_mount_command();
 std::unique_ptr<Command> make_peers_command();
 std::unique_ptr<Command> make_pin_command();
+std::unique_ptr<Command> make_prefetch_command();
 std::unique_ptr<Command> make_rm_command();
+std::unique_ptr<Command> make_stage_out_command();
 std::unique_ptr<Command> make_status_command();
 std::unique_ptr<Command> make_tag_command();
 std::unique_ptr<Command> make_umount_command();
+std::unique_ptr<Command> make_unpin_command();
 
 std::vector<std::unique_ptr<Command>> all_commands();
 

@@ -1,0 +1,85 @@
+#include "daemon/bytes.h"
+
+#include <utility>
+#include <vector>
+
+#include "weft/origin.h"
+
+namespace weft {
+namespace {
+
+std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config) {
+  std::vector<std::shared_ptr<BlobSource>> sources;
+  if (!config.origin.empty()) sources.push_back(origin_source(config.origin));
+  return sources;
+}
+
+constexpr std::size_t kLooksAtOnce = 256;
+
+FetchOptions options_of(const Config& config) {
+  FetchOptions options;
+  if (config.cache_max > 0) options.cache_max = config.cache_max;
+  return options;
+}
+
+}  // namespace
+
+Bytes::Bytes(ClusterStore& of, LiveConfig& live)
+    : store(of), config(live), fetcher(of, sources_of(*live.get()), options_of(*live.get())) {
+  if (const std::string& origin = live.get()->origin; !origin.empty())
+    behind = std::make_unique<WriteBehind>(of, origin);
+}
+
+Status Bytes::look_at_all(const std::function<bool()>& cancelled) {
+  for (VersionId from = 0;;) {
+    std::vector<VersionId> bare;
+    {
+      WEFT_TRY(const auto snapshot, store.snapshot());
+      WEFT_TRY(bare, snapshot->bare_versions(from, kLooksAtOnce));
+    }
+    if (bare.empty()) return {};
+    for (const VersionId version : bare) {
+      if (cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(fetcher.look(version));
+    }
+    from = bare.back() + 1;
+  }
+}
+
+void write_bytes_status(JsonWriter& json, const Bytes& bytes) {
+  const FetchStatus fetched = bytes.fetcher.status();
+  json.key("fetched").begin_object().key("sources").begin_array();
+  for (const SourceCount& source : fetched.sources) {
+    json.begin_object().member("name", source.name).member("reads", source.reads).member("bytes", source.bytes);
+    json.member("failures", source.failures).end_object();
+  }
+  json.end_array().member("manifests", fetched.manifests).member("transfers", fetched.transfers);
+  json.member("waiting", fetched.waiting).member("problem", fetched.problem).end_object();
+  if (!bytes.behind) return;
+  const WriteBehindStatus behind = bytes.behind->status();
+  json.key("write_behind").begin_object().member("waiting", behind.waiting).member("active", behind.active);
+  json.member("bytes_written", behind.bytes_written).member("versions_saved", behind.versions_saved);
+  json.member("problem", behind.problem).end_object();
+}
+
+void add_byte_figures(Figures& figures, Bytes& bytes) {
+  const auto by_source = [&bytes](auto member) {
+    return [&bytes, member] {
+      std::vector<Figures::Sample> samples;
+      for (const SourceCount& source : bytes.fetcher.status().sources)
+        samples.push_back({{{"source", source.name}}, static_cast<double>(source.*member)});
+      return samples;
+    };
+  };
+  figures.add("weft_fetched_bytes_total", "counter", "Bytes that were fetched and verified.",
+              Figures::Read(by_source(&SourceCount::bytes)));
+  figures.add("weft_fetches_total", "counter", "Reads of sources.", Figures::Read(by_source(&SourceCount::reads)));
+  figures.add("weft_fetch_failures_total", "counter", "Reads that failed, or whose bytes did not verify.",
+              Figures::Read(by_source(&SourceCount::failures)));
+  figures.add("weft_fetched_manifests_total", "counter", "Manifests that were fetched.",
+              [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
+  figures.add("weft_unsaved_versions", "gauge", "Versions of this node that are not at the origin yet.",
+              [&bytes] { return bytes.behind ? static_cast<double>(bytes.behind->status().waiting) : 0.0; });
+}
+
+}  // namespace weft

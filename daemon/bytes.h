@@ -1,0 +1,37 @@
+// The bytes of this node: what is fetched for its mounts, and taken to the origin for others.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "control/server.h"
+#include "daemon/access.h"
+#include "daemon/figures.h"
+#include "daemon/live_config.h"
+#include "node/fetcher.h"
+#include "node/write_behind.h"
+#include "weft/cluster_store.h"
+
+namespace weft {
+
+struct Bytes {
+  // `config.origin` may be "": then nothing is fetched from there or taken there.
+  Bytes(ClusterStore& of, LiveConfig& live);
+
+  // Brings the manifests of all versions that are known by name alone: only then it is known what they need.
+  Status look_at_all(const std::function<bool()>& cancelled);
+
+  ClusterStore& store;
+  LiveConfig& config;
+  Fetcher fetcher;
+  std::unique_ptr<WriteBehind> behind;  // null without an origin
+};
+
+// look, bring, prefetch, pin, evict, stage_out, origin. `bytes` outlives the server.
+void serve_bytes(control::Server& server, Bytes& bytes);
+void add_byte_figures(Figures& figures, Bytes& bytes);
+void write_bytes_status(JsonWriter& json, const Bytes& bytes);  // members of an object
+
+}  // namespace weft

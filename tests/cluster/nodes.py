@@ -1,0 +1,102 @@
+"""Nodes of a cluster as tests of bytes need them: a store, a weftd, a mount each; one etcd; one origin for all."""
+import contextlib
+import os
+import pathlib
+import signal
+
+from clusterlib import Etcd, Network
+from daemonlib import Daemon, metrics
+from weftlib import Mount, Store, run, wait_until
+
+SECONDS_MAX = 20  # within which everything ends well, or with a clear errno
+
+
+class Node:
+    def __init__(self, cluster, host, directory, *options):
+        self.cluster, self.host, self.directory = cluster, host, directory
+        self.options = options
+        self.store = Store(directory / "store")
+        self.daemon = Daemon(self.store, "--name", directory.name, "--cluster", "test", "--etcd-endpoints",
+                             cluster.etcd.endpoint, "--origin", cluster.origin, *options, wrapper=host.inside)
+
+    def mounted(self, options=None):
+        return Mount(self.store, self.directory / "mnt", options)
+
+    def fetched(self, source="origin"):
+        """Bytes that came from there, since the daemon started."""
+        name = f'weft_fetched_bytes_total{{source="{source}"}}'
+        return metrics(self.daemon.ask("metrics")["text"]).get(name, 0)
+
+    def asked(self):
+        """What mounts have asked this node's daemon for, and how often."""
+        samples = metrics(self.daemon.ask("metrics")["text"])
+        return {name: count for name, count in samples.items()
+                if name.startswith("weft_request_seconds_count") and ('"look"' in name or '"bring"' in name)}
+
+    def knows(self, spec):
+        return spec in self.store.weft("ls", spec.split("@")[0], "--names", check=False).stdout.split()
+
+
+class Cluster:
+    """As a context: all that it started ends with it."""
+
+    def __init__(self, directory, origin=None):
+        self.directory = directory
+        self.origin = origin or directory / "origin"
+        self.origin.mkdir(exist_ok=True)
+        self.nodes = []
+
+    def __enter__(self):
+        self.stack = contextlib.ExitStack()
+        try:
+            self.network = self.stack.enter_context(Network())
+            self.etcd = self.stack.enter_context(Etcd(self.network.host(), self.directory / "etcd"))
+        except BaseException:
+            self.stack.close()
+            raise
+        return self
+
+    def __exit__(self, *exception):
+        self.stack.close()
+
+    def node(self, *options, path=None):
+        directory = path or self.directory / f"node{len(self.nodes) + 1}"
+        directory.mkdir(exist_ok=True)
+        node = Node(self, self.network.host(), directory, *options)
+        self.stack.enter_context(node.daemon)
+        self.nodes.append(node)
+        return node
+
+    def publish(self, node, path, name, **options):
+        """Publishes, and waits until it is at the origin and every node knows it; MODEL@NUMBER."""
+        node.store.publish(path, name=name, **options)
+        number = node.store.json("log", name)["versions"][0]["version"]
+        spec = f"{name}@{number}"
+        node.store.weft("stage-out", spec)
+        for other in self.nodes:
+            wait_until(lambda other=other: other.knows(spec), seconds_max=SECONDS_MAX, pause=0.01)
+        return spec
+
+
+@contextlib.contextmanager
+def fuse_directory(source, where):
+    """`source` once more, by a FUSE server that can be stopped and go on; its process id."""
+    where.mkdir(exist_ok=True)
+    run(["bindfs", source, where])
+    processes = [entry for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()]
+    found = [int(entry.name) for entry in processes if is_bindfs(entry, where)]
+    try:
+        yield found[0]
+    finally:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        if run(["umount", where], check=False).returncode != 0:
+            run(["umount", "-l", where])
+
+
+def is_bindfs(entry, where):
+    with contextlib.suppress(OSError):
+        words = (entry / "cmdline").read_bytes().split(b"\0")
+        return words[0].endswith(b"bindfs") and os.fsencode(where) in words
+    return False

@@ -1,0 +1,294 @@
+"""Bytes that a node has not: they come from the origin, each once, verified, and nothing else is kept waiting."""
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from clusterlib import can_make_networks
+from nodes import SECONDS_MAX, Cluster, fuse_directory
+from weftlib import random_tensors, run, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+FILE = "model.safetensors"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with Cluster(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def pair(cluster):
+    return cluster.node(), cluster.node()
+
+
+def model_at(path, tensors=None):
+    return write_model(path, tensors or random_tensors(6, 3 << 20, seed=path.name))
+
+
+def size_of(tensors):
+    return sum(len(data) for _, _, data in tensors.values())
+
+
+def bytes_of(directory):
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+def test_what_one_node_publishes_another_loads(cluster, pair, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    one, two = pair
+    source = model_at(tmp_path / "source")
+    cluster.publish(one, source, "model")
+    with two.mounted() as mount:
+        loaded = safetensors.load_file(mount.version("model", 1) / FILE)
+        expected = safetensors.load_file(source / FILE)
+        assert loaded.keys() == expected.keys()
+        assert all(loaded[name].tobytes() == expected[name].tobytes() for name in expected)
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    assert two.fetched() <= bytes_of(source)
+
+
+@pytest.mark.parametrize("policy", ["auto", "stream", "fetch"])
+def test_every_policy_gives_the_same_bytes(cluster, pair, tmp_path, policy):
+    one, two = pair
+    source = model_at(tmp_path / "source")
+    cluster.publish(one, source, "model")
+    with two.mounted(f"cold={policy}") as mount:
+        with open(mount.version("model", 1) / FILE, "rb") as file:
+            file.seek(5 << 20)
+            assert file.read(100_000) == (source / FILE).read_bytes()[5 << 20:(5 << 20) + 100_000]
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_after_the_first_look_nobody_is_asked(cluster, pair, tmp_path):
+    one, two = pair
+    cluster.publish(one, model_at(tmp_path / "source"), "model")
+    with two.mounted() as mount:
+        run(["ls", "-lR", mount.version("model", 1)])
+        before = two.asked()
+        assert before
+        run(["ls", "-lR", mount.version("model", 1)])
+        assert (mount.version("model", 1) / "info.json").read_text()
+        assert two.asked() == before
+    assert two.fetched() == 0
+
+
+def test_a_view_moves_its_own_chunks_alone(cluster, pair, tmp_path):
+    one, two = pair
+    tensors = random_tensors(8, 4 << 20, seed="view")
+    cluster.publish(one, model_at(tmp_path / "source", tensors), "model")
+    with two.mounted() as mount:
+        view = mount.version("model", 1) / "tensors/layer.3.weight.npy"
+        assert view.read_bytes().endswith(tensors["layer.3.weight"][2])
+        assert two.fetched() <= len(tensors["layer.3.weight"][2]) + (8 << 20)
+        assert two.fetched() < size_of(tensors) / 2
+
+
+def test_a_derived_model_moves_only_what_differs(cluster, pair, tmp_path):
+    one, two = pair
+    tensors = random_tensors(6, 3 << 20, seed="base")
+    cluster.publish(one, model_at(tmp_path / "base", tensors), "base")
+    two.store.weft("prefetch", "base")
+    before = two.fetched()
+    other = random_tensors(6, 3 << 20, seed="other")
+    derived = model_at(tmp_path / "derived", tensors | {"layer.2.weight": other["layer.2.weight"]})
+    cluster.publish(one, derived, "derived")
+    with two.mounted() as mount:
+        assert (mount.version("derived", 1) / FILE).read_bytes() == (derived / FILE).read_bytes()
+    moved = two.fetched() - before
+    assert 3 << 20 <= moved <= (3 << 20) + 65536
+
+
+def test_two_readers_of_one_file_cause_one_transfer(cluster, pair, tmp_path):
+    one, two = pair
+    source = model_at(tmp_path / "source", random_tensors(4, 16 << 20, seed="large"))
+    cluster.publish(one, source, "model")
+    with two.mounted() as mount:
+        readers = [subprocess.Popen(["cmp", source / FILE, mount.version("model", 1) / FILE]) for _ in range(4)]
+        assert [reader.wait(SECONDS_MAX) for reader in readers] == [0] * 4
+    assert two.fetched() <= bytes_of(source)
+
+
+def test_prefetch_brings_all_and_layers_a_part(cluster, pair, tmp_path):
+    one, two = pair
+    tensors = random_tensors(6, 3 << 20, seed="prefetch")
+    cluster.publish(one, model_at(tmp_path / "source", tensors), "model")
+    part = two.store.json("prefetch", "model", "--layers", "layer.[01]")
+    assert part["moved_bytes"] < size_of(tensors) / 2
+    assert two.store.json("prefetch", "model")["moved_bytes"] > 0
+    assert two.store.json("prefetch", "model")["moved_bytes"] == 0
+    two.daemon.kill()
+    with two.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (tmp_path / "source" / FILE).read_bytes()
+
+
+def test_evicted_bytes_come_back_and_pinned_ones_stay(cluster, pair, tmp_path):
+    one, two = pair
+    cluster.publish(one, model_at(tmp_path / "source"), "model")
+    two.store.weft("prefetch", "model")
+    two.store.weft("pin", "model")
+    assert two.store.json("evict", "--all")["disk_bytes"] == 0
+    two.store.weft("unpin", "model")
+    assert two.store.json("evict", "--all")["disk_bytes"] > 0
+    assert one.store.json("evict", "--all")["disk_bytes"] == 0  # it published them
+    with two.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (tmp_path / "source" / FILE).read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["wrong", "short"])
+def test_an_origin_that_returns_wrong_or_short_bytes(cluster, pair, tmp_path, damage):
+    one, two = pair
+    source = model_at(tmp_path / "source")
+    cluster.publish(one, source, "model")
+    for pack in (cluster.origin / "packs").glob("*.pack"):
+        kept = pack.with_suffix(".kept")
+        shutil.copy(pack, kept)
+        if damage == "short":
+            os.truncate(pack, pack.stat().st_size // 2)
+        else:
+            with open(pack, "r+b") as file:
+                file.seek(pack.stat().st_size // 2)
+                file.write(b"\xff" * 4096)
+    with two.mounted() as mount:
+        with pytest.raises(OSError) as failure:
+            (mount.version("model", 1) / FILE).read_bytes()
+        assert failure.value.errno == errno.EIO
+        for kept in (cluster.origin / "packs").glob("*.kept"):
+            kept.rename(kept.with_suffix(".pack"))
+        two.daemon.stop()
+        two.daemon.start()
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_a_stopped_origin_costs_a_bounded_wait_and_keeps_nobody_local_waiting(tmp_path):
+    real = tmp_path / "real"
+    real.mkdir()
+    where = tmp_path / "origin"
+    with fuse_directory(real, where) as server, Cluster(tmp_path, where) as cluster:
+        one, two = cluster.node(), cluster.node()
+        cluster.publish(one, model_at(tmp_path / "near"), "near")
+        cluster.publish(one, model_at(tmp_path / "far"), "far")
+        two.store.weft("prefetch", "near")
+        with two.mounted() as mount:
+            os.listdir(mount.version("far", 1))
+            os.kill(server, signal.SIGSTOP)
+            try:
+                outcome = []
+                reader = threading.Thread(target=lambda: outcome.append(errno_of(mount.version("far", 1) / FILE)))
+                start = time.monotonic()
+                reader.start()
+                for _ in range(20):
+                    assert (mount.version("near", 1) / FILE).read_bytes() == (tmp_path / "near" / FILE).read_bytes()
+                assert two.daemon.status()["pid"] == two.daemon.pid
+                reader.join(2 * SECONDS_MAX)
+                assert outcome == [errno.EIO]
+                assert time.monotonic() - start < SECONDS_MAX
+            finally:
+                os.kill(server, signal.SIGCONT)
+            wait_until(lambda: errno_of(mount.version("far", 1) / FILE) == 0, seconds_max=SECONDS_MAX, pause=0.2)
+            assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
+
+
+def errno_of(path):
+    try:
+        path.read_bytes()
+        return 0
+    except OSError as failure:
+        return failure.errno
+
+
+def test_a_daemon_killed_mid_read_is_found_again(cluster, pair, tmp_path):
+    one, two = pair
+    source = model_at(tmp_path / "source", random_tensors(8, 16 << 20, seed="large"))
+    cluster.publish(one, source, "model")
+    with two.mounted("cold=stream") as mount:
+        reader = subprocess.Popen(["cmp", source / FILE, mount.version("model", 1) / FILE])
+        wait_until(lambda: two.fetched() > 0, seconds_max=SECONDS_MAX)
+        two.daemon.kill()
+        two.daemon.start()
+        assert reader.wait(SECONDS_MAX) == 0
+    two.store.assert_sound()
+
+
+def test_without_a_daemon_what_is_here_is_read_and_the_rest_is_eio(cluster, pair, tmp_path):
+    one, two = pair
+    cluster.publish(one, model_at(tmp_path / "near"), "near")
+    cluster.publish(one, model_at(tmp_path / "far"), "far")
+    two.store.weft("prefetch", "near")
+    with two.mounted() as mount:
+        os.listdir(mount.version("far", 1))
+        two.daemon.kill()
+        assert (mount.version("near", 1) / FILE).read_bytes() == (tmp_path / "near" / FILE).read_bytes()
+        start = time.monotonic()
+        assert errno_of(mount.version("far", 1) / FILE) == errno.EIO
+        assert time.monotonic() - start < SECONDS_MAX
+        two.daemon.start()
+        assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
+
+
+def test_a_full_disk_on_the_reader_is_an_error_or_the_bytes(cluster, tmp_path):
+    one = cluster.node()
+    source = model_at(tmp_path / "source", random_tensors(4, 16 << 20, seed="large"))
+    small = tmp_path / "small"
+    small.mkdir()
+    run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", small])
+    try:
+        two = cluster.node(path=small)
+        cluster.publish(one, source, "model")
+        with two.mounted() as mount:
+            assert errno_of(mount.version("model", 1) / FILE) in (errno.ENOSPC, errno.EIO)
+            assert two.daemon.alive()
+        two.daemon.stop()
+    finally:
+        run(["umount", "-l", small])
+
+
+def test_a_node_that_lost_its_disk_reads_everything_from_the_origin(cluster, pair, tmp_path):
+    one, _ = pair
+    source = model_at(tmp_path / "source")
+    cluster.publish(one, source, "model")
+    one.daemon.kill()
+    shutil.rmtree(one.store.path)
+    new = cluster.node()
+    wait_until(lambda: new.knows("model@1"), seconds_max=SECONDS_MAX, pause=0.05)
+    with new.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_removal_on_one_node_and_a_read_on_another_never_give_half_a_file(cluster, pair, tmp_path):
+    one, two = pair
+    with two.mounted("cold=stream") as mount:
+        for round_ in range(5):
+            source = model_at(tmp_path / f"source{round_}")
+            number = cluster.publish(one, source, "model").split("@")[1]
+            reader = subprocess.Popen(["cat", mount.version("model", number) / FILE], stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL)
+            one.store.weft("rm", f"model@{number}")
+            got = reader.stdout.read()
+            whole = (source / FILE).read_bytes()
+            assert (reader.wait(SECONDS_MAX), got) == (0, whole) or reader.returncode != 0 and whole.startswith(got)
+
+
+def test_pending_work_survives_a_restart(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        source = model_at(tmp_path / "source")
+        cluster.origin.rename(tmp_path / "away")
+        one.store.publish(source, name="model")
+        one.daemon.stop()
+        (tmp_path / "away").rename(cluster.origin)
+        one.daemon.start()
+        one.store.weft("stage-out", "model@1")
+        assert one.store.json("du", "--origin")["versions"] == 1
+
+
+def test_an_import_can_wait_for_the_origin(cluster, pair, tmp_path):
+    one, _ = pair
+    one.store.publish(model_at(tmp_path / "source"), name="model", durability="origin")
+    assert len(list((cluster.origin / "places").iterdir())) == 1
