@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 // For a daemon to come back, and for its answer: it gives up by itself before.
-constexpr std::chrono::milliseconds kAwayMax{10'000};
+constexpr std::chrono::milliseconds kAwayMax{5'000};
 constexpr std::chrono::milliseconds kAnswerMax{15'000};
 
 class ColdClient final : public ColdReads {

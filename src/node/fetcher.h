@@ -30,7 +30,7 @@ namespace weft {
 
 struct FetchOptions {
   unsigned threads = 3;                       // that read and verify
-  std::chrono::milliseconds patience{8'000};  // with a transfer in which nothing arrives
+  std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
   std::uint64_t cache_max = UINT64_MAX;       // bytes of disk for fetched bytes
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
 };
