@@ -21,8 +21,8 @@ class Node:
         wait_until(lambda: (self.models() / model / str(number)).exists(), seconds_max=seconds)
 
     def versions(self, model):
-        """Live numbers, as this node's store has them."""
-        return [version["version"] for version in self.store.json("log", model)["versions"] if not version["removed"]]
+        """Live numbers, ascending, as this node's store has them."""
+        return sorted(one["version"] for one in self.store.json("log", model)["versions"] if not one["removed"])
 
     def registry(self):
         return self.daemon.status()["registry"]
