@@ -144,9 +144,10 @@ TEST_CASE("a directory without files, a name that no version can hold, and the s
 TEST_CASE("a file that was written to, replaced or turned into a fifo has changed") {
   TempDir dir;
   std::string path = dir / "a";
+  const weft::SourceFile source{"a", path};
   write_file(path, "123");
   struct stat before {};
-  REQUIRE(weft::open_source(path, before).ok());
+  REQUIRE(weft::open_source(source, before).ok());
   CHECK(weft::check_unchanged(path, before, before).ok());
 
   struct stat other = before;
@@ -157,11 +158,11 @@ TEST_CASE("a file that was written to, replaced or turned into a fifo has change
   CHECK(weft::check_unchanged(path, before, other).error().code == Errc::changed);
   write_file(path, "1234");
   struct stat after {};
-  REQUIRE(weft::open_source(path, after).ok());
+  REQUIRE(weft::open_source(source, after).ok());
   CHECK(weft::check_unchanged(path, before, after).error().message ==
         path + ": changed while it was read: expected 3 bytes, got 4");
 
   REQUIRE(::unlink(path.c_str()) == 0);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(weft::open_source(path, after).error().code == Errc::changed);  // and does not wait for a writer
+  CHECK(weft::open_source(source, after).error().code == Errc::changed);  // and does not wait for a writer
 }
