@@ -185,6 +185,10 @@ Status rename_new(const std::string& from, const std::string& to) {
   return check(result, fmt::format("rename from {}", from), to);
 }
 
+Status link_file(const std::string& from, const std::string& to) {
+  return check(::link(from.c_str(), to.c_str()), fmt::format("link from {}", from), to);
+}
+
 Status remove_file(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return sys_error(errno, path);
   return {};

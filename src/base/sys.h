@@ -61,6 +61,7 @@ Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::
 Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine when it is there
 Status rename_file(const std::string& from, const std::string& to);
 Status rename_new(const std::string& from, const std::string& to);         // Errc::exists rather than replace
+Status link_file(const std::string& from, const std::string& to);          // a second name; Errc::exists
 Status remove_file(const std::string& path);                               // fine when it is not there
 Status remove_tree(const std::string& path);                               // does not follow links or cross mounts
 Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."

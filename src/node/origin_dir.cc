@@ -57,14 +57,15 @@ Result<OriginDir> OriginDir::open(const std::string& path) {
   OriginDir dir(path, "");
   if (!info.ok() && info.error().code == Errc::not_found) {
     for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(fmt::format("{}/{}", path, name)));
-    // Of several nodes that make one origin at once, the first gives it its name.
+    // Of several nodes that make one origin at once, the first gives it its name. By a link: file systems of many nodes
+    // have no rename that leaves alone what is there.
     const std::string fresh = dir.fresh();
     WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_EXCL));
     WEFT_CHECK(append_exact(fd.get(), fresh_identity(), fresh));
     WEFT_CHECK(sync_file(fd.get(), fresh));
-    const Status linked = rename_new(fresh, path + "/weft-origin");
+    const Status linked = link_file(fresh, path + "/weft-origin");
     if (!linked.ok() && linked.error().code != Errc::exists) return of_origin(path, linked.error());
-    if (!linked.ok()) WEFT_CHECK(remove_file(fresh));
+    WEFT_CHECK(remove_file(fresh));
     WEFT_CHECK(sync_directory(path));
     info = read_identity(path);
   }
