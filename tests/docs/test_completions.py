@@ -14,7 +14,7 @@ ANSWER_SECONDS_MAX = 30
 
 # A line -> one answer that it has and one that it has not. STORE stands for a store with other@1 and org/small@1.
 LINES = {
-    "command": ("weft sta", "status", "tag"),
+    "command": ("weft stat", "status", "tag"),
     "option": ("weft tag --d", "--delete", "--all"),
     "model": ("weft --store STORE info oth", "other", "org/small"),
     "model, store after the command": ("weft info --store STORE oth", "other", "org/small"),
