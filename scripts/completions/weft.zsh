@@ -71,12 +71,14 @@ _weft() {
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
     umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
-    unpin | stage-out) _arguments $common $json '1:version:_weft_models' ;;
+    unpin) _arguments $common $json '1:version:_weft_models' ;;
+    stage-out) _arguments $common $json '1:version:_weft_models' ;;
     prefetch) _arguments $common $json '--layers[only these layers or tensors]:pattern:' '1:version:_weft_models' ;;
     evict) _arguments $common $json '--all[of all versions]' '--keep[leave so much]:SIZE:' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '1:version:_weft_models' ;;
     cache) _arguments $common $json '--max[how much it may hold]:SIZE:' ;;
-    status | peers) _arguments $common $json ;;
+    status) _arguments $common $json ;;
+    peers) _arguments $common $json ;;
     init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac
