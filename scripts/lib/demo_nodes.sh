@@ -5,6 +5,12 @@ cluster_nodes=(1 2 3)
 cluster_net=weft-demo-$$
 cluster_pids=()
 
+# In the background: the process that is waited for and ended is the program itself.
+start_on() {
+  (exec nsenter --net="/run/netns/$cluster_net-$1" "${@:3}" >"$2" 2>&1 </dev/null) &
+  cluster_pids+=($!)
+}
+
 # What is run for node N runs in its name space; files and mounts are the machine's.
 on() { nsenter --net="/run/netns/$cluster_net-$1" "${@:2}"; }
 
@@ -47,10 +53,8 @@ until_true() {
 
 start_etcd() {
   mkdir -p "$work/etcd"
-  on 0 etcd --data-dir "$work/etcd" --listen-client-urls http://10.77.0.10:2379 \
-    --advertise-client-urls http://10.77.0.10:2379 --listen-peer-urls http://127.0.0.1:2380 --log-level error \
-    >"$work/etcd.log" 2>&1 </dev/null &
-  cluster_pids+=($!)
+  start_on 0 "$work/etcd.log" etcd --data-dir "$work/etcd" --listen-client-urls http://10.77.0.10:2379 \
+    --advertise-client-urls http://10.77.0.10:2379 --listen-peer-urls http://127.0.0.1:2380 --log-level error
   until_true 30 on 0 etcdctl --endpoints http://10.77.0.10:2379 endpoint health
 }
 
@@ -66,8 +70,7 @@ cluster = "demo"
 [etcd]
 endpoints = ["http://10.77.0.10:2379"]
 CONF
-  on "$1" weftd --config "$dir/weft.conf" >"$dir/log" 2>&1 </dev/null &
-  cluster_pids+=($!)
+  start_on "$1" "$dir/log" weftd --config "$dir/weft.conf"
   until_true 30 weft --store "$dir/store" peers
   on "$1" weft --store "$dir/store" mount "$dir/mnt"
 }

@@ -72,7 +72,7 @@ Result<control::Answer> Context::ask(control::Client& daemon, std::string_view r
                                      control::CallOptions options) const {
   options.cancelled = patience().cancelled;
   auto answer = daemon.call(request, body, {}, options);
-  if (answer.ok() || answer.error().code != Errc::unreachable) return answer;
+  if (answer.ok() || !daemon.lost()) return answer;
   return Error{Errc::unreachable,
                fmt::format("{}; whether it did what was asked is not known: see `weft log`", answer.error().message)};
 }

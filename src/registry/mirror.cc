@@ -75,7 +75,6 @@ Status Mirror::session() {
   }
   etcd::Header header;
   WEFT_CHECK(agree(header));
-  WEFT_CHECK(read_members());
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
   const std::uint64_t known = snapshot->registry_revision();
   snapshot.reset();
@@ -150,7 +149,9 @@ Status Mirror::read_list() {
   return {};
 }
 
+// Members are read no earlier than where the watch begins: who came in between would never be told of.
 Status Mirror::follow() {
+  WEFT_CHECK(read_members());
   std::uint64_t from = 0;
   {
     std::lock_guard lock(mutex_);
