@@ -1,12 +1,8 @@
 """scripts/bench cluster: what it costs that many nodes have one registry."""
 
 import argparse
-import importlib
 import os
 import pathlib
-import signal
-import sys
-import tempfile
 
 import measure
 
@@ -27,12 +23,7 @@ def parse():
 
 
 def main():
-    args = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
-    print(f"Taken on {measure.machine(args.dir)}.")
-    for part in args.only or PARTS:
-        with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
-            importlib.import_module(f"cluster_{part}").run(args.build.resolve(), pathlib.Path(directory), args)
+    measure.run_parts("cluster", parse(), PARTS)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,8 @@
 """scripts/bench lineage: what the store says about where models come from and which are alike."""
 
 import argparse
-import importlib
 import os
 import pathlib
-import signal
-import sys
-import tempfile
 
 import measure
 
@@ -36,12 +32,7 @@ def parse():
 
 
 def main():
-    args = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
-    print(f"Taken on {measure.machine(args.dir)}.")
-    for part in args.only or PARTS:
-        with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
-            importlib.import_module(f"lineage_{part}").run(args.build.resolve(), pathlib.Path(directory), args)
+    measure.run_parts("lineage", parse(), PARTS)
 
 
 if __name__ == "__main__":

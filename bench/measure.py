@@ -1,9 +1,14 @@
 """What every bench shares: running commands, alternated pairs, medians with their interval, tables."""
 
+import importlib
 import os
+import pathlib
 import platform
+import signal
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 
 
@@ -121,3 +126,12 @@ def machine(directory):
     with open("/proc/cpuinfo") as f:
         cpu = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown CPU")
     return f"{os.cpu_count()} cores ({cpu}), Linux {platform.release().split('-')[0]}, {fs}"
+
+
+def run_parts(program, args, parts):
+    """run() of each module PROGRAM_PART, those of args.only or all, each in a new directory below args.dir."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    print(f"Taken on {machine(args.dir)}.")
+    for part in args.only or parts:
+        with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
+            importlib.import_module(f"{program}_{part}").run(args.build.resolve(), pathlib.Path(directory), args)

@@ -1,7 +1,6 @@
 #include "node/cold_file.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "base/sys.h"
 #include "node/lock_blobs.h"
+#include "node/read_runs.h"
 
 namespace weft {
 namespace {
@@ -187,22 +187,10 @@ Result<std::size_t> ColdFile::read(std::uint64_t offset, std::span<std::byte> ou
   if (offset >= size_ || out.empty()) return std::size_t{0};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
   const std::uint64_t ahead = ahead_of(offset, count);
-  std::span<std::byte> rest = out.first(count);
-  if (offset < head_.size()) {
-    const std::size_t part = std::min<std::size_t>(rest.size(), head_.size() - offset);
-    std::memcpy(rest.data(), head_.data() + offset, part);
-    rest = rest.subspan(part);
-    offset += part;
-  }
-  auto run = std::upper_bound(runs_.begin(), runs_.end(), offset,
-                              [](std::uint64_t at, const ColdRun& one) { return at < one.offset + one.length; });
-  for (; !rest.empty(); ++run) {
-    const std::uint64_t within = offset - run->offset;
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), run->length - within));
-    WEFT_CHECK(read_run(*run, within, rest.first(part), ahead));
-    rest = rest.subspan(part);
-    offset += part;
-  }
+  WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count),
+                       [&](const ColdRun& run, std::uint64_t within, std::span<std::byte> part) {
+                         return read_run(run, within, part, ahead);
+                       }));
   return count;
 }
 

@@ -11,25 +11,12 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/unix_socket.h"
+#include "node/held_pack.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kPiecesMax = 8192;  // of one answer; who wants more asks again
-
-// A pack that the daemon has open for us.
-class LentPack final : public PackReader {
- public:
-  LentPack(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id) {}
-  int fd() const override { return fd_.get(); }
-  std::uint64_t size() const override { return size_; }
-  PackId id() const override { return id_; }
-
- private:
-  Fd fd_;
-  std::uint64_t size_;
-  PackId id_;
-};
 
 using Packs = std::vector<std::shared_ptr<const PackReader>>;
 
@@ -56,7 +43,7 @@ Result<Packs> packs_of(const JsonValue& body, std::vector<Fd> fds) {
   Packs packs;
   for (std::size_t i = 0; i < fds.size(); ++i) {
     WEFT_TRY(const auto numbers, numbers_of((*list)[i], 2));
-    packs.push_back(std::make_shared<LentPack>(std::move(fds[i]), numbers[1], numbers[0]));
+    packs.push_back(std::make_shared<HeldPack>(std::move(fds[i]), numbers[1], numbers[0]));
   }
   return packs;
 }

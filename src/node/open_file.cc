@@ -8,6 +8,7 @@
 
 #include "base/page_cache.h"
 #include "base/sys.h"
+#include "node/read_runs.h"
 
 namespace weft {
 namespace {
@@ -65,22 +66,10 @@ Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> ou
   if (offset >= size_ || out.empty()) return std::size_t{0};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
   if (prefetch_) prefetch_->told(offset, count);
-  std::span<std::byte> rest = out.first(count);
-  if (offset < head_.size()) {
-    const std::size_t part = std::min<std::size_t>(rest.size(), head_.size() - offset);
-    std::memcpy(rest.data(), head_.data() + offset, part);
-    rest = rest.subspan(part);
-    offset += part;
-  }
-  auto run = std::upper_bound(runs_.begin(), runs_.end(), offset,
-                              [](std::uint64_t at, const Run& one) { return at < one.offset + one.length; });
-  for (; !rest.empty(); ++run) {
-    const std::uint64_t within = offset - run->offset;
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), run->length - within));
-    WEFT_CHECK(read_exact(run->place.pack->fd(), run->place.offset + within, rest.first(part), where_));
-    rest = rest.subspan(part);
-    offset += part;
-  }
+  WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count),
+                       [this](const Run& run, std::uint64_t within, std::span<std::byte> part) {
+                         return read_exact(run.place.pack->fd(), run.place.offset + within, part, where_);
+                       }));
   return count;
 }
 

@@ -9,29 +9,17 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "node/held_pack.h"
 
 namespace weft {
 namespace {
-
-class FetchReader final : public PackReader {
- public:
-  FetchReader(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id) {}
-  int fd() const override { return fd_.get(); }
-  std::uint64_t size() const override { return size_; }
-  PackId id() const override { return id_; }
-
- private:
-  Fd fd_;
-  std::uint64_t size_;
-  PackId id_;
-};
 
 // A descriptor of its own: read-only, with a lock that outlives the FetchPack.
 Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
   const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::no, path));
-  return std::shared_ptr<const PackReader>(std::make_shared<FetchReader>(std::move(fd), pack.size(), pack.id()));
+  return std::shared_ptr<const PackReader>(std::make_shared<HeldPack>(std::move(fd), pack.size(), pack.id()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "node/held_pack.h"
 
 namespace weft::testing {
 namespace {
@@ -15,19 +16,6 @@ namespace {
 Error no_versions() {
   return {Errc::unsupported, "a store of blobs alone"};
 }
-
-class FakePackReader final : public PackReader {
- public:
-  FakePackReader(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id) {}
-  int fd() const override { return fd_.get(); }
-  std::uint64_t size() const override { return size_; }
-  PackId id() const override { return id_; }
-
- private:
-  Fd fd_;
-  std::uint64_t size_;
-  PackId id_;
-};
 
 class BlobSnapshot final : public Snapshot {
  public:
@@ -192,9 +180,8 @@ Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
   const std::string path = pack_path(place.pack);
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(fd.get(), path));
-  return LockedPlace{
-      std::make_shared<FakePackReader>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
-      place.offset};
+  return LockedPlace{std::make_shared<HeldPack>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
+                     place.offset};
 }
 
 Result<std::shared_ptr<const ManifestReader>> BlobStore::open_manifest(const Digest& digest) {

@@ -1,0 +1,25 @@
+// A pack by an open descriptor: what has it open, locked or lent, keeps it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "base/sys.h"
+#include "weft/store.h"
+
+namespace weft {
+
+class HeldPack final : public PackReader {
+ public:
+  HeldPack(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id) {}
+  int fd() const override { return fd_.get(); }
+  std::uint64_t size() const override { return size_; }
+  PackId id() const override { return id_; }
+
+ private:
+  Fd fd_;
+  std::uint64_t size_;
+  PackId id_;
+};
+
+}  // namespace weft
