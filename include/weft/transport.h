@@ -52,6 +52,8 @@ class Landing {
  public:
   virtual ~Landing() = default;
   virtual std::span<std::byte> bytes() const = 0;
+  // No read into it is in flight, nor waits to be sent: nothing will write to it before the next read is asked for.
+  virtual bool idle() const = 0;
 };
 
 // One read in flight. Dropping it, or giving up the wait, sets the read aside: it may still write into its landing, and

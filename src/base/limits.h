@@ -85,6 +85,16 @@ inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;
 inline constexpr std::size_t kNodeIdMax = 64;
 inline constexpr std::size_t kEndpointAddressMax = 256;  // bytes of a transport's address
 inline constexpr std::uint64_t kKeyFileMax = 4096;
+inline constexpr std::size_t kPeerSessionsMax = 1024;  // that others have opened; the longest unused goes first
+inline constexpr std::size_t kPeerHalfOpenMax = 64;    // handshakes of strangers, for a second each
+inline constexpr std::size_t kPeerHellosMax = 64;      // that wait to be answered
+inline constexpr std::size_t kPeerCallsMax = 256;      // of others, that wait or are being answered
+inline constexpr std::size_t kPeerCallsEachMax = 64;   // of one other
+inline constexpr std::size_t kWindowsMax = 4096;       // open
+inline constexpr std::uint64_t kWindowBytesMax = 4ULL << 30U;
+inline constexpr std::size_t kLandingBuffersMax = 16;       // in use
+inline constexpr std::size_t kLandingBuffersAsideMax = 32;  // that reads which nobody waits for may still write to
+inline constexpr std::size_t kWithdrawnMax = 4096;  // windows that nobody closed whose addresses are kept unused
 
 // The control socket of a daemon. What a connection sends above these ends it.
 inline constexpr std::size_t kControlMessageMax = 1U << 20U;  // bytes of JSON

@@ -115,8 +115,8 @@ long FabricTransport::post_now(const Peer& peer, Operation& operation) {
                    &message.context);
   }
   auto& read = static_cast<ReadOperation&>(operation);
-  return fi_read(endpoint, read.landing->bytes().data() + read.at, read.length,
-                 read.landing->registration().descriptor(), peer.address, read.address, read.key, &read.context);
+  return fi_read(endpoint, read.landing().bytes().data() + read.at, read.length,
+                 read.landing().registration().descriptor(), peer.address, read.address, read.key, &read.context);
 }
 
 // The end of a send or a read: counted, its buffer given back, its waiter told.

@@ -63,7 +63,7 @@ FabricTransport::~FabricTransport() {
   end_reads(nullptr, "this end was closed");
   for (const auto& [context, operation] : in_flight_)
     if (endpoint_->needs(FI_MR_ENDPOINT) && operation->kind == OperationKind::read)
-      static_cast<ReadOperation&>(*operation).landing->registration().close();
+      static_cast<ReadOperation&>(*operation).landing().registration().close();
   endpoint_->endpoint.reset();
   in_flight_.clear();
   peers_.clear();
@@ -159,7 +159,7 @@ Result<std::unique_ptr<PendingRead>> FabricTransport::read(PeerId peer, const Re
   auto operation = std::make_shared<ReadOperation>();
   auto outcome = operation->outcome;
   operation->peer = peer;
-  operation->landing = std::static_pointer_cast<FabricLanding>(std::move(landing));
+  operation->use = LandingUse(std::static_pointer_cast<CountedLanding>(std::move(landing)));
   operation->at = at;
   operation->length = length;
   operation->address = window.address + offset;

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "net/endpoint.h"
+#include "net/landing.h"
 #include "net/read_outcome.h"
 #include "weft/transport.h"
 
@@ -33,23 +34,22 @@ struct MessageOperation final : Operation {
   std::size_t length = 0;       // of a message to send
 };
 
-class FabricLanding final : public Landing {
+class FabricLanding final : public CountedLanding {
  public:
   FabricLanding(std::span<std::byte> memory, std::shared_ptr<const void> owner, Registration registration)
-      : memory_(memory), owner_(std::move(owner)), registration_(std::move(registration)) {}
-  std::span<std::byte> bytes() const override { return memory_; }
+      : CountedLanding(memory, std::move(owner)), registration_(std::move(registration)) {}
   Registration& registration() { return registration_; }
 
  private:
-  std::span<std::byte> memory_;
-  std::shared_ptr<const void> owner_;
   Registration registration_;
 };
 
 struct ReadOperation final : Operation {
   ReadOperation() : Operation(OperationKind::read) {}
 
-  std::shared_ptr<FabricLanding> landing;
+  FabricLanding& landing() const { return static_cast<FabricLanding&>(*use); }
+
+  LandingUse use;
   std::size_t at = 0;
   std::size_t length = 0;
   std::uint64_t address = 0;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "net/checks.h"
+#include "net/landing.h"
 #include "net/read_outcome.h"
 
 namespace weft::net {
@@ -21,17 +22,6 @@ namespace {
 
 using NodeId = std::uint64_t;
 constexpr std::size_t kUnsentPerPeerMax = 32;
-
-class TwinLanding final : public Landing {
- public:
-  TwinLanding(std::span<std::byte> memory, std::shared_ptr<const void> owner)
-      : memory_(memory), owner_(std::move(owner)) {}
-  std::span<std::byte> bytes() const override { return memory_; }
-
- private:
-  std::span<std::byte> memory_;
-  std::shared_ptr<const void> owner_;
-};
 
 // A message, or a read of a window, on its way to a node.
 struct Parcel {
@@ -41,7 +31,7 @@ struct Parcel {
   std::shared_ptr<ReadOutcome> outcome;  // of a read, as all that follows
   RemoteWindow window;
   std::uint64_t offset = 0;
-  std::shared_ptr<Landing> landing;
+  LandingUse landing;
   std::size_t at = 0;
   std::size_t length = 0;
 };
@@ -258,14 +248,15 @@ Result<std::unique_ptr<Window>> TwinTransport::open_window(std::span<const std::
 Result<std::shared_ptr<Landing>> TwinTransport::open_landing(std::span<std::byte> memory,
                                                              std::shared_ptr<const void> owner) {
   if (memory.empty()) return Error{Errc::invalid, "a landing of no bytes"};
-  return std::shared_ptr<Landing>(std::make_shared<TwinLanding>(memory, std::move(owner)));
+  return std::shared_ptr<Landing>(std::make_shared<CountedLanding>(memory, std::move(owner)));
 }
 
 Result<std::unique_ptr<PendingRead>> TwinTransport::read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
                                                          std::shared_ptr<Landing> landing, std::size_t at,
                                                          std::size_t length) {
   WEFT_CHECK(check_read(window, offset, *landing, at, length));
-  Parcel parcel{id_, peer, {}, std::make_shared<ReadOutcome>(), window, offset, std::move(landing), at, length};
+  LandingUse use(std::static_pointer_cast<CountedLanding>(std::move(landing)));
+  Parcel parcel{id_, peer, {}, std::make_shared<ReadOutcome>(), window, offset, std::move(use), at, length};
   auto outcome = parcel.outcome;
   {
     const std::lock_guard lock(network_->mutex);

@@ -1,0 +1,45 @@
+// Memory that a peer may read for a while: bytes that cannot change under it, mapped read-only.
+//
+// Any thread. A read that is under way when its window closes may still be answered from this place. So memory whose
+// reader has not said that it is done is withdrawn before it goes: its pages and its file are let go, and its addresses
+// are kept from other use, so that what is sent late is nothing rather than somebody else's bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/result.h"
+
+namespace weft {
+
+class WindowMemory {
+ public:
+  // [offset, offset + length) of a file, at least one byte; it must not shrink meanwhile. `owner` (such as a lock on
+  // it) is kept for as long as the memory. The descriptor is not.
+  static Result<std::shared_ptr<WindowMemory>> of_file(int fd, std::uint64_t offset, std::size_t length,
+                                                       std::shared_ptr<const void> owner);
+  // A copy of these bytes, at least one.
+  static Result<std::shared_ptr<WindowMemory>> of_bytes(std::span<const std::byte> bytes);
+
+  ~WindowMemory();
+  WindowMemory(const WindowMemory&) = delete;
+  WindowMemory& operator=(const WindowMemory&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  // Nobody of this process may use bytes() any more, nor call this twice. The addresses of the last
+  // limits::kWithdrawnMax are kept.
+  void withdraw();
+
+ private:
+  WindowMemory(std::span<std::byte> mapped, std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+      : mapped_(mapped), bytes_(bytes), owner_(std::move(owner)) {}
+  static Result<std::span<std::byte>> map(int fd, std::uint64_t offset, std::size_t length);
+
+  std::span<std::byte> mapped_;  // whole pages; empty when withdrawn
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace weft
