@@ -36,7 +36,7 @@ struct Owners {
 class ClassRows {
  public:
   ClassRows(Txn& txn, std::string key, ArchClass of, Orders best)
-      : txn_(txn), key_(std::move(key)), class_(std::move(of)), best_(std::move(best)) {}
+      : txn_(txn), key_(std::move(key)), class_(std::move(of)), best_(std::move(best)), marks_(marks_of(class_)) {}
 
   // Rows of all open items, and of those of others that this opens.
   Status add() {
@@ -90,11 +90,11 @@ class ClassRows {
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
     WEFT_TRY(std::optional<Entry> first, cursor.seek_exact(item));
     if (!first) return found;
-    WEFT_TRY(ArchPlace place, decode_place(txn_, item, first->value));
+    WEFT_TRY(ItemPlace found_at, decode_item_place(txn_, item, first->value));
     WEFT_TRY(std::optional<Entry> second, cursor.next_of_key());
     found.count = second ? 2 : 1;
     if (second) return found;
-    WEFT_TRY(found.only, need_class_of(txn_, place.version));
+    WEFT_TRY(found.only, need_class_of(txn_, found_at.place.version));
     return found;
   }
 
@@ -112,7 +112,7 @@ class ClassRows {
   Status put(std::size_t item, const Orders& orders) {
     for (const ArchOrder& order : orders) {
       std::string key = std::string(class_.id(item)) + order.suffix;
-      WEFT_CHECK(txn_.put(Table::arch_items, key, encode_place(key, order.place)));
+      WEFT_CHECK(txn_.put(Table::arch_items, key, encode_item_place(key, {order.place, marks_})));
     }
     return {};
   }
@@ -120,7 +120,7 @@ class ClassRows {
   Status erase(std::size_t item, const Orders& orders) {
     for (const ArchOrder& order : orders) {
       std::string key = std::string(class_.id(item)) + order.suffix;
-      WEFT_CHECK(txn_.erase_value(Table::arch_items, key, encode_place(key, order.place)));
+      WEFT_CHECK(txn_.erase_value(Table::arch_items, key, encode_item_place(key, {order.place, marks_})));
     }
     return {};
   }
@@ -146,6 +146,7 @@ class ClassRows {
   std::string key_;
   ArchClass class_;
   Orders best_;
+  std::uint64_t marks_;
 };
 
 Status put_version(Txn& txn, Bytes class_key, const Orders& orders) {

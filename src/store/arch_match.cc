@@ -86,6 +86,7 @@ class Matcher {
   // Finds the common items and the classes that stand alone behind them.
   Status walk() {
     std::vector<std::optional<std::uint32_t>> common_of(query_.items.size());
+    const std::vector<std::uint64_t> marks = marks_of_items(class_of(query_.items));
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
     for (std::size_t i = 0; i < query_.items.size(); ++i) {
       const ArchItem& item = query_.items[i];
@@ -94,15 +95,15 @@ class Matcher {
         continue;
       WEFT_TRY(std::optional<Entry> first, cursor.seek_exact(key_of_item(item)));
       if (!first) continue;
-      WEFT_TRY(ArchPlace place, decode_place(txn_, key_of_item(item), first->value));
-      WEFT_TRY(std::optional<Entry> second, cursor.next_of_key());
-      if (!second) {
-        WEFT_TRY(std::string only, need_class_of(txn_, place.version));
+      WEFT_TRY(ItemPlace at, decode_item_place(txn_, key_of_item(item), first->value));
+      WEFT_TRY(std::uint64_t classes, cursor.count_of_key());
+      if (classes == 1) {
+        WEFT_TRY(std::string only, need_class_of(txn_, at.place.version));
         alone_.insert(std::move(only));
         continue;
       }
       common_of[i] = static_cast<std::uint32_t>(common_.size());
-      common_.push_back(key_of_item(item));
+      common_.push_back({key_of_item(item), marks[i], classes});
       auto& inputs = common_inputs_.emplace_back();
       for (std::uint32_t input : item.inputs) inputs.push_back(*common_of[input]);
     }
@@ -192,9 +193,9 @@ class Matcher {
   }
 
   Result<ArchJoin> join_of(const std::vector<std::uint32_t>& must, const std::string& order) {
-    std::vector<Bytes> items;
+    std::vector<JoinItem> items;
     for (std::uint32_t item : must) items.push_back(common_[item]);
-    return ArchJoin::make(txn_, items, order);
+    return ArchJoin::make(txn_, std::move(items), order);
   }
 
   // The best class of those that share exactly `all`, and the pair again from there on. Without the metric, those that
@@ -222,11 +223,11 @@ class Matcher {
     for (Open& open : classes) queue_.push(std::move(open));
     std::unordered_map<VersionId, std::uint64_t> shared;
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
-    for (Bytes item : common_) {
-      WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(item));
+    for (const JoinItem& item : common_) {
+      WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(item.key));
       while (entry) {
-        WEFT_TRY(ArchPlace place, decode_place(txn_, item, entry->value));
-        ++shared[place.version];
+        WEFT_TRY(ItemPlace at, decode_item_place(txn_, item.key, entry->value));
+        ++shared[at.place.version];
         WEFT_TRY(entry, cursor.next_of_key());
       }
     }
@@ -252,7 +253,7 @@ class Matcher {
   const MatchQuery& query_;
   const std::string order_;
   std::unordered_set<Bytes> wanted_;  // views the query
-  std::vector<Bytes> common_;
+  std::vector<JoinItem> common_;
   std::vector<std::vector<std::uint32_t>> common_inputs_;
   std::unordered_set<std::string> alone_;
   std::unordered_set<std::string> seen_;

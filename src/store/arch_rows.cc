@@ -1,5 +1,6 @@
 #include "store/arch_rows.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/limits.h"
@@ -12,11 +13,21 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kCheckBytes = 4;
-constexpr std::size_t kPlaceBytes = 16 + kCheckBytes;
+constexpr std::size_t kPlaceBytes = 16;
+constexpr std::size_t kItemPlaceBytes = kPlaceBytes + 8;
+constexpr std::uint32_t kMarkedLevels = 16;
 
 std::string checksum(Bytes key, Bytes value) {
   std::uint64_t hash = xxh3_64(std::as_bytes(std::span(value)), xxh3_64(std::as_bytes(std::span(key))));
   return key_of(hash).substr(0, kCheckBytes);
+}
+
+bool is_sealed(Bytes key, Bytes value, std::size_t bytes) {
+  return value.size() == bytes + kCheckBytes && checksum(key, value.substr(0, bytes)) == value.substr(bytes);
+}
+
+Error wrong_place(Txn& txn) {
+  return damaged(txn, "a checksum of an architecture's place is wrong");
 }
 
 Bytes text_of(const Digest& digest) {
@@ -123,9 +134,34 @@ std::string encode_place(Bytes key, const ArchPlace& place) {
 }
 
 Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value) {
-  if (value.size() != kPlaceBytes || checksum(key, value.substr(0, 16)) != value.substr(16))
-    return damaged(txn, "a checksum of an architecture's place is wrong");
+  if (!is_sealed(key, value, kPlaceBytes)) return wrong_place(txn);
   return ArchPlace{number_at(value, 0), number_at(value, 8)};
+}
+
+std::vector<std::uint64_t> marks_of_items(const ArchClass& of) {
+  std::vector<std::uint32_t> levels(of.size());
+  std::vector<std::uint64_t> marks(of.size());
+  for (std::size_t item = 0; item < of.size(); ++item) {
+    for (std::uint32_t input : of.inputs[item]) levels[item] = std::max(levels[item], levels[input] + 1);
+    if (levels[item] < kMarkedLevels) marks[item] = 1ULL << (static_cast<unsigned char>(of.id(item)[0]) % 64U);
+  }
+  return marks;
+}
+
+std::uint64_t marks_of(const ArchClass& of) {
+  std::uint64_t all = 0;
+  for (std::uint64_t mark : marks_of_items(of)) all |= mark;
+  return all;
+}
+
+std::string encode_item_place(Bytes key, const ItemPlace& place) {
+  std::string value = least_place(place.place) + key_of(place.marks);
+  return value + checksum(key, value);
+}
+
+Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value) {
+  if (!is_sealed(key, value, kItemPlaceBytes)) return wrong_place(txn);
+  return ItemPlace{{number_at(value, 0), number_at(value, 8)}, number_at(value, 16)};
 }
 
 std::string order_of(std::string_view metric, bool smallest) {
@@ -177,6 +213,13 @@ Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key,
   WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(key, least_place(from)));
   if (!entry) return std::optional<ArchPlace>();
   WEFT_TRY(ArchPlace place, decode_place(txn, key, entry->value));
+  return std::optional(place);
+}
+
+Result<std::optional<ItemPlace>> item_place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from) {
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(key, least_place(from)));
+  if (!entry) return std::optional<ItemPlace>();
+  WEFT_TRY(ItemPlace place, decode_item_place(txn, key, entry->value));
   return std::optional(place);
 }
 

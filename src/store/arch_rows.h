@@ -42,6 +42,18 @@ struct ArchPlace {
 };
 std::string encode_place(Bytes key, const ArchPlace& place);
 Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value);
+
+// In arch_items a place comes with the *marks* of its class: for each of its items that is not far from the inputs, one
+// of 64 bits, that of the item's mark. Where a mark is missing its item is, so most classes that have one item and not
+// another are told apart on the spot. An item far from the inputs has the mark 0: nothing is known of it.
+std::vector<std::uint64_t> marks_of_items(const ArchClass& of);  // of each item
+std::uint64_t marks_of(const ArchClass& of);
+struct ItemPlace {
+  ArchPlace place;
+  std::uint64_t marks = 0;
+};
+std::string encode_item_place(Bytes key, const ItemPlace& place);
+Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value);
 std::string least_place(const ArchPlace& place);  // sorts before the encoded place, and after those that are less
 
 // What follows a class or an item in the keys of an order; "" for none.
@@ -59,7 +71,8 @@ Status put_class_of(Txn& txn, VersionId version, Bytes class_key);
 Result<std::optional<std::string>> find_class_of(Txn& txn, VersionId version);
 Result<std::string> need_class_of(Txn& txn, VersionId version);
 
-// The first place of a set that is not before `from`.
+// The first place of a set of arch_versions, or of arch_items, that is not before `from`.
 Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from);
+Result<std::optional<ItemPlace>> item_place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from);
 
 }  // namespace weft

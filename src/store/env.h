@@ -78,6 +78,7 @@ class Cursor {
   Result<std::optional<Entry>> seek_value(Bytes key, Bytes value);
   Result<std::optional<Entry>> next();         // also from one value of a key to the next
   Result<std::optional<Entry>> next_of_key();  // the key's next value
+  Result<std::uint64_t> count_of_key();        // of its values, where the cursor stands on a key
   Result<std::optional<Entry>> last_of_key();  // where the cursor stands on a key
   Result<std::optional<Entry>> previous_of_key();
 

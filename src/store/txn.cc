@@ -202,6 +202,13 @@ Result<std::optional<Entry>> Cursor::next_of_key() {
   return step(MDB_NEXT_DUP);
 }
 
+Result<std::uint64_t> Cursor::count_of_key() {
+  std::size_t values = 0;
+  int code = txn_->run([&] { return mdb_cursor_count(cursor_, &values); });
+  if (code != 0) return txn_->failed(code, table_name(table_));
+  return std::uint64_t{values};
+}
+
 // LMDB leaves the key out here; nobody who walks the values of a key looks at it.
 Result<std::optional<Entry>> Cursor::last_of_key() {
   return move(MDB_LAST_DUP, {});
