@@ -28,7 +28,7 @@ namespace weft {
 
 inline constexpr std::size_t kRequestBytesMax = 7U << 10U;
 inline constexpr std::size_t kHeadBytesMax = 1U << 20U;
-// A head of at most so many bytes, of an answer without windows, comes with the answer itself: one round trip.
+// A head of at most so many bytes, less 24 for each window, comes with the answer itself: one round trip.
 inline constexpr std::size_t kShortHeadBytesMax = 7U << 10U;
 inline constexpr std::size_t kAnswerWindowsMax = 64;          // of one answer
 inline constexpr std::uint64_t kAnswerBytesMax = 64U << 20U;  // in them
@@ -44,7 +44,7 @@ struct PeerAddress {
 // What is given to a request.
 struct PeerReply {
   std::vector<std::byte> head;                         // at most kHeadBytesMax
-  std::vector<std::shared_ptr<WindowMemory>> windows;  // of the sizes that the asker is to read, at most
+  std::vector<std::unique_ptr<WindowMemory>> windows;  // of the sizes that the asker is to read, at most
 };
 
 // Whoever answers. On threads of the exchange, several at once; never on the transport's thread. May take time, as

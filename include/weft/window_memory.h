@@ -18,10 +18,10 @@ class WindowMemory {
  public:
   // [offset, offset + length) of a file, at least one byte; it must not shrink meanwhile. `owner` (such as a lock on
   // it) is kept for as long as the memory. The descriptor is not.
-  static Result<std::shared_ptr<WindowMemory>> of_file(int fd, std::uint64_t offset, std::size_t length,
+  static Result<std::unique_ptr<WindowMemory>> of_file(int fd, std::uint64_t offset, std::size_t length,
                                                        std::shared_ptr<const void> owner);
   // A copy of these bytes, at least one.
-  static Result<std::shared_ptr<WindowMemory>> of_bytes(std::span<const std::byte> bytes);
+  static Result<std::unique_ptr<WindowMemory>> of_bytes(std::span<const std::byte> bytes);
 
   ~WindowMemory();
   WindowMemory(const WindowMemory&) = delete;

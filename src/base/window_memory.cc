@@ -51,19 +51,19 @@ Result<std::span<std::byte>> WindowMemory::map(int fd, std::uint64_t offset, std
   return std::span(static_cast<std::byte*>(at), length);
 }
 
-Result<std::shared_ptr<WindowMemory>> WindowMemory::of_file(int fd, std::uint64_t offset, std::size_t length,
+Result<std::unique_ptr<WindowMemory>> WindowMemory::of_file(int fd, std::uint64_t offset, std::size_t length,
                                                             std::shared_ptr<const void> owner) {
   if (fd < 0 || length == 0) return Error{Errc::invalid, "a window: no file, or no bytes of it"};
   const std::size_t before = offset % page_bytes();
   WEFT_TRY(const std::span<std::byte> mapped, map(fd, offset - before, before + length));
-  return std::shared_ptr<WindowMemory>(new WindowMemory(mapped, mapped.subspan(before), std::move(owner)));
+  return std::unique_ptr<WindowMemory>(new WindowMemory(mapped, mapped.subspan(before), std::move(owner)));
 }
 
-Result<std::shared_ptr<WindowMemory>> WindowMemory::of_bytes(std::span<const std::byte> bytes) {
+Result<std::unique_ptr<WindowMemory>> WindowMemory::of_bytes(std::span<const std::byte> bytes) {
   if (bytes.empty()) return Error{Errc::invalid, "a window: no bytes"};
   WEFT_TRY(const std::span<std::byte> mapped, map(-1, 0, bytes.size()));
   std::memcpy(mapped.data(), bytes.data(), bytes.size());
-  return std::shared_ptr<WindowMemory>(new WindowMemory(mapped, mapped, nullptr));
+  return std::unique_ptr<WindowMemory>(new WindowMemory(mapped, mapped, nullptr));
 }
 
 WindowMemory::~WindowMemory() {
