@@ -18,6 +18,9 @@ namespace weft::net {
 // Sends a frame as soon as the transport takes it. Errc::timed_out.
 Status send_frame(Transport& transport, PeerId peer, std::span<const std::byte> frame, Deadline deadline);
 
+// What came of a frame: after `closed`, by the other end, and `refused`, the session is over.
+enum class Heard : std::uint8_t { good, closed, refused };
+
 class Channel {
  public:
   // `peer` is this channel's own, and removed with it. `transport` outlives it.

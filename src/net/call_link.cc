@@ -1,0 +1,107 @@
+#include "net/call_link.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::net {
+namespace {
+
+constexpr std::chrono::milliseconds kAskAfter{300};  // between a call, or the last question, and the next one
+// Of silence, while a call waits: a peer that lives answers questions at once, also when its answer takes long.
+constexpr std::chrono::milliseconds kLostAfter{1'500};
+
+}  // namespace
+
+CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline deadline) {
+  std::uint64_t id = 0;
+  Waiting* waiting = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost_) return {};
+    id = next_call_++;
+    waiting = &waiting_[id];
+  }
+  const Status sent =
+      channel_.send(CallMessage{id, {request.begin(), request.end()}}, std::min(deadline, Clock::now() + kLostAfter));
+  Outcome outcome = sent.ok() ? wait(id, *waiting, deadline) : Outcome{};
+  forget(id);
+  return outcome;
+}
+
+CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const Clock::time_point begun = Clock::now();
+  for (auto ask_at = begun + kAskAfter;; ask_at = Clock::now() + kAskAfter) {
+    changed_.wait_until(lock, std::min(deadline, ask_at), [&] { return waiting.outcome || lost_; });
+    if (waiting.outcome) return std::move(*waiting.outcome);
+    if (lost_ || Clock::now() - std::max(begun, heard_) >= kLostAfter) return {};
+    const bool over = Clock::now() >= deadline;
+    lock.unlock();
+    if (over) done(call, 0);
+    if (over) return {End::failed, {}, {Errc::timed_out, "peer " + channel_.node() + ": no answer in time"}};
+    static_cast<void>(channel_.send(AskMessage{call}));
+    lock.lock();
+  }
+}
+
+void CallLink::forget(std::uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  waiting_.erase(call);
+}
+
+// When it is not sent, the windows of the call stay open until their lease ends.
+void CallLink::done(std::uint64_t call, std::uint64_t read_bytes) {
+  static_cast<void>(channel_.send(DoneMessage{call, read_bytes}));
+}
+
+Heard CallLink::receive(const FrameView& frame) {
+  const auto payload = channel_.open(frame);
+  if (!payload.ok()) return Heard::refused;
+  heard();
+  if (frame.header.kind != FrameKind::message) return Heard::closed;
+  const auto body = decode_body(*payload);
+  return body.ok() && take(*body) ? Heard::good : Heard::refused;
+}
+
+bool CallLink::take(const CallBody& body) {
+  if (const auto* answer = std::get_if<AnswerMessage>(&body))
+    settle(answer->id, {End::answered, *answer, {}});
+  else if (const auto* failure = std::get_if<FailureMessage>(&body))
+    settle(failure->id, {End::failed, {}, failure->error});
+  else if (const auto* known = std::get_if<KnownMessage>(&body); known == nullptr)
+    return false;  // what only callers send
+  else if (!known->known)
+    settle(known->id, {End::again, {}, {}});
+  return true;
+}
+
+// Nobody waits for a call that was given up: its end was said then, and an answer may come twice.
+void CallLink::settle(std::uint64_t call, Outcome outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = waiting_.find(call);
+    if (found == waiting_.end() || found->second.outcome) return;
+    found->second.outcome = std::move(outcome);
+  }
+  changed_.notify_all();
+}
+
+void CallLink::lose() {
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool CallLink::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+void CallLink::heard() {
+  const std::lock_guard lock(mutex_);
+  heard_ = Clock::now();
+}
+
+}  // namespace weft::net

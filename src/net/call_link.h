@@ -1,0 +1,63 @@
+// The caller's end of a session: its calls that wait for an answer. Any thread; receive() on the transport's.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "net/channel.h"
+#include "net/peer_record.h"
+#include "weft/exchange.h"
+
+namespace weft::net {
+
+class CallLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+  CallLink(Transport& transport, PeerId peer, Session session, std::shared_ptr<PeerRecord> record)
+      : channel_(transport, peer, std::move(session)), record_(std::move(record)) {}
+
+  // How a call went, as far as this session can tell. `lost`: the session is no good, or the peer does not know it;
+  // `again`: the peer does not know this call.
+  enum class End : std::uint8_t { answered, failed, lost, again };
+  struct Outcome {
+    End end = End::lost;
+    AnswerMessage answer;
+    Error error;  // when it failed
+  };
+  Outcome call(std::span<const std::byte> request, Deadline deadline);
+  void done(std::uint64_t call, std::uint64_t read_bytes);
+
+  Heard receive(const FrameView& frame);
+  void lose();  // all its calls are lost
+  bool lost() const;
+  void heard();  // a sign of life, such as a read that came
+
+  Channel& channel() { return channel_; }
+  PeerRecord& record() { return *record_; }
+
+ private:
+  struct Waiting {
+    std::optional<Outcome> outcome;
+  };
+  void settle(std::uint64_t call, Outcome outcome);
+  bool take(const CallBody& body);
+  Outcome wait(std::uint64_t call, Waiting& waiting, Deadline deadline);
+  void forget(std::uint64_t call);
+
+  Channel channel_;
+  const std::shared_ptr<PeerRecord> record_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unordered_map<std::uint64_t, Waiting> waiting_;  // guarded by mutex_, as all that follows
+  std::uint64_t next_call_ = 1;
+  Clock::time_point heard_ = Clock::now();
+  bool lost_ = false;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,38 @@
+// Buffers that reads land in, registered once and lent out one at a time. Any thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "weft/exchange.h"
+
+namespace weft::net {
+
+class LandingPool : public std::enable_shared_from_this<LandingPool> {
+ public:
+  // `transport` outlives all that is lent.
+  explicit LandingPool(Transport& transport) : transport_(transport) {}
+
+  // Errc::busy when none was free by the deadline.
+  Result<LandingBuffer> take(Deadline deadline);
+  void give_back(std::shared_ptr<Landing> buffer);
+  std::size_t aside() const;
+
+ private:
+  // With mutex_ held:
+  void reclaim();
+  bool may_make() const;
+  Result<std::shared_ptr<Landing>> make();
+
+  Transport& transport_;
+  mutable std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<std::shared_ptr<Landing>> free_;   // guarded by mutex_, as all that follows
+  std::vector<std::shared_ptr<Landing>> aside_;  // a read that was given up may still write to them
+  std::size_t lent_ = 0;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,280 @@
+// What weft/exchange.h promises when others do not mean well, vanish, or stop.
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "exchange_support.h"
+#include "net/frame.h"
+#include "net/identity.h"
+#include "net/twin_transport.h"
+
+namespace weft {
+namespace {
+
+using namespace conformance;
+using namespace std::chrono_literals;
+using testing::as_text;
+using testing::random_bytes;
+
+void in_every_world(void (*check)(TransportWorld&)) {
+  for (const auto& world : transport_worlds()) {
+    CAPTURE(world->name());
+    check(*world);
+  }
+}
+
+// What somebody on the wire can keep. Any thread.
+class Recording {
+ public:
+  Tap tap() {
+    return [this](std::span<const std::byte> message) {
+      const std::lock_guard lock(mutex_);
+      kept_.emplace_back(message.begin(), message.end());
+      return true;
+    };
+  }
+  std::vector<std::vector<std::byte>> kept() {
+    const std::lock_guard lock(mutex_);
+    return kept_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<std::byte>> kept_;
+};
+
+// Sends what it likes to a node.
+class Attacker {
+ public:
+  Attacker(TransportWorld& world, const Exchange& victim)
+      : transport_(world.open({})), peer_(testing::must(transport_->add_peer(victim.address()))) {}
+  const EndpointAddress& address() const { return transport_->address(); }
+  void send(std::span<const std::byte> message) {
+    for (const auto end = soon(); Clock::now() < end; std::this_thread::sleep_for(1ms))
+      if (transport_->send(peer_, message).ok()) return;
+    FAIL("the victim takes no messages");
+  }
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  PeerId peer_;
+};
+
+TEST_CASE("a node with another key is told nothing and asked for nothing, and leaves nothing behind") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    const KeyFile other('o');
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", &server);
+    auto stranger = open_node(world, other, "b", &server);
+    CHECK(ask(*stranger, at(*a, "a"), "bytes").error().code == Errc::permission);
+    CHECK(ask(*a, at(*stranger, "b"), "bytes").error().code == Errc::permission);
+    CHECK(server.answered == 0);
+    CHECK(comes_true([&] { return a->figures().half_open + stranger->figures().half_open == 0; }));
+    CHECK(a->figures().sessions == 0);
+    CHECK(a->figures().refused > 0);
+  });
+}
+
+TEST_CASE("who answers at an address must be the node that was asked for") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    const auto answer = ask(*a, at(*b, "c"), "echo");
+    REQUIRE(!answer.ok());
+    CHECK(answer.error().code == Errc::permission);
+    CHECK(answer.error().message.find("got b") != std::string::npos);
+    CHECK(server.answered == 0);
+  });
+}
+
+TEST_CASE("a session that is sent again gets no answer, and ends") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    Recording recording;
+    auto a = open_node(world, key, "a", nullptr, recording.tap());
+    auto b = open_node(world, key, "b", &server);
+    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
+    Attacker attacker(world, *b);
+    const auto kept = recording.kept();
+    for (const auto& message : kept) attacker.send(message);
+    CHECK(comes_true([&] { return b->figures().refused > 0; }));
+    CHECK(comes_true([&] { return b->figures().half_open == 0; }));
+    CHECK(server.answered == 1);
+    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());  // by a new session
+    CHECK(server.answered == 2);
+  });
+}
+
+TEST_CASE("whatever strangers send, memory is bounded and others are answered") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    Recording recording;
+    auto a = open_node(world, key, "a", nullptr, recording.tap());
+    auto b = open_node(world, key, "b", &server);
+    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
+    Attacker attacker(world, *b);
+    for (unsigned i = 0; i < 50; ++i) attacker.send(random_bytes(1 + i * 160, i));
+    for (const auto& message : recording.kept())
+      for (std::size_t cut = 1; cut < message.size(); cut += 13) attacker.send(std::span(message).first(cut));
+    net::Identity nobody{net::Secret(), "nobody", attacker.address()};
+    for (unsigned i = 0; i < 300; ++i) {
+      nobody.address.back() = static_cast<std::byte>(i);  // most of them are nowhere
+      attacker.send(net::Caller(nobody.with_session(i + 1)).hello());
+      CHECK(b->figures().half_open <= 64);
+    }
+    CHECK(ask(*a, at(*b, "b"), "echo").ok());
+    CHECK(b->figures().refused > 100);
+    CHECK(comes_true([&] { return b->figures().half_open == 0; }));
+    CHECK(server.answered == 2);
+  });
+}
+
+TEST_CASE("windows that nobody closes end with their lease, and give nothing any more") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    std::atomic<bool> mute{false};
+    auto a = open_node(world, key, "a", nullptr, [&](auto) { return !mute; });
+    auto b = open_node(world, key, "b", &server);
+    auto answer = ask(*a, at(*b, "b"), "bytes");
+    REQUIRE(answer.ok());
+    const LandingBuffer buffer = testing::must(a->landing(soon()));
+    mute = true;
+    CHECK(testing::must(answer->read(0, 0, buffer.landing(), 0, 4096))->wait(soon()).ok());
+    CHECK(b->figures().windows == 1);
+    CHECK(comes_true([&] { return b->figures().windows == 0; }));
+    CHECK(b->figures().window_bytes == 0);
+    CHECK(b->figures().lease_ends == 1);
+    const auto late = answer->read(0, 0, buffer.landing(), 0, 4096);
+    if (late.ok()) CHECK(!(*late)->wait(Clock::now() + 500ms).ok());
+  });
+}
+
+TEST_CASE("a session that the other end lost is made anew") {
+  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
+    CAPTURE(provider);
+    const KeyFile key;
+    ScriptedServer server;
+    ExchangeOptions options;
+    options.provider = provider;
+    options.key_file = key.path();
+    options.node = "a";
+    auto a = testing::must(Exchange::open(options));
+    options.node = "b";
+    options.server = &server;
+    auto b = testing::must(Exchange::open(options));
+    const PeerAddress peer = at(*b, "b");
+    REQUIRE(ask(*a, peer, "echo").ok());
+    sockaddr_in place{};
+    REQUIRE(peer.address.size() == sizeof place);
+    std::memcpy(&place, peer.address.data(), sizeof place);
+    options.port = ntohs(place.sin_port);
+    b.reset();
+    b = testing::must(Exchange::open(options));
+    const auto answer = ask(*a, peer, "echo again");
+    REQUIRE(answer.ok());
+    CHECK(as_text(answer->head()) == "a again");
+  }
+}
+
+TEST_CASE("nobody at an address costs the caller its deadline, and no more") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    auto a = open_node(world, key, "a", nullptr);
+    PeerAddress gone;
+    {
+      auto b = open_node(world, key, "b", nullptr);
+      gone = at(*b, "b");
+    }
+    const auto begun = Clock::now();
+    const auto answer = ask(*a, gone, "echo", begun + 700ms);
+    REQUIRE(!answer.ok());
+    CHECK((answer.error().code == Errc::timed_out || answer.error().code == Errc::unreachable));
+    CHECK(a->figures().sessions == 0);
+  });
+}
+
+// The twin network's stop is that of a process.
+struct Stoppable {
+  net::TwinNetwork network;
+  KeyFile key;
+  ScriptedServer server;
+  std::unique_ptr<Exchange> open(const std::string& node) {
+    ExchangeOptions options;
+    options.node = node;
+    options.key_file = key.path();
+    options.server = &server;
+    return testing::must(
+        net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+          return network.open(std::move(receiver));
+        }));
+  }
+};
+
+TEST_CASE("a peer that is stopped costs a deadline, its buffers are set aside, and it is there again when it goes on") {
+  Stoppable world;
+  auto a = world.open("a");
+  auto b = world.open("b");
+  auto answer = ask(*a, at(*b, "b"), "bytes");
+  REQUIRE(answer.ok());
+  world.network.stop(b->address());
+  {
+    const LandingBuffer buffer = testing::must(a->landing(soon()));
+    const WindowRead read = testing::must(answer->read(0, 0, buffer.landing(), 0, 4096));
+    CHECK(read->wait(Clock::now() + 50ms).error().code == Errc::timed_out);
+  }
+  CHECK(a->figures().buffers_aside == 1);
+  CHECK(a->landing(soon()).ok());  // another one
+  CHECK(ask(*a, at(*b, "b"), "echo", Clock::now() + 100ms).error().code == Errc::timed_out);
+  const auto begun = Clock::now();
+  CHECK(!ask(*a, at(*b, "b"), "echo", begun + 3s).ok());
+  world.network.go_on(b->address());
+  CHECK(comes_true([&] { return a->figures().buffers_aside == 0; }));
+  CHECK(ask(*a, at(*b, "b"), "echo").ok());
+}
+
+TEST_CASE("a peer that stops during a handshake does not keep others from theirs") {
+  Stoppable world;
+  auto a = world.open("a");
+  auto b = world.open("b");
+  auto c = world.open("c");
+  world.network.stop(b->address());
+  std::thread waiting([&] { CHECK(!ask(*a, at(*b, "b"), "echo", Clock::now() + 2s).ok()); });
+  CHECK(ask(*a, at(*c, "c"), "echo").ok());
+  waiting.join();
+  world.network.go_on(b->address());
+  CHECK(ask(*a, at(*b, "b"), "echo").ok());
+}
+
+TEST_CASE("a key file that others can read, or that is too short, is refused") {
+  const KeyFile key;
+  ExchangeOptions options;
+  options.node = "a";
+  options.key_file = key.path();
+  for (const unsigned mode : {0640U, 0604U, 0620U}) {
+    key.set_mode(mode);
+    CHECK(Exchange::open(options).error().code == Errc::permission);
+  }
+  key.set_mode(0400);
+  CHECK(Exchange::open(options).ok());
+  testing::TempDir directory;
+  options.key_file = directory / "short";
+  testing::write_file(options.key_file, std::string(31, 'k'));
+  CHECK(!Exchange::open(options).ok());
+  options.key_file = directory / "missing";
+  CHECK(Exchange::open(options).error().code == Errc::not_found);
+  options.key_file = key.path();
+  options.provider = "shm";
+  CHECK(Exchange::open(options).error().code == Errc::unsupported);
+}
+
+}  // namespace
+}  // namespace weft

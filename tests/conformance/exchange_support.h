@@ -1,0 +1,115 @@
+// What the tests of exchanges share: a server whose answers are as the request says, keys, nodes.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "net/exchange.h"
+#include "tapped_transport.h"
+#include "testing.h"
+#include "transport_worlds.h"
+
+namespace weft::conformance {
+
+using Clock = std::chrono::steady_clock;
+inline constexpr std::chrono::seconds kPatience{10};  // what a broken exchange would cost
+
+inline Deadline soon() {
+  return Clock::now() + kPatience;
+}
+
+// Looks until it holds. Waits are for what a working exchange does by itself.
+inline bool comes_true(const std::function<bool()>& holds) {
+  for (const auto end = soon(); Clock::now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+    if (holds()) return true;
+  return holds();
+}
+
+// Answers "echo TEXT", "bytes" (a window on `content`), "head" (`content` as the head), "fail", and "wait" (until
+// release() is called).
+class ScriptedServer final : public PeerServer {
+ public:
+  std::vector<std::byte> content = testing::random_bytes(300'000, 11);
+  std::atomic<int> answered{0};
+
+  Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override {
+    ++answered;
+    const std::string text(testing::as_text(request));
+    PeerReply reply;
+    if (text == "fail") return Error{Errc::not_found, "no such thing"};
+    if (text == "head") reply.head = content;
+    if (text == "bytes") reply.windows.push_back(testing::must(WindowMemory::of_bytes(content)));
+    if (text == "wait") wait();
+    if (!text.starts_with("echo ")) return reply;
+    const std::string said = std::string(node) + " " + text.substr(5);
+    const auto head = testing::as_bytes(said);
+    reply.head.assign(head.begin(), head.end());
+    return reply;
+  }
+  void release() {
+    {
+      const std::lock_guard lock(mutex_);
+      released_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return released_; });
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool released_ = false;  // guarded by mutex_
+};
+
+// A file with a cluster's key.
+class KeyFile {
+ public:
+  explicit KeyFile(char letter = 'k') : path_(directory_ / "key") {
+    testing::write_file(path_, std::string(32, letter));
+    set_mode(0600);
+  }
+  void set_mode(unsigned mode) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  testing::TempDir directory_;
+  std::string path_;
+};
+
+using Tap = TappedTransport::Tap;
+inline std::unique_ptr<Exchange> open_node(
+    TransportWorld& world, const KeyFile& key, const std::string& node, PeerServer* server,
+    Tap tap = [](auto) { return true; }) {
+  ExchangeOptions options;
+  options.node = node;
+  options.key_file = key.path();
+  options.server = server;
+  return testing::must(
+      net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+        return std::unique_ptr<Transport>(std::make_unique<TappedTransport>(world.open(std::move(receiver)), tap));
+      }));
+}
+
+inline PeerAddress at(const Exchange& exchange, const std::string& node) {
+  return {node, exchange.address()};
+}
+
+inline Result<Answer> ask(Exchange& from, const PeerAddress& peer, std::string_view request,
+                          Deadline deadline = soon()) {
+  return from.call(peer, testing::as_bytes(request), deadline);
+}
+
+// All of an answer's window, through buffers of the exchange.
+Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window = 0);
+
+}  // namespace weft::conformance

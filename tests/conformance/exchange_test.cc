@@ -1,0 +1,202 @@
+// What weft/exchange.h promises among nodes that mean well, held against every transport.
+#include "weft/exchange.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "exchange_support.h"
+
+namespace weft {
+namespace {
+
+using namespace conformance;
+using namespace std::chrono_literals;
+using testing::as_bytes;
+using testing::as_text;
+
+void in_every_world(void (*check)(TransportWorld&)) {
+  for (const auto& world : transport_worlds()) {
+    CAPTURE(world->name());
+    check(*world);
+  }
+}
+
+TEST_CASE("a call brings its answer, and each end knows who the other is") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", &server);
+    auto b = open_node(world, key, "b", &server);
+    for (int round = 0; round < 3; ++round) {
+      const auto there = ask(*a, at(*b, "b"), "echo one");
+      REQUIRE(there.ok());
+      CHECK(as_text(there->head()) == "a one");
+      const auto back = ask(*b, at(*a, "a"), "echo two");
+      REQUIRE(back.ok());
+      CHECK(as_text(back->head()) == "b two");
+    }
+    const ExchangeFigures figures = a->figures();
+    CHECK(figures.sessions == 2);  // one each way, however many calls
+    CHECK(figures.calls == 3);
+    CHECK(figures.answers == 3);
+    REQUIRE(figures.peers.size() == 1);
+    CHECK(figures.peers[0].node == "b");
+    CHECK(figures.peers[0].connected);
+    CHECK(figures.peers[0].answer_ms > 0);
+  });
+}
+
+TEST_CASE("a window is read while the answer lives, and closed when it goes") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    server.content = testing::random_bytes(5'000'000, 4);
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    {
+      auto answer = ask(*a, at(*b, "b"), "bytes");
+      REQUIRE(answer.ok());
+      REQUIRE(answer->windows() == 1);
+      CHECK(answer->length(0) == server.content.size());
+      CHECK(b->figures().windows == 1);
+      const auto got = read_all(*a, *answer);
+      REQUIRE(got.ok());
+      CHECK(*got == server.content);
+      const LandingBuffer buffer = testing::must(a->landing(soon()));
+      CHECK(answer->read(1, 0, buffer.landing(), 0, 1).error().code == Errc::invalid);
+      CHECK(answer->read(0, server.content.size(), buffer.landing(), 0, 1).error().code == Errc::permission);
+    }
+    CHECK(comes_true([&] { return b->figures().windows == 0; }));
+    CHECK(b->figures().served_bytes == server.content.size());
+    CHECK(b->figures().lease_ends == 0);
+    CHECK(a->figures().read_bytes == server.content.size());
+    CHECK(a->figures().peers[0].read_bytes_per_second > 0);
+  });
+}
+
+TEST_CASE("a long head comes whole, an error as it was said, and too long a request not at all") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    const auto answer = ask(*a, at(*b, "b"), "head");
+    REQUIRE(answer.ok());
+    CHECK(std::equal(answer->head().begin(), answer->head().end(), server.content.begin(), server.content.end()));
+    CHECK(answer->windows() == 0);
+    const auto failed = ask(*a, at(*b, "b"), "fail");
+    REQUIRE(!failed.ok());
+    CHECK(failed.error().code == Errc::not_found);
+    CHECK(failed.error().message == "no such thing");
+    CHECK(ask(*a, at(*b, "b"), std::string(kRequestBytesMax + 1, 'x')).error().code == Errc::invalid);
+    CHECK(ask(*a, at(*b, "b"), std::string(kRequestBytesMax, 'x')).ok());
+    CHECK(ask(*a, at(*a, "a"), "echo").error().code == Errc::invalid);
+    CHECK(ask(*b, at(*a, "a"), "echo").error().code == Errc::not_found);  // a answers nobody
+  });
+}
+
+TEST_CASE("many threads call and read at once") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", &server);
+    auto b = open_node(world, key, "b", &server);
+    std::atomic<int> good{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t)
+      threads.emplace_back([&, t] {
+        Exchange& from = t % 2 == 0 ? *a : *b;
+        const PeerAddress to = t % 2 == 0 ? at(*b, "b") : at(*a, "a");
+        for (int round = 0; round < 10; ++round) {
+          auto answer = ask(from, to, "bytes");
+          if (!answer.ok()) continue;
+          const auto got = read_all(from, *answer);
+          if (got.ok() && *got == server.content) ++good;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(good == 60);
+    CHECK(comes_true([&] { return a->figures().windows + b->figures().windows == 0; }));
+  });
+}
+
+TEST_CASE("a request, or an answer, that is lost on the way is asked for again") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    std::atomic<int> lose_at{0};
+    std::atomic<int> sent{0};
+    const Tap lossy = [&](auto) { return ++sent != lose_at; };
+    auto a = open_node(world, key, "a", nullptr, lossy);
+    auto b = open_node(world, key, "b", &server, lossy);
+    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
+    for (const int lost : {1, 2}) {  // the request; the answer to it
+      sent = 0;
+      lose_at = lost;
+      auto answer = ask(*a, at(*b, "b"), "bytes");
+      lose_at = 0;
+      REQUIRE(answer.ok());
+      CHECK(testing::must(read_all(*a, *answer)) == server.content);
+    }
+    CHECK(a->figures().handshakes == 1);
+  });
+}
+
+TEST_CASE("what takes long is waited for until the deadline, and no longer") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    const auto begun = Clock::now();
+    CHECK(ask(*a, at(*b, "b"), "wait", begun + 2500ms).error().code == Errc::timed_out);
+    CHECK(Clock::now() - begun >= 2500ms);
+    CHECK(a->figures().handshakes == 1);  // it answered all the while that it is there
+    server.release();
+    CHECK(ask(*a, at(*b, "b"), "wait").ok());
+    CHECK(server.answered == 2);
+  });
+}
+
+TEST_CASE("more calls than a node takes are turned away, and it goes on") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    std::atomic<int> busy{0};
+    std::atomic<int> good{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 80; ++t)
+      threads.emplace_back([&] {
+        const auto answer = ask(*a, at(*b, "b"), "wait");
+        if (answer.ok()) ++good;
+        if (!answer.ok() && answer.error().code == Errc::busy) ++busy;
+      });
+    CHECK(comes_true([&] { return busy > 0; }));
+    server.release();
+    for (std::thread& thread : threads) thread.join();
+    CHECK(good + busy == 80);
+    CHECK(good >= 64);
+    CHECK(b->figures().busy == static_cast<std::uint64_t>(busy));
+    CHECK(ask(*a, at(*b, "b"), "echo").ok());
+  });
+}
+
+TEST_CASE("buffers are few: who wants one more waits for one, until the deadline") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    auto a = open_node(world, key, "a", nullptr);
+    std::vector<LandingBuffer> lent;
+    for (auto buffer = a->landing(Clock::now()); buffer.ok(); buffer = a->landing(Clock::now()))
+      lent.push_back(std::move(*buffer));
+    CHECK(lent.size() == 16);
+    CHECK(a->landing(Clock::now() + 50ms).error().code == Errc::busy);
+    lent.pop_back();
+    CHECK(a->landing(soon()).ok());
+    CHECK(a->figures().buffers_aside == 0);
+  });
+}
+
+}  // namespace
+}  // namespace weft

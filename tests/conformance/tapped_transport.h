@@ -1,0 +1,44 @@
+// A transport whose sends can be seen, kept and swallowed on their way out.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "weft/transport.h"
+
+namespace weft::conformance {
+
+class TappedTransport final : public Transport {
+ public:
+  // False swallows the message: it is lost, as with a connection. Any thread.
+  using Tap = std::function<bool(std::span<const std::byte> message)>;
+  TappedTransport(std::unique_ptr<Transport> below, Tap tap) : below_(std::move(below)), tap_(std::move(tap)) {}
+
+  const std::string& provider() const override { return below_->provider(); }
+  const EndpointAddress& address() const override { return below_->address(); }
+  TransportCounters counters() const override { return below_->counters(); }
+  Result<PeerId> add_peer(std::span<const std::byte> address) override { return below_->add_peer(address); }
+  void remove_peer(PeerId peer) override { below_->remove_peer(peer); }
+  Status send(PeerId peer, std::span<const std::byte> message) override {
+    return tap_(message) ? below_->send(peer, message) : Status{};
+  }
+  Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override {
+    return below_->open_window(memory);
+  }
+  Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,
+                                                std::shared_ptr<const void> owner) override {
+    return below_->open_landing(memory, std::move(owner));
+  }
+  Result<std::unique_ptr<PendingRead>> read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
+                                            std::shared_ptr<Landing> landing, std::size_t at,
+                                            std::size_t length) override {
+    return below_->read(peer, window, offset, std::move(landing), at, length);
+  }
+
+ private:
+  std::unique_ptr<Transport> below_;
+  Tap tap_;
+};
+
+}  // namespace weft::conformance
