@@ -1,7 +1,8 @@
-// Frames from the network, as anybody can send them: the envelope, then each message of a handshake.
+// Frames from the network: the envelope, each message of a handshake, as anybody can send them, and those of a session.
 #include "net/frame.h"
 
 #include "fuzzing.h"
+#include "net/call_messages.h"
 #include "net/handshake.h"
 #include "net/handshake_messages.h"
 
@@ -24,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto welcome = net::decode_welcome(payload); welcome.ok())
     fuzzing::require(net::decode_welcome(net::encode_welcome(*welcome)).ok(), "a welcome encodes to a welcome");
   static_cast<void>(net::decode_confirm(payload));
+  if (const auto body = net::decode_body(payload); body.ok())
+    fuzzing::require(net::decode_body(net::encode_body(*body)).ok(), "a message encodes to a message");
   if (!frame.ok()) return 0;
   const net::Self self{net::Secret(), "us", EndpointAddress(16), 1};
   static_cast<void>(net::Answerer::answer(self, *frame));

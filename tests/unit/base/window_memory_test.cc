@@ -1,0 +1,64 @@
+#include "weft/window_memory.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/sys.h"
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+using testing::must;
+
+// Whether the kernel can read there, as it does for a peer.
+bool readable(const std::byte* at) {
+  std::array<std::byte, 16> into{};
+  const iovec local{into.data(), into.size()};
+  const iovec remote{const_cast<std::byte*>(at), into.size()};
+  return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(into.size());
+}
+
+TEST_CASE("a window shows a part of a file, wherever it begins") {
+  const testing::TempDir directory;
+  const auto bytes = testing::random_bytes(20'000, 1);
+  testing::write_file(directory / "file", testing::as_text(bytes));
+  const Fd file = must(open_file(directory / "file", O_RDONLY));
+  auto owner = std::make_shared<int>(1);
+  for (const std::uint64_t offset : {0, 1, 4096, 9'999}) {
+    const auto window = must(WindowMemory::of_file(file.get(), offset, 5'000, owner));
+    const auto wanted = std::span(bytes).subspan(offset, 5'000);
+    CHECK(std::equal(wanted.begin(), wanted.end(), window->bytes().begin(), window->bytes().end()));
+    CHECK(owner.use_count() == 2);
+  }
+  CHECK(owner.use_count() == 1);
+  CHECK(!WindowMemory::of_file(file.get(), 0, 0, nullptr).ok());
+  CHECK(!WindowMemory::of_bytes({}).ok());
+}
+
+TEST_CASE("what is withdrawn is let go, and its addresses hold nothing that could be read, nor anything new") {
+  auto owner = std::make_shared<int>(1);
+  const testing::TempDir directory;
+  testing::write_file(directory / "file", std::string(8192, 'x'));
+  const Fd file = must(open_file(directory / "file", O_RDONLY));
+  auto window = must(WindowMemory::of_file(file.get(), 0, 8192, owner));
+  const std::byte* const at = window->bytes().data();
+  CHECK(readable(at));
+  window->withdraw();
+  CHECK(owner.use_count() == 1);
+  CHECK(!readable(at));
+  window.reset();
+  for (int i = 0; i < 64; ++i) {
+    const auto other = must(WindowMemory::of_bytes(testing::random_bytes(8192, 2)));
+    CHECK(other->bytes().data() != at);
+    CHECK(!readable(at));
+  }
+}
+
+}  // namespace
+}  // namespace weft
