@@ -262,6 +262,8 @@ struct OpenOptions {
   std::uint64_t map_bytes = 1ULL << 30U;  // of the index at first; it grows by itself
   std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that does not end its snapshot
   Patience patience = {};                 // with other writers, gc and fsck
+  // Brings the content of a version whose manifest is not here (Snapshot::is_bare); empty: nobody does. Any thread.
+  std::function<Status(VersionId)> look = {};
 };
 
 class Store {
@@ -296,6 +298,9 @@ class Store {
   // Opens the pack that holds `id` and locks it shared, then looks again: the place is sure while LockedPlace lives.
   virtual Result<LockedPlace> lock_blob(const ContentId& id) = 0;
   virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
+  // Gives a bare version its content, as OpenOptions::look does; fine when it has it, or is not live. Errc::absent:
+  // there is nobody to ask. Not while this thread holds a Snapshot.
+  virtual Status look(VersionId version) = 0;
 
   virtual Result<std::unique_ptr<Import>> begin_import() = 0;
   // Moves or makes a tag; `number` must be live. An empty optional deletes it.

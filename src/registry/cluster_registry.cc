@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <future>
 
 #include "base/sys.h"
 #include "registry/etcd_client.h"
@@ -133,6 +134,7 @@ Result<PublishOutcome> ClusterRegistry::outcome_of(const PublishDecision& decisi
 
 Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishRequest& request) {
   WEFT_CHECK(check_connected());
+  auto ahead = std::async(std::launch::async, [&] { return names_.foresee(request.model); });
   WEFT_TRY(std::unique_ptr<PreparedPublish> prepared, import.prepare(request));
   PublishWish wish;
   wish.version = prepared->record();
@@ -141,7 +143,7 @@ Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishReq
   std::sort(wish.tags.begin(), wish.tags.end());
   wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
   wish.relies = relied_on(*prepared);
-  auto decision = names_.publish(wish);
+  auto decision = names_.publish(wish, ahead.get());
   // Without an answer it may yet be published: what it brought stays, for the mirror or for gc.
   if (!decision.ok() && decision.error().code == Errc::timed_out) prepared->keep();
   if (!decision.ok()) return std::move(decision).error();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +43,12 @@ class EtcdNames {
   // Agrees on what the cluster is: made by the first node that comes.
   Result<RegistryMeta> agree(etcd::Header& header);
 
-  // Errc::not_found: `relies` or what a tag says is gone; Errc::exists: the name would hide another model's.
-  Result<PublishDecision> publish(const PublishWish& wish);
+  // What a publish of the model is decided by, read while it is still being prepared; null where that fails.
+  struct Facts;  // etcd_publish.cc
+  std::shared_ptr<const Facts> foresee(const std::string& model);
+  // Errc::not_found: `relies` or what a tag says is gone; Errc::exists: the name would hide another model's. `ahead`
+  // may be null; where it is out of date by now, it is read again.
+  Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // The revision. An empty number deletes the tag.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number);
@@ -51,9 +56,9 @@ class EtcdNames {
   Result<std::uint64_t> barrier(std::string_view node);
 
  private:
-  struct Facts;  // etcd_publish.cc
   using Clock = etcd::Client::Clock;
-  Result<Facts> read_facts(const PublishWish& wish);
+  Result<Facts> read_facts(const std::string& model);
+  Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead);
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts);

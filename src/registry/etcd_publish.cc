@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <thread>
+#include <utility>
 
 #include "base/limits.h"
 #include "registry/etcd_names.h"
@@ -18,7 +19,8 @@ struct EtcdNames::Facts {
   std::uint64_t newest = 0;             // live; 0: none
   std::uint64_t newest_revision = 0;
   MirroredVersion newest_version;
-  bool relies_compared = true;  // one by one; else by the revision of the newest removal
+
+  bool newest_is(const Digest& manifest) const { return newest != 0 && newest_version.version.manifest == manifest; }
 };
 
 namespace {
@@ -31,7 +33,7 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kFixedCompares = 4;  // head, names below, removals, and one to spare
+constexpr std::size_t kFixedCompares = 2;  // removals, and one to spare
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery one(std::string key, bool keys_only = false) {
@@ -62,9 +64,8 @@ Error gone(const VersionName& name) {
 
 }  // namespace
 
-// One transaction for all but what is relied on.
-Result<EtcdNames::Facts> EtcdNames::read_facts(const PublishWish& wish) {
-  const std::string& model = wish.version.version.model_name;
+// One transaction.
+Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
   std::vector<std::string> ancestors = ancestors_of(model);
   etcd::Txn txn;
   txn.then.emplace_back(one(keys_.head(model)));
@@ -91,7 +92,19 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const PublishWish& wish) {
   if (!answer.ranges[3].items.empty()) return hides(model, fmt::format("models in {}/", model));
   for (std::size_t i = 0; i < ancestors.size(); ++i)
     if (!answer.ranges[4 + i].items.empty()) return hides(model, ancestors[i]);
-  facts.relies_compared = wish.relies.size() + ancestors.size() + kFixedCompares <= limits::kEtcdOpsMax;
+  return facts;
+}
+
+std::shared_ptr<const EtcdNames::Facts> EtcdNames::foresee(const std::string& model) {
+  auto facts = read_facts(model);
+  return facts.ok() ? std::make_shared<const Facts>(std::move(facts).value()) : nullptr;
+}
+
+// What was read ahead decides at most once, and never that nothing is to be done: that version may be gone by now.
+Result<EtcdNames::Facts> EtcdNames::facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead) {
+  const auto known = std::exchange(ahead, nullptr);
+  if (known && !known->newest_is(wish.version.version.manifest)) return *known;
+  WEFT_TRY(Facts facts, read_facts(wish.version.version.model_name));
   WEFT_CHECK(check_relies(wish.relies));
   return facts;
 }
@@ -131,7 +144,8 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   txn.compares.push_back({keys_.versions_below(model), Target::version, Relation::equal, 0});
   for (const std::string& ancestor : ancestors_of(model))
     txn.compares.push_back({keys_.versions_of(ancestor), Target::version, Relation::equal, 0});
-  if (!facts.relies_compared)
+  const bool one_by_one = wish.relies.size() + txn.compares.size() + kFixedCompares <= limits::kEtcdOpsMax;
+  if (!one_by_one)
     txn.compares.push_back({{keys_.removals(), {}}, Target::mod_revision, Relation::equal, facts.removals_revision});
   else
     for (const auto& [name, needed] : wish.relies)
@@ -156,7 +170,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   return std::optional<PublishDecision>({number, true, answer.header.revision});
 }
 
-Result<PublishDecision> EtcdNames::publish(const PublishWish& wish) {
+Result<PublishDecision> EtcdNames::publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead) {
   const VersionRow& row = wish.version.version;
   if (wish.tags.size() > limits::kRegistryTagsMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} tags, got {}", row.model_name,
@@ -164,9 +178,10 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish) {
   const auto end = Clock::now() + retry_max_;
   bool unsure = false;  // a transaction of ours may have been done, or may yet be
   for (;;) {
-    auto facts = read_facts(wish);
+    const bool foreseen = ahead != nullptr;
+    auto facts = facts_for(wish, ahead);
     if (!facts.ok() && !unsure) return std::move(facts).error();
-    if (facts.ok() && facts->newest != 0 && facts->newest_version.version.manifest == row.manifest) {
+    if (facts.ok() && facts->newest_is(row.manifest)) {
       bool ours = unsure && facts->newest_version.version.publisher == row.publisher &&
                   facts->newest_version.version.time_ns == row.time_ns;
       if (ours) return PublishDecision{facts->newest, true, facts->newest_revision};
@@ -179,7 +194,7 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish) {
       unsure = unsure || !decision.ok();
     }
     if (Clock::now() >= end) break;
-    std::this_thread::sleep_for(kPause);
+    if (!foreseen) std::this_thread::sleep_for(kPause);
   }
   if (unsure)
     return Error{Errc::timed_out, fmt::format("{}: etcd did not say whether it took this version; it shows if it did, "

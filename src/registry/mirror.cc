@@ -128,6 +128,10 @@ Status Mirror::read_members() {
 Status Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
   WEFT_CHECK(list.read(parts_.client));
+  {
+    std::lock_guard lock(mutex_);
+    ++status_.lists;
+  }
   std::uint64_t before = 0;
   {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
@@ -141,10 +145,6 @@ Status Mirror::read_list() {
     some = std::move(next);
   }
   WEFT_CHECK(apply({}, list.revision()));
-  {
-    std::lock_guard lock(mutex_);
-    ++status_.lists;
-  }
   malloc_trim(0);  // a list of a hundred thousand versions is some 50 MB, once
   return {};
 }

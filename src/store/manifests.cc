@@ -10,6 +10,7 @@
 #include "base/file_lock.h"
 #include "base/limits.h"
 #include "base/sha256.h"
+#include "store/file_ops.h"
 
 namespace weft {
 namespace {
@@ -38,6 +39,20 @@ Result<Fd> open_locked(const std::string& path, const Lock& lock) {
 
 }  // namespace
 
+StagedManifest::~StagedManifest() {
+  if (fd_.valid()) static_cast<void>(remove_file(path_));
+}
+
+Status StagedManifest::sync() const {
+  return fd_.valid() ? sync_file(fd_.get(), path_) : Status{};
+}
+
+Status StagedManifest::place(const std::string& path) {
+  WEFT_CHECK(rename_file(path_, path));
+  fd_.reset();
+  return {};
+}
+
 Status Manifests::create() const {
   return make_directories(dir_);
 }
@@ -55,18 +70,32 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
   return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(fd), std::move(file)));
 }
 
-Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
-  if (open(digest).ok()) return sync_directory(dir_);  // who renamed it may have died before this
+Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
   std::string temporary = fmt::format("{}/{}{}", dir_, kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
-  Status status = append_exact(fd.get(), bytes, temporary);
-  if (status.ok()) status = sync_file(fd.get(), temporary);
-  if (status.ok()) status = rename_file(temporary, path_of(digest));
-  if (!status.ok()) {
-    static_cast<void>(remove_file(temporary));
-    return status;
-  }
+  const int file = fd.get();
+  StagedManifest staged(temporary, std::move(fd));
+  WEFT_CHECK(append_exact(file, bytes, temporary));
+  start_writeback(file, 0, 0);
+  return staged;
+}
+
+// A gc may have taken what was staged for a left-over of a process that died.
+Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
+  if (open(digest).ok()) return {};
+  return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
+}
+
+Status Manifests::sync() const {
   return sync_directory(dir_);
+}
+
+Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
+  if (open(digest).ok()) return sync();  // who renamed it may have died before this
+  WEFT_TRY(StagedManifest staged, stage(bytes));
+  WEFT_CHECK(staged.sync());
+  WEFT_CHECK(staged.place(path_of(digest)));
+  return sync();
 }
 
 Result<std::vector<Digest>> Manifests::list() const {

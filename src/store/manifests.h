@@ -16,6 +16,22 @@
 
 namespace weft {
 
+// The bytes of a manifest, written under a name that means nothing; removed with this unless they are placed.
+class StagedManifest {
+ public:
+  StagedManifest() = default;
+  StagedManifest(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  StagedManifest(StagedManifest&&) = default;
+  StagedManifest& operator=(StagedManifest&&) = delete;
+  ~StagedManifest();
+  Status sync() const;
+  Status place(const std::string& path);
+
+ private:
+  std::string path_;
+  Fd fd_;  // none: nothing was staged, or it is placed
+};
+
 // Any thread.
 class Manifests {
  public:
@@ -27,6 +43,11 @@ class Manifests {
   Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
   // Makes sure that a whole file of these bytes is there, durably. Under the writer lock, against gc.
   Status put(const Digest& digest, std::span<const std::byte> bytes) const;
+  // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
+  // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
+  Result<StagedManifest> stage(std::span<const std::byte> bytes) const;
+  Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const;
+  Status sync() const;
   Result<std::vector<Digest>> list() const;
   std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
   // Errc::busy while somebody uses it, Errc::not_found. The lock keeps users out until it goes.

@@ -124,18 +124,27 @@ Status PackWriter::prune() {
   return punch_free_blocks(fd_.get(), toc_.entries, size, path_);
 }
 
-Status PackWriter::sync() {
+Status PackWriter::begin_sync() {
   direct_.reset();
   std::sort(toc_.entries.begin(), toc_.entries.end(),
             [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
   WEFT_TRY(struct stat st, stat_fd(fd_.get(), path_));
   toc_.pack = id_;
   toc_.size = static_cast<std::uint64_t>(st.st_size);
+  start_writeback(fd_.get(), 0, 0);
+  WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_));
+  return {};
+}
+
+Status PackWriter::sync() {
+  if (!toc_fd_.valid()) WEFT_CHECK(begin_sync());
   WEFT_CHECK(sync_file(fd_.get(), path_));
   // The few pages that went through the page cache are alone there: whoever maps the file next would get small folios
   // around them, at a tenth of the speed.
   if (past_cache_) drop_cached(fd_.get());
-  return write_toc(path_ + ".toc", toc_);
+  WEFT_CHECK(sync_file(toc_fd_.get(), path_ + ".toc"));
+  toc_fd_.reset();
+  return {};
 }
 
 // The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.

@@ -60,7 +60,10 @@ class PackWriter {
   // Gives back blocks before, between and behind the listed blobs.
   Status prune();
 
-  Status sync();     // .pack and .toc are durable, still under the temporary directory
+  // Ends writing: .pack and .toc are under way to the disk. What a file system commits at once costs one wait then: all
+  // that is to be durable is begun before the first sync().
+  Status begin_sync();
+  Status sync();     // both are durable, still under the temporary directory; begins where nobody has
   Status publish();  // both appear in packs/; the caller syncs that directory
   Status unlink();   // for one that turned out empty
 
@@ -80,6 +83,7 @@ class PackWriter {
   BlockBuffer bounce_;
   std::uint64_t buffered_ = 0;  // bytes through the page cache so far
   PackToc toc_;
+  Fd toc_fd_;  // from begin_sync() to sync()
 };
 
 // The whole blocks of a file of `size` bytes that no entry touches, in runs; `entries` by offset.

@@ -157,6 +157,7 @@ Status Importer::seal() {
   if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
   spent_ = true;
   WEFT_CHECK(ring_.wait_writing());
+  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
   JobGroup syncs(pool_);
   for (const auto& pack : fresh_.packs()) syncs.run([&pack] { return pack->sync(); });
   return syncs.wait();

@@ -112,11 +112,13 @@ Status promote_packs(Env& env, const WriterLock& lock, const std::string& store_
   });
 }
 
-Status StoreImpl::prepare_in_place(const PublishRequest& request, PackImport& packs, PreparedParts& parts) {
-  const Digest manifest = sha256(request.manifest);
+// All names are changed before the first directory is synced: it brings the others along.
+Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
+                                   PackImport& packs, PreparedParts& parts) {
   WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest));
   WEFT_CHECK(packs.place());
-  WEFT_CHECK(manifests_.put(manifest, request.manifest));
+  WEFT_CHECK(manifests_.sync());
   WEFT_TRY(parts.lock, manifests_.open(manifest));
   Reliance reliance;
   {
@@ -134,9 +136,13 @@ Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest
                                                             std::unique_ptr<PackImport> packs) {
   WEFT_CHECK(check_clustered());
   WEFT_CHECK(check_request(request));
+  WEFT_TRY(StagedManifest staged, manifests_.stage(request.manifest));
+  WEFT_CHECK(packs->seal());
+  WEFT_CHECK(staged.sync());
   WEFT_CHECK(packs->hold(contents_of(request.content)));
-  auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs), sha256(request.manifest));
-  WEFT_CHECK(prepare_in_place(request, prepared->packs(), prepared->parts));
+  const Digest manifest = sha256(request.manifest);
+  auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs), manifest);
+  WEFT_CHECK(prepare_in_place(request, manifest, std::move(staged), prepared->packs(), prepared->parts));
   return std::unique_ptr<PreparedPublish>(std::move(prepared));
 }
 

@@ -80,7 +80,6 @@ class StoreImport final : public Import {
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
     std::unique_ptr<PackImport> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "prepare after publish"};
-    WEFT_CHECK(packs->seal());
     return store_.prepare(request, std::move(packs));
   }
 

@@ -67,6 +67,16 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path,
   return store;
 }
 
+Status StoreImpl::look(VersionId version) {
+  {
+    WEFT_TRY(std::unique_ptr<Snapshot> now, snapshot());
+    WEFT_TRY(bool bare, now->is_bare(version));
+    if (!bare) return {};
+  }
+  if (options_.look) return options_.look(version);
+  return Error{Errc::absent, "its manifest is not on this node"};
+}
+
 Result<bool> StoreImpl::remove_unused() {
   auto alone = lock_fd(holds_.in_use.get(), LockKind::exclusive, LockWait::no, path_);
   if (!alone.ok() && alone.error().code == Errc::busy) return false;

@@ -49,6 +49,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return manifests_.open(digest);
   }
+  Status look(VersionId version) override;
   Result<std::unique_ptr<Import>> begin_import() override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
   Status remove_version(std::string_view model, std::uint64_t number) override;
@@ -72,7 +73,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // these into packs/ first, with the writer lock taken: who gives up waiting for that has left nothing there.
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
                                  const std::function<Status()>& place = {});
-  // A publish that a registry decides on, up to there. `packs` are sealed.
+  // A publish that a registry decides on, up to there. `packs` are not sealed yet.
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
@@ -109,7 +110,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);
-  Status prepare_in_place(const PublishRequest& request, PackImport& packs, PreparedParts& parts);
+  Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
+                          PackImport& packs, PreparedParts& parts);
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack);

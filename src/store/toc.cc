@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/file_ops.h"
 #include "store/pack_file.h"
 #include "store/record.h"
 #include "toc_generated.h"
@@ -97,10 +98,16 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   return toc;
 }
 
-Status write_toc(const std::string& path, const PackToc& toc) {
+Result<Fd> begin_toc(const std::string& path, const PackToc& toc) {
   std::vector<std::byte> bytes = encode_toc(toc);
   WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(write_exact(fd.get(), 0, bytes, path));
+  start_writeback(fd.get(), 0, 0);
+  return fd;
+}
+
+Status write_toc(const std::string& path, const PackToc& toc) {
+  WEFT_TRY(Fd fd, begin_toc(path, toc));
   return sync_file(fd.get(), path);
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sys.h"
 #include "store/packs.h"
 #include "weft/result.h"
 
@@ -16,6 +17,8 @@ std::vector<std::byte> encode_toc(const PackToc& toc);
 // Checks what can be checked without the pack: checksum, order, bounds, chunks either of all entries or of none.
 Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where);
 
+// Written, its way to the disk begun; to be synced by the caller.
+Result<Fd> begin_toc(const std::string& path, const PackToc& toc);
 // Durable, but for its directory entry: `path` is new, or replaced by way of `path`.new.
 Status write_toc(const std::string& path, const PackToc& toc);
 Status replace_toc(const std::string& path, const PackToc& toc);

@@ -43,6 +43,7 @@ class BlobStore final : public ClusterStore {
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<LockedPlace> lock_blob(const ContentId& id) override;
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override;
+  Status look(VersionId /*version*/) override { return {}; }
   Result<std::unique_ptr<Import>> begin_import() override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
   Status remove_version(std::string_view model, std::uint64_t number) override;

@@ -88,6 +88,31 @@ TEST_CASE("names: numbers go up, equal content over the newest makes no version,
   CHECK(must_publish(c, wish("b", 1)) == 1);
 }
 
+TEST_CASE("names: what was read ahead may be out of date") {
+  Cluster c;
+  auto ahead = c.names.foresee("early");
+  REQUIRE(ahead != nullptr);
+  CHECK(must_publish(c, wish("early", 1)) == 1);
+  auto second = c.names.publish(wish("early", 2), ahead);  // it says that there is no such model
+  REQUIRE(second.ok());
+  CHECK(second->made);
+  CHECK(second->number == 2);
+  auto same = c.names.publish(wish("early", 2), ahead);
+  REQUIRE(same.ok());
+  CHECK_FALSE(same->made);
+  ahead = c.names.foresee("early");
+  REQUIRE(c.names.remove_version("early", 2).ok());
+  auto again = c.names.publish(wish("early", 2), ahead);  // it says that there is nothing to do
+  REQUIRE(again.ok());
+  CHECK(again->made);
+  CHECK(again->number == 3);
+  ahead = c.names.foresee("child");
+  auto gone = c.names.publish(wish("child", 4, {}, {{"early", 2}}), ahead);
+  REQUIRE(!gone.ok());
+  CHECK(gone.error().code == Errc::not_found);
+  CHECK(gone.error().message.find("early@2") != std::string::npos);
+}
+
 TEST_CASE("names: many at once lose nothing and give no number twice") {
   Cluster c;
   constexpr int kThreads = 6;
