@@ -9,6 +9,7 @@
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "node/control_messages.h"
+#include "node/fetch_version.h"
 #include "node/import_sources.h"
 
 namespace weft {
@@ -50,6 +51,18 @@ class ClientFiles final : public SourceOpener {
   control::Call& call_;
 };
 
+// Of a base that another node brought: without it the import fails, where it is needed, and says why.
+void bring_base(DaemonParts& parts, const std::string& base) {
+  if (base.empty()) return;
+  const auto row = [&]() -> Result<VersionRow> {
+    WEFT_TRY(const auto snapshot, parts.store.snapshot());
+    return resolve_version(*snapshot, base);
+  }();
+  if (!row.ok()) return;
+  if (const Status fetched = fetch_configs(parts.store, parts.bytes.fetcher, *row); !fetched.ok())
+    log_info("{}: {}", printable(base), fetched.error().message);
+}
+
 Result<std::string> import(control::Call& call, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
   WEFT_TRY(const ImportWish wish, decode_import(call.body()));
@@ -58,6 +71,7 @@ Result<std::string> import(control::Call& call, DaemonParts& parts) {
   WEFT_CHECK(check_description(wish.options));
   WEFT_TRY(auto files, client.list(wish.files));
   WEFT_TRY(PreparedImport prepared, prepare_sources(wish.options, std::move(files), progress));
+  bring_base(parts, wish.options.inherit);
   WEFT_TRY(const ImportReport report,
            run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& request) {
              return parts.registry.publish(one, request);

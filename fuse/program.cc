@@ -101,8 +101,10 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_CHECK(set_up_process(options));
   keep_memory_small();
   raise_file_limit();
-  WEFT_TRY(const auto store, Store::open(options.store, OpenOptions{}));
   const auto cold = make_cold_client(options.store);
+  OpenOptions reading;
+  reading.look = [&cold](VersionId version) { return cold->look(version); };
+  WEFT_TRY(const auto store, Store::open(options.store, reading));
   const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, "", cold.get(), options.cold});
   return serve(*vfs, options, ends);
 }

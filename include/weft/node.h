@@ -35,6 +35,9 @@ Result<std::string> owners_text(Store& store, const VersionRow& version);
 // packs stay locked meanwhile.
 Result<Norms> measure_norms(Store& store, const DiffSides& sides, const ManifestDiff& diff, Progress& progress);
 
+// A version's manifest; one that is not here is fetched first, as Store::look does. Messages name the version.
+Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const VersionRow& row);
+
 // A version's manifest and tree, read from the store.
 struct LoadedVersion {
   VersionRow row;

@@ -19,7 +19,8 @@ constexpr CommandInfo kInfo = {
         "bring, so that the owned bytes of all versions add up to what is stored; shared\n"
         "is the rest. Without MODEL a line for each model, with it one for each version.\n"
         "What the cache of assembled files holds beside that is told apart. --origin shows\n"
-        "what all nodes have at the cluster's origin, as this node's daemon finds it.\n",
+        "what all nodes have at the cluster's origin, as this node's daemon finds it.\n"
+        "Versions of other nodes whose manifest cannot be had count with their size alone.\n",
     .examples =
         "weft du\n"
         "weft du bert\n"
@@ -27,17 +28,19 @@ constexpr CommandInfo kInfo = {
     .json =
         "{models: [{model, logical_bytes, owned_bytes, shared_bytes, versions:\n"
         " [{version, logical_bytes, owned_bytes, shared_bytes}]}], logical_bytes,\n"
-        " owned_bytes, shared_bytes, assembled_bytes}; with --origin: {path, packs, bytes,\n"
-        " manifests, versions, waiting}\n",
+        " owned_bytes, shared_bytes, assembled_bytes, unknown_versions}; with --origin:\n"
+        "{path, packs, bytes, manifests, versions, waiting}\n",
     .interrupted = "",
 };
 
 struct Usage {
-  std::uint64_t logical = 0, owned = 0;  // bytes
-  std::uint64_t shared() const { return logical - std::min(owned, logical); }
+  std::uint64_t logical = 0, owned = 0, shared = 0;  // bytes
+  std::uint64_t unknown = 0;                         // versions of which only the first is known
   void add(const Usage& other) {
     logical += other.logical;
     owned += other.owned;
+    shared += other.shared;
+    unknown += other.unknown;
   }
 };
 
@@ -55,22 +58,39 @@ struct ModelUsage {
 
 // A version that is removed meanwhile counts nothing.
 Status measure(Snapshot& snapshot, VersionUsage& version) {
-  version.usage.logical = version.row.logical_bytes;
+  Usage& usage = version.usage;
+  usage.logical = version.row.logical_bytes;
+  if (usage.unknown != 0) return {};
   for (std::uint32_t file = 0; file < version.files; ++file) {
     auto owned = snapshot.owned_bytes(version.row.id, file);
     if (!owned.ok() && owned.error().code != Errc::not_found) return std::move(owned).error();
-    if (owned.ok()) version.usage.owned += *owned;
+    if (owned.ok()) usage.owned += *owned;
   }
+  usage.shared = usage.logical - std::min(usage.owned, usage.logical);
   return {};
+}
+
+bool is_out_of_reach(Errc code) {
+  return code == Errc::absent || code == Errc::unreachable || code == Errc::timed_out;
+}
+
+Result<VersionUsage> counted(Store& store, const VersionRow& row) {
+  VersionUsage version{row, 0, {}};
+  auto loaded = load_version(store, row);
+  if (!loaded.ok() && !is_out_of_reach(loaded.error().code)) return std::move(loaded).error();
+  if (loaded.ok())
+    version.files = static_cast<std::uint32_t>(loaded->tree->manifest().files.size());
+  else
+    version.usage.unknown = 1;
+  return version;
 }
 
 Result<ModelUsage> usage_of(Store& store, const ModelEntry& model) {
   ModelUsage usage{model.row.name, {}, {}};
   for (const VersionEntry& version : model.versions) {
     if (version.row.removed) continue;
-    WEFT_TRY(LoadedVersion loaded, load_version(store, version.row));
-    auto files = static_cast<std::uint32_t>(loaded.tree->manifest().files.size());
-    usage.versions.push_back({version.row, files, {}});
+    WEFT_TRY(VersionUsage one, counted(store, version.row));
+    usage.versions.push_back(std::move(one));
   }
   WEFT_TRY(auto snapshot, store.snapshot());
   for (VersionUsage& version : usage.versions) {
@@ -82,7 +102,7 @@ Result<ModelUsage> usage_of(Store& store, const ModelEntry& model) {
 
 void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("logical_bytes", usage.logical).member("owned_bytes", usage.owned);
-  json.member("shared_bytes", usage.shared());
+  json.member("shared_bytes", usage.shared);
 }
 
 JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, std::uint64_t assembled_bytes) {
@@ -101,7 +121,7 @@ JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, st
   }
   json.end_array();
   write_usage(json, total);
-  json.member("assembled_bytes", assembled_bytes).end_object();
+  json.member("assembled_bytes", assembled_bytes).member("unknown_versions", total.unknown).end_object();
   return json;
 }
 
@@ -127,6 +147,11 @@ class DuCommand final : public Command {
       context.print("{}", text_of(models, total));
     if (!context.json && assembled_bytes > 0)
       context.print("and {} of assembled files in the cache\n", human_bytes(assembled_bytes));
+    if (total.unknown > 0)
+      context.note(
+          fmt::format("of {} the manifest is not on this node and cannot be had now: what is owned and shared "
+                      "is not known",
+                      count_of(total.unknown, "version")));
     return kExitDone;
   }
 
@@ -174,7 +199,7 @@ class DuCommand final : public Command {
                  {"SHARED", Align::right},
                  {model_.empty() ? "MODEL" : "VERSION"}});
     auto row = [&](const Usage& usage, const std::string& name) {
-      table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared()), name});
+      table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared), name});
     };
     for (const ModelUsage& model : models) {
       if (model_.empty()) row(model.usage, model.name);

@@ -89,10 +89,20 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
   options.write = write;
   options.decode = content_decoder();
   options.patience = patience();
+  options.look = [this](VersionId version) { return look(version); };
   auto store = Store::open(store_path(), options);
   bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
   if (store.ok() || named || store.error().code != Errc::not_found) return store;
   return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};
+}
+
+Status Context::look(VersionId version) const {
+  WEFT_TRY(const auto client, daemon());
+  if (!client) return Error{Errc::absent, "its manifest is not on this node, and no daemon runs that could fetch it"};
+  JsonWriter body;
+  body.begin_object().member("version", version).end_object();
+  WEFT_CHECK(ask(*client, "look", body.text()));
+  return {};
 }
 
 // Others may make it at the same time, or take it away again: who finds none makes one, who finds one takes it.

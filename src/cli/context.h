@@ -60,6 +60,7 @@ class Context {
 
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;
+  Status look(VersionId version) const;  // the daemon is asked for a version's manifest
   const CliEnvironment& environment_;
 };
 

@@ -7,7 +7,9 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "base/text.h"
+#include "weft/node.h"
 
 namespace weft {
 namespace {
@@ -32,6 +34,11 @@ std::set<std::uint32_t> unwanted_extents(const File& file, const std::string& la
   }
   for (const std::uint32_t extent : wanted) all.erase(extent);
   return all;
+}
+
+bool is_config(const File& file) {
+  const std::string_view path = file.path;
+  return path.substr(path.rfind('/') + 1) == "config.json" && file.size > 0 && file.size <= limits::kConfigMax;
 }
 
 bool names_any(const Manifest& manifest, const std::string& layers) {
@@ -105,6 +112,18 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
   progress.phase("making it durable");
   WEFT_CHECK(fetcher.settle(row.id));
   return report;
+}
+
+Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row) {
+  WEFT_TRY(const auto bytes, manifest_of(store, row));
+  WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
+  for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
+    const File& file = manifest.files[i];
+    if (!is_config(file)) continue;
+    WEFT_TRY(const std::uint64_t absent, absent_bytes(store, file, {{0, file.size}}));
+    if (absent > 0) WEFT_CHECK(fetcher.bring({row.id, i, {0, file.size}, 0}));
+  }
+  return fetcher.settle(row.id);
 }
 
 }  // namespace weft

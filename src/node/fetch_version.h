@@ -25,4 +25,7 @@ std::vector<Range> wanted_ranges(const File& file, const std::string& layers);
 Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionRow& row, const std::string& layers,
                                   Progress& progress);
 
+// Brings what an import that inherits from the version may read of it: its config.json, one in a directory too.
+Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row);
+
 }  // namespace weft

@@ -3,18 +3,28 @@
 #include "weft/node.h"
 
 namespace weft {
+namespace {
+
+Error in_version(const VersionRow& row, const Error& error) {
+  return Error{error.code, fmt::format("{}@{}: {}", row.model_name, row.number, error.message)};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const VersionRow& row) {
+  if (const Status looked = store.look(row.id); !looked.ok()) return in_version(row, looked.error());
+  auto reader = store.open_manifest(row.manifest);
+  if (!reader.ok()) return in_version(row, reader.error());
+  return reader;
+}
 
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row) {
-  auto in_version = [&](const Error& error) {
-    return Error{error.code, fmt::format("{}@{}: {}", row.model_name, row.number, error.message)};
-  };
-  auto reader = store.open_manifest(row.manifest);
-  if (!reader.ok()) return in_version(reader.error());
-  auto manifest = decode_manifest((*reader)->bytes());
-  if (!manifest.ok()) return in_version(manifest.error());
+  WEFT_TRY(auto reader, manifest_of(store, row));
+  auto manifest = decode_manifest(reader->bytes());
+  if (!manifest.ok()) return in_version(row, manifest.error());
   auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(manifest).value()));
-  if (!tree.ok()) return in_version(tree.error());
-  return LoadedVersion{row, std::move(tree).value(), std::move(reader).value()};
+  if (!tree.ok()) return in_version(row, tree.error());
+  return LoadedVersion{row, std::move(tree).value(), std::move(reader)};
 }
 
 VersionFacts facts_of(const VersionRow& row) {

@@ -104,10 +104,8 @@ class Settler {
   }
 
   Result<Shared> compare(const VersionRow& row) {
-    auto reader = store_.open_manifest(row.manifest);
-    if (!reader.ok())
-      return Error{reader.error().code,
-                   fmt::format("parent {}@{}: {}", row.model_name, row.number, reader.error().message)};
+    auto reader = manifest_of(store_, row);
+    if (!reader.ok()) return Error{reader.error().code, fmt::format("parent {}", reader.error().message)};
     WEFT_TRY(Manifest manifest, decode_manifest((*reader)->bytes()));
     return shared_tensors(child_, manifest);
   }
