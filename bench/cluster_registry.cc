@@ -1,6 +1,8 @@
 // What a cluster's registry costs:
 //   cluster_registry fill ENDPOINT CLUSTER VERSIONS MODELS   puts so many versions into etcd, many a transaction
 //   cluster_registry mirror ENDPOINT CLUSTER STORE           a new store becomes the mirror of all of it
+//   cluster_registry local STORE VERSIONS MODELS             a store of one node gets so many, one by one
+//   cluster_registry list STORE STORE N                      N times, in turn: all rows of each are read
 //   cluster_registry latency ENDPOINT CLUSTER STORE STORE N  N times each: a value that is put reaches a watch; what
 //                                                            one node publishes, and a tag that it sets, show in the
 //                                                            other's index
@@ -155,6 +157,14 @@ class Node {
   std::unique_ptr<Registry> registry_;
 };
 
+std::uint64_t list(Store& store) {
+  std::uint64_t rows = 0;
+  auto snapshot = must(store.snapshot());
+  auto models = must(snapshot->models());
+  for (const ModelRow& model : models) rows += must(snapshot->versions(model.id)).size();
+  return rows;
+}
+
 void mirror(const std::string& endpoint, const std::string& cluster, const std::string& directory) {
   auto begin = Clock::now();
   Node node(directory, etcd_options(endpoint, cluster));
@@ -163,15 +173,50 @@ void mirror(const std::string& endpoint, const std::string& cluster, const std::
   struct stat index = must(stat_file(directory + "/index/data.mdb"));
   struct stat journal = must(stat_file(directory + "/journal/0000000000000001.log"));
   auto listing = Clock::now();
-  std::uint64_t rows = 0;
-  auto snapshot = must(node.store().snapshot());
-  auto models = must(snapshot->models());
-  for (const ModelRow& model : models) rows += must(snapshot->versions(model.id)).size();
+  std::uint64_t rows = list(node.store());
   fmt::print(
       "{{\"seconds\":{},\"changes\":{},\"refused\":{},\"index_bytes\":{},\"journal_bytes\":{},\"listing\":{},"
       "\"rows\":{}}}\n",
       seconds, status.changes, status.refused, index.st_blocks * 512, journal.st_blocks * 512, seconds_since(listing),
       rows);
+}
+
+// The same versions as fill() says, published here; without content.
+void publish_locally(const std::string& directory, std::uint64_t versions, std::uint64_t models) {
+  must(Store::create(directory, {}));
+  OpenOptions options;
+  options.write = true;
+  options.decode = decode;
+  auto store = must(Store::open(directory, options));
+  std::mt19937_64 random(1);
+  for (std::uint64_t i = 0; i < versions; ++i) {
+    const std::string model = fmt::format("org-{}/model-{}", i % models % 10, i % models);
+    const VersionRow row = ordinary(random, model, 1 + i / models).version;
+    PublishRequest request;
+    request.model = model;
+    request.manifest.resize(sizeof(ContentId));
+    for (std::byte& byte : request.manifest) byte = static_cast<std::byte>(random());
+    request.content.tree_nodes = 8;
+    request.content.tree_layout = 1;
+    request.parents = row.parents;
+    request.message = row.message;
+    request.metrics = row.metrics;
+    auto import = must(store->begin_import());
+    must(import->publish(request));
+  }
+}
+
+void compare_lists(const std::string& first, const std::string& second, std::uint64_t times) {
+  std::vector<double> took[2];
+  std::uint64_t rows[2] = {};
+  const std::unique_ptr<Store> stores[2] = {must(Store::open(first, {})), must(Store::open(second, {}))};
+  for (std::uint64_t i = 0; i < 2 * times; ++i) {
+    auto begin = Clock::now();
+    rows[i % 2] = list(*stores[i % 2]);
+    took[i % 2].push_back(seconds_since(begin));
+  }
+  fmt::print("{{\"rows\":[{}],\"first\":[{}],\"second\":[{}]}}\n", fmt::join(rows, ","), fmt::join(took[0], ","),
+             fmt::join(took[1], ","));
 }
 
 // From before the put to when another connection's watch has it.
@@ -284,6 +329,10 @@ int main(int argc, char** argv) {
       fill(words[1], words[2], number(3), number(4));
     else if (words.size() == 4 && words[0] == "mirror")
       mirror(words[1], words[2], words[3]);
+    else if (words.size() == 4 && words[0] == "local")
+      publish_locally(words[1], number(2), number(3));
+    else if (words.size() == 4 && words[0] == "list")
+      compare_lists(words[1], words[2], number(3));
     else if (words.size() == 6 && words[0] == "latency")
       latency(words[1], words[2], words[3], words[4], number(5));
     else

@@ -29,6 +29,10 @@ Result<std::string> look(control::Call& call, Bytes& bytes) {
   return std::string("{}");
 }
 
+Result<std::string> cold(control::Call& /*call*/, Bytes& bytes) {
+  return encode_cold_advice(bytes.fetcher.advice());
+}
+
 // Answers by itself: descriptors go with it.
 void bring(control::Call& call, Bytes& bytes) {
   auto answer = [&]() -> Result<ColdAnswer> {
@@ -111,6 +115,7 @@ void serve_bytes(control::Server& server, Bytes& bytes) {
   serve(server, bytes, "look", look);
   server.on("bring", control::Runs::own_thread,
             [&bytes](const std::shared_ptr<control::Call>& call) { bring(*call, bytes); });
+  serve(server, bytes, "cold", cold);
   serve(server, bytes, "prefetch", prefetch);
   serve(server, bytes, "pin", pin);
   serve(server, bytes, "evict", evict);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/cold_wire.h"
 #include "weft/origin.h"
 
 namespace weft {
@@ -16,18 +17,24 @@ std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config) {
 
 constexpr std::size_t kLooksAtOnce = 256;
 
-FetchOptions options_of(const Config& config) {
-  FetchOptions options;
-  if (config.cache_max > 0) options.cache_max = config.cache_max;
-  return options;
+FetchPolicy policy_of(const Config& config) {
+  FetchPolicy policy;
+  if (config.cache_max > 0) policy.cache_max = config.cache_max;
+  policy.cold = cold_policy_named(config.cold).value_or(ColdPolicy::automatic);
+  return policy;
 }
 
 }  // namespace
 
 Bytes::Bytes(ClusterStore& of, LiveConfig& live)
-    : store(of), config(live), fetcher(of, sources_of(*live.get()), options_of(*live.get())) {
+    : store(of), config(live), fetcher(of, sources_of(*live.get()), FetchOptions()) {
+  configure();
   if (const std::string& origin = live.get()->origin; !origin.empty())
     behind = std::make_unique<WriteBehind>(of, origin);
+}
+
+void Bytes::configure() {
+  fetcher.set_policy(policy_of(*config.get()));
 }
 
 Status Bytes::look_at_all(const std::function<bool()>& cancelled) {

@@ -20,6 +20,8 @@ struct Bytes {
   // `config.origin` may be "": then nothing is fetched from there or taken there.
   Bytes(ClusterStore& of, LiveConfig& live);
 
+  void configure();  // takes over what `config` says now
+
   // Brings the manifests of all versions that are known by name alone: only then it is known what they need.
   Status look_at_all(const std::function<bool()>& cancelled);
 
@@ -29,7 +31,7 @@ struct Bytes {
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };
 
-// look, bring, prefetch, pin, evict, stage_out, origin. `bytes` outlives the server.
+// look, bring, cold, prefetch, pin, evict, stage_out, origin. `bytes` outlives the server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);
 void write_bytes_status(JsonWriter& json, const Bytes& bytes);  // members of an object

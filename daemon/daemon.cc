@@ -128,6 +128,7 @@ class Daemon {
         log_warning("{} differs; weftd has to be started anew for it", key);
       static_cast<void>(log_set_level(config->log_level));
       config_.set(std::move(config).value());
+      bytes_->configure();
       log_info("configuration reread");
     } else {
       log_error("configuration not reread: {}", config.error().message);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "node/cold_wire.h"
 
 namespace weft {
 namespace {
@@ -66,13 +67,9 @@ Status set_views(MountOptions& options, std::string_view value) {
   return {};
 }
 
-constexpr std::array<std::string_view, 3> kColdPolicies{"auto", "stream", "fetch"};  // as ColdPolicy
-
 Status set_cold(MountOptions& options, std::string_view value) {
-  const auto found = std::find(kColdPolicies.begin(), kColdPolicies.end(), value);
-  if (found == kColdPolicies.end())
-    return usage(fmt::format("cold={}: expected auto, stream or fetch", printable(value)));
-  options.cold = static_cast<ColdPolicy>(found - kColdPolicies.begin());
+  options.cold = cold_policy_named(value);
+  if (!options.cold) return usage(fmt::format("cold={}: expected auto, stream or fetch", printable(value)));
   return {};
 }
 
@@ -259,9 +256,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 
 std::vector<std::string> to_words(const MountOptions& options) {
   std::string list =
-      fmt::format("uid={},gid={},umask={:o},views={},cold={},loglevel={},stall={}", options.uid, options.gid,
-                  options.umask, options.show_views ? "shown" : "hidden",
-                  kColdPolicies[static_cast<std::size_t>(options.cold)], options.log_level, options.stall_s);
+      fmt::format("uid={},gid={},umask={:o},views={},loglevel={},stall={}", options.uid, options.gid, options.umask,
+                  options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+  if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (options.read_only) list += ",ro";
   if (options.no_exec) list += ",noexec";
@@ -297,9 +294,9 @@ Mount options:
   views=shown      list generated files: tensors, layers, info.json (default)
   views=hidden     do not list them; they can still be opened by name
   assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
-  cold=auto        bytes of other nodes: fetch small files, stream others (default)
+  cold=auto        bytes of other nodes: fetch where that is quick, else stream
   cold=stream      each read waits for what it reads
-  cold=fetch       the first open waits for the whole file
+  cold=fetch       the first open waits for the whole file (without: as weftd says)
   xattr            answer user.weft.* extended attributes of tensor views
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error

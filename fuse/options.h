@@ -26,7 +26,7 @@ struct MountOptions {
   bool show_views = true;
   bool xattr = false;
   std::optional<std::uint64_t> assembly_cache_max;  // bytes; without: as the store says
-  ColdPolicy cold = ColdPolicy::automatic;
+  std::optional<ColdPolicy> cold;                   // without: as the node's daemon is told
   std::string log_file;
   std::string log_level = "info";
   std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never

@@ -1,12 +1,18 @@
 """Fixtures of all tests in Python."""
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from weftlib import NOBODY, Mount, Store, random_tensors, run, write_model
+
+
+def pytest_configure():
+    """Who is told to end cleans up first, as at Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,18 @@ namespace weft {
 
 // How a file is read whose bytes are not all here.
 enum class ColdPolicy : std::uint8_t {
-  automatic,  // as `fetch` where that takes no longer than streaming would: small files, and fast sources
+  automatic,  // as `fetch` where that takes no longer than streaming would: small files, and fast sources (fetch_pays)
   stream,     // each read brings what it reads, and a little ahead of readers who go on
   fetch,      // the first open brings all of it; then it is read as a native file
 };
+
+// What who brings bytes knows of how they are best read.
+struct ColdAdvice {
+  ColdPolicy policy = ColdPolicy::automatic;  // of the node
+  std::uint64_t bytes_per_s = 0;              // at which bytes came lately; 0: not known
+};
+// Whether one who opens a file waits for so many bytes that are not here, where they come at such a rate.
+bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s);
 
 // What to bring: a range of a published file. With `ahead`, so many bytes behind it are begun with, not waited for.
 struct ColdRange {
@@ -45,6 +53,8 @@ class ColdReads {
   // Pieces that touch and cover the range, in order; they may begin before it and go on behind it. Two callers who want
   // one byte cause one transfer of it.
   virtual Result<std::vector<ColdPiece>> bring(const ColdRange& what) = 0;
+  // May be some seconds old.
+  virtual ColdAdvice advice() { return {}; }
 };
 
 // By way of the daemon that serves the store at `store_path`, whenever there is one: while there is none, and when it

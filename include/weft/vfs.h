@@ -76,7 +76,7 @@ struct VfsOptions {
   // Who brings bytes and manifests that are known and not here; outlives the tree and what is open. None: reading them
   // fails. What they cannot bring is Errc::io.
   ColdReads* cold = nullptr;
-  ColdPolicy cold_policy = ColdPolicy::automatic;
+  std::optional<ColdPolicy> cold_policy;  // without: as `cold` advises
 };
 
 struct StatFs {

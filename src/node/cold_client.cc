@@ -1,5 +1,6 @@
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace {
 // For a daemon to come back, and for its answer: it gives up by itself before.
 constexpr std::chrono::milliseconds kAwayMax{5'000};
 constexpr std::chrono::milliseconds kAnswerMax{15'000};
+constexpr std::chrono::milliseconds kAdviceMax{500};
+constexpr std::chrono::milliseconds kAdviceKept{2'000};
 
 class ColdClient final : public ColdReads {
  public:
@@ -30,13 +33,26 @@ class ColdClient final : public ColdReads {
     return decode_cold_pieces(answer.body, std::move(answer.fds), what.range);
   }
 
+  // Who opens a file is not kept waiting for this: without an answer the last one stands.
+  ColdAdvice advice() override {
+    const std::lock_guard lock(advice_mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now < ask_again_) return advice_;
+    ask_again_ = now + kAdviceKept;
+    auto client = link_.client();
+    auto answer = client.ok() ? ask(**client, "cold", "", kAdviceMax) : Result<control::Answer>(client.error());
+    if (!answer.ok()) return advice_;
+    if (const auto said = decode_cold_advice(answer->body); said.ok()) advice_ = *said;
+    return advice_;
+  }
+
  private:
   // What was asked of a daemon that went away meanwhile is asked again of the next; one that is busy is asked again.
   Result<control::Answer> call(std::string_view name, const std::string& body) {
     const Deadline away = deadline_in(kAwayMax);
     for (;;) {
       auto client = link_.client();
-      auto answer = client.ok() ? ask(**client, name, body) : Result<control::Answer>(client.error());
+      auto answer = client.ok() ? ask(**client, name, body, kAnswerMax) : Result<control::Answer>(client.error());
       const bool nobody = !client.ok() || (!answer.ok() && (*client)->lost());
       const bool busy = !answer.ok() && answer.error().code == Errc::busy;
       if (!(nobody || busy) || std::chrono::steady_clock::now() >= away) return answer;
@@ -44,13 +60,17 @@ class ColdClient final : public ColdReads {
     }
   }
 
-  static Result<control::Answer> ask(control::Client& client, std::string_view name, const std::string& body) {
+  static Result<control::Answer> ask(control::Client& client, std::string_view name, const std::string& body,
+                                     std::chrono::milliseconds patience) {
     control::CallOptions options;
-    options.patience = kAnswerMax;
+    options.patience = patience;
     return client.call(name, body, {}, options);
   }
 
   control::Link link_;
+  std::mutex advice_mutex_;
+  ColdAdvice advice_;                                  // guarded by advice_mutex_
+  std::chrono::steady_clock::time_point ask_again_{};  // guarded by advice_mutex_
 };
 
 }  // namespace

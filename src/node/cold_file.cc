@@ -15,8 +15,11 @@
 namespace weft {
 namespace {
 
-// Of files up to this size the first reader waits for all: it takes about as long as for a part.
-constexpr std::uint64_t kFetchedWhole = 8U << 20U;
+// What FUSE gives a reader at best: from a faster source it is better to wait for all.
+constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
+constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
+constexpr std::uint64_t kFetchedAlways = 1U << 20U;
+constexpr std::uint64_t kWaitsPerS = 20;  // a wait of 50 ms is about that for a part
 // A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
@@ -205,7 +208,21 @@ int ColdFile::backing_fd() const {
   return piece->place.pack->size() == size_ ? piece->place.pack->fd() : -1;
 }
 
+// The rate is asked for where it decides.
+bool waits_for_all(const Cold& cold, std::uint64_t absent_bytes) {
+  if (absent_bytes == 0) return false;
+  const ColdAdvice advice = cold.policy && *cold.policy != ColdPolicy::automatic ? ColdAdvice() : cold.reads->advice();
+  const ColdPolicy policy = cold.policy.value_or(advice.policy);
+  if (policy != ColdPolicy::automatic) return policy == ColdPolicy::fetch;
+  return fetch_pays(absent_bytes, advice.bytes_per_s);
+}
+
 }  // namespace
+
+bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s) {
+  if (bytes_per_s == 0) return absent_bytes <= kFetchedWhole;
+  return bytes_per_s >= kFuseBytesPerS || absent_bytes <= std::max(kFetchedAlways, bytes_per_s / kWaitsPerS);
+}
 
 Status as_io(Status status) {
   if (status.ok() || status.error().code == Errc::no_space) return status;
@@ -220,9 +237,7 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move((*places)[i]));
-  const bool whole = cold.policy == ColdPolicy::fetch ||
-                     (cold.policy == ColdPolicy::automatic && file->absent_bytes() <= kFetchedWhole);
-  if (whole) WEFT_CHECK(file->bring_all());
+  if (waits_for_all(cold, file->absent_bytes())) WEFT_CHECK(file->bring_all());
   return std::shared_ptr<OpenFile>(std::move(file));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,8 @@ namespace weft {
 
 // Who brings what is not here, and how.
 struct Cold {
-  ColdReads* reads = nullptr;  // outlives what is opened; none: what is not here cannot be read
-  ColdPolicy policy = ColdPolicy::automatic;
+  ColdReads* reads = nullptr;        // outlives what is opened; none: what is not here cannot be read
+  std::optional<ColdPolicy> policy;  // without: as `reads` advises
 };
 
 // What cannot be brought is Errc::io to who reads, but for a disk that is full; the message stays.

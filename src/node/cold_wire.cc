@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -10,12 +11,14 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/unix_socket.h"
 #include "node/held_pack.h"
 
 namespace weft {
 namespace {
 
+constexpr std::array<std::string_view, 3> kPolicies{"auto", "stream", "fetch"};  // as ColdPolicy
 constexpr std::size_t kPiecesMax = 8192;  // of one answer; who wants more asks again
 
 using Packs = std::vector<std::shared_ptr<const PackReader>>;
@@ -69,6 +72,32 @@ void write_pieces(JsonWriter& json, const std::vector<ColdPiece>& pieces, Packs&
 }
 
 }  // namespace
+
+std::string_view name_of(ColdPolicy policy) {
+  return kPolicies[static_cast<std::size_t>(policy)];
+}
+
+std::optional<ColdPolicy> cold_policy_named(std::string_view name) {
+  const auto found = std::find(kPolicies.begin(), kPolicies.end(), name);
+  if (found == kPolicies.end()) return std::nullopt;
+  return static_cast<ColdPolicy>(found - kPolicies.begin());
+}
+
+std::string encode_cold_advice(const ColdAdvice& advice) {
+  JsonWriter json;
+  json.begin_object().member("policy", name_of(advice.policy)).member("bytes_per_s", advice.bytes_per_s).end_object();
+  return json.take();
+}
+
+Result<ColdAdvice> decode_cold_advice(const JsonValue& body) {
+  WEFT_TRY(const std::string name, body.text("policy"));
+  const auto policy = cold_policy_named(name);
+  if (!policy)
+    return Error{Errc::invalid, fmt::format("policy: expected auto, stream or fetch, got {}", printable(name))};
+  ColdAdvice advice{*policy, 0};
+  WEFT_TRY(advice.bytes_per_s, body.number("bytes_per_s"));
+  return advice;
+}
 
 std::string encode_cold_range(const ColdRange& what) {
   JsonWriter json;

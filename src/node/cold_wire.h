@@ -2,10 +2,13 @@
 //   look   {"version"}                                            answer {}
 //   bring  {"version", "file", "offset", "length", "ahead"}       answer {"pieces": [[offset, length, place, pack]…],
 //                                                                 "packs": [[id, size]…]}, a descriptor for each pack
+//   cold   {}                                                     answer {"policy", "bytes_per_s"}
 // Pure: text in, values out, every byte checked.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_value.h"
@@ -13,6 +16,11 @@
 #include "weft/cold.h"
 
 namespace weft {
+
+std::string_view name_of(ColdPolicy policy);  // "auto", "stream", "fetch"
+std::optional<ColdPolicy> cold_policy_named(std::string_view name);
+std::string encode_cold_advice(const ColdAdvice& advice);
+Result<ColdAdvice> decode_cold_advice(const JsonValue& body);
 
 std::string encode_cold_range(const ColdRange& what);
 Result<ColdRange> decode_cold_range(const JsonValue& body);

@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "node/fetcher_impl.h"
 #include "node/lock_blobs.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -36,6 +37,16 @@ std::pair<std::size_t, std::size_t> extents_in(const File& file, Range range) {
   const auto first = std::lower_bound(file.extents.begin(), file.extents.end(), range.offset, ends_before);
   const auto end = std::lower_bound(first, file.extents.end(), range.offset + range.length, begins_before);
   return {static_cast<std::size_t>(first - file.extents.begin()), static_cast<std::size_t>(end - file.extents.begin())};
+}
+
+// Nothing lies in the pack where these do in their file. Files that begin alike have other bytes later.
+bool has_room(const PackToc& toc, std::span<const Extent> absent) {
+  return std::ranges::none_of(absent, [&toc](const Extent& extent) {
+    const auto after = std::ranges::lower_bound(toc.entries, extent.offset + extent.id.length, {}, &PackEntry::offset);
+    if (after == toc.entries.begin()) return false;
+    const PackEntry& before = *std::prev(after);
+    return before.offset + before.id.length > extent.offset;
+  });
 }
 
 // Neighbours in one pack become one piece.
@@ -168,7 +179,7 @@ Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
       if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
   }
   if (absent.empty()) return {};
-  WEFT_TRY(auto pack, pack_for(published, places));
+  WEFT_TRY(auto pack, pack_for(published, places, absent));
   WEFT_TRY(auto transfer,
            Transfer::make(content.row.id, file, content.row.manifest, plan_fetch(absent, kUnitMax), std::move(pack)));
   const std::lock_guard lock(mutex_);
@@ -177,8 +188,9 @@ Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
   return {};
 }
 
-// One that has a part of this file already goes on being filled: once it is complete it is the file.
-Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const LockedPlace> places) {
+// One that has a part of this file already, and nothing else, goes on being filled: once it is complete it is the file.
+Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const LockedPlace> places,
+                                                     std::span<const Extent> absent) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!places[i].pack) continue;
     const auto& [pack, offset] = places[i];
@@ -189,6 +201,8 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
                                       [&](const auto& one) { return one->pack->id() == pack->id(); });
       if (filled) break;
     }
+    const auto toc = read_toc_of(store_.path(), pack->id());
+    if (!toc.ok() || !has_room(*toc, absent)) break;
     auto resumed = store_.resume_fetch(pack->id());
     if (resumed.ok()) return resumed;
     break;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/rate_meter.h"
 #include "node/transfer.h"
 #include "node/verified_source.h"
 #include "node/vfs_cache.h"
@@ -31,8 +32,13 @@ namespace weft {
 struct FetchOptions {
   unsigned threads = 3;                       // that read and verify
   std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
-  std::uint64_t cache_max = UINT64_MAX;       // bytes of disk for fetched bytes
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
+};
+
+// What may change while bytes move.
+struct FetchPolicy {
+  std::uint64_t cache_max = UINT64_MAX;  // bytes of disk for fetched bytes
+  ColdPolicy cold = ColdPolicy::automatic;
 };
 
 struct SourceCount {
@@ -57,6 +63,8 @@ class Fetcher final : public ColdReads {
 
   Status look(VersionId version) override;
   Result<std::vector<ColdPiece>> bring(const ColdRange& what) override;
+  ColdAdvice advice() override;
+  void set_policy(const FetchPolicy& policy);
   // Puts what was brought of a version into the store's index, durably.
   Status settle(VersionId version);
   FetchStatus status() const;
@@ -90,7 +98,8 @@ class Fetcher final : public ColdReads {
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
   Status begin_transfer(const Content& content, std::uint32_t file);
-  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const LockedPlace> places);
+  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const LockedPlace> places,
+                                              std::span<const Extent> absent);
   bool set_home(Part& part, VersionId version, std::uint32_t file) const;
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
   void want(Part& part, Range range);
@@ -112,13 +121,26 @@ class Fetcher final : public ColdReads {
   std::shared_ptr<Transfer> due();
   void add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock);
   void drop_idle();
+
+  // fetcher_room.cc: the cache's bound is kept before bytes come.
+  Status make_room(std::uint64_t bytes);  // for a unit that runs
+  void let_go_of_idle();
+  struct CacheUse {
+    std::uint64_t listed = 0;    // bytes of disk
+    std::uint64_t unlisted = 0;  // of packs that are being filled and in no index yet
+    std::uint64_t total() const { return listed + unlisted; }
+  };
+  Result<CacheUse> cache_use();
+  Result<std::uint64_t> evict_for(std::uint64_t bytes);
   void stay_within_cache();
+  std::uint64_t coming_bytes();
 
   ClusterStore& store_;
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  std::mutex planning_;  // before mutex_: transfers are begun one at a time
+  std::mutex planning_;     // before mutex_: transfers are begun one at a time
+  std::mutex making_room_;  // before mutex_
   mutable std::mutex mutex_;
   std::condition_variable wake_;     // a task, or the end
   std::condition_variable arrived_;  // a unit, or blobs in the index
@@ -127,6 +149,11 @@ class Fetcher final : public ColdReads {
   std::vector<std::shared_ptr<Transfer>> transfers_;  // their state too
   std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
   std::map<VersionId, std::shared_future<Status>> looking_;
+  FetchPolicy policy_;
+  std::uint64_t room_ = 0;          // that the cache surely has
+  bool over_ = false;               // it may have more than its bound
+  Clock::time_point full_until_{};  // nobody waits for room again so soon
+  RateMeter rate_;
   std::uint64_t manifests_ = 0;
   std::string problem_;
   bool ending_ = false;

@@ -1,5 +1,4 @@
-// What becomes of bytes that have arrived: a thread that puts whole blobs into the store's index, many at a time, and
-// keeps the cache within its bound.
+// What becomes of bytes that have arrived: a thread that puts whole blobs into the store's index, many at a time.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +8,9 @@
 namespace weft {
 namespace {
 
-// Each time costs two syncs; what is lost when the daemon dies is fetched again.
-constexpr std::uint64_t kAddBytes = 256U << 20U;
+// Each time costs two syncs, and a sync takes the disk from what is being read: best when nothing comes any more. What
+// is lost when the daemon dies is fetched again.
+constexpr std::uint64_t kAddBytes = 2U << 30U;
 constexpr auto kAddAfter = std::chrono::seconds(1);
 constexpr auto kTick = std::chrono::milliseconds(250);
 
@@ -49,7 +49,7 @@ void Fetcher::drop_idle() {
   std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) {
     if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
     const bool over = transfer->complete() && transfer->settled.ok();
-    if (!over && transfer->used() + options_.kept > now) return false;
+    if (!over && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now) return false;
     for (const Extent& blob : transfer->plan.blobs)
       if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer == transfer)
         homes_.erase(home);
@@ -57,25 +57,13 @@ void Fetcher::drop_idle() {
   });
 }
 
-void Fetcher::stay_within_cache() {
-  if (options_.cache_max == UINT64_MAX) return;
-  EvictOptions bound;
-  bound.disk_bytes_max = options_.cache_max;
-  if (const auto evicted = store_.evict(bound); !evicted.ok())
-    log_warning("the cache keeps more than its bound: {}", evicted.error().message);
-}
-
 void Fetcher::keep() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    bool added = false;
-    while (const auto transfer = due()) {
-      add_whole(*transfer, lock);
-      added = true;
-    }
+    while (const auto transfer = due()) add_whole(*transfer, lock);
     drop_idle();
     if (ending_) return;
-    if (added) {
+    if (over_) {
       lock.unlock();
       stay_within_cache();
       lock.lock();

@@ -94,6 +94,7 @@ std::optional<Fetcher::Task> Fetcher::next() {
 Result<std::vector<Digest>> Fetcher::move(const Task& task) {
   const Transfer& transfer = *task.transfer;
   const FetchUnit& unit = transfer.plan.units[task.unit];
+  WEFT_CHECK(make_room(unit.length));
   std::vector<ChunkRun> runs;
   for (const FetchUnit::Part& part : unit.parts) runs.push_back(part.run);
   Source* gave = nullptr;
@@ -109,9 +110,11 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task) {
 
 void Fetcher::work() {
   while (auto task = next()) {
+    const auto begun = Clock::now();
     auto digests = move(*task);
     {
       const std::lock_guard lock(mutex_);
+      if (digests.ok()) rate_.arrived(task->transfer->plan.units[task->unit].length, begun, Clock::now());
       if (digests.ok())
         task->transfer->arrive(task->unit, *digests);
       else

@@ -1,6 +1,7 @@
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "base/bounded_calls.h"
 #include "base/limits.h"
 #include "base/sys.h"
+#include "node/direct_read.h"
 #include "node/origin_dir.h"
 #include "node/vfs_cache.h"
 #include "store/pack_file.h"
@@ -49,13 +51,21 @@ class OriginReader {
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
   Result<TocPointer> toc(PackId pack);
-  Result<std::shared_ptr<const Fd>> pack(PackId pack);
+  // A pack that is open, once more past the page cache where that can be.
+  struct OpenPack {
+    Fd fd, direct;
+    std::atomic<bool> tries_direct = true;
+  };
+  Result<std::shared_ptr<OpenPack>> pack(PackId pack);
   Status read_run(BlobPlace place, std::span<std::byte> out);
+  std::optional<SourceBytes> read_past_cache(BlobPlace place, std::size_t length);
+  Result<std::vector<std::pair<BlobPlace, std::size_t>>> stretches(const Digest& manifest,
+                                                                   const std::vector<ChunkRun>& runs);
 
   const std::string path_;
   std::mutex mutex_;
   std::optional<OriginDir> dir_;                      // guarded by mutex_
-  std::map<PackId, std::shared_ptr<const Fd>> open_;  // guarded by mutex_
+  std::map<PackId, std::shared_ptr<OpenPack>> open_;  // guarded by mutex_
   LruCache<Places> places_{kPlacesBytesMax};
   LruCache<PackToc> tocs_{kTocBytesMax};
 };
@@ -91,14 +101,16 @@ Result<OriginReader::TocPointer> OriginReader::toc(PackId pack) {
   return TocPointer(made);
 }
 
-Result<std::shared_ptr<const Fd>> OriginReader::pack(PackId pack) {
+Result<std::shared_ptr<OriginReader::OpenPack>> OriginReader::pack(PackId pack) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = open_.find(pack); known != open_.end()) return known->second;
   }
   WEFT_TRY(const OriginDir dir, this->dir());
-  WEFT_TRY(Fd fd, dir.open_pack(pack));
-  auto made = std::make_shared<const Fd>(std::move(fd));
+  auto made = std::make_shared<OpenPack>();
+  WEFT_TRY(made->fd, dir.open_pack(pack));
+  auto direct = open_file(pack_path(path_, pack), O_RDONLY | O_DIRECT);
+  if (direct.ok()) made->direct = std::move(direct).value();
   const std::lock_guard lock(mutex_);
   if (open_.size() >= kOpenPacksMax) open_.erase(open_.begin());
   open_[pack] = made;
@@ -124,34 +136,56 @@ Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const C
 Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
   WEFT_TRY(const auto fd, pack(place.pack));
   const std::string where = pack_path(path_, place.pack);
-  WEFT_TRY(const std::size_t got, read_some(fd->get(), place.offset, out, where));
+  WEFT_TRY(const std::size_t got, read_some(fd->fd.get(), place.offset, out, where));
   if (got == out.size()) return {};
   return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
 }
 
+// Nothing where that cannot be, or is of no use.
+std::optional<SourceBytes> OriginReader::read_past_cache(BlobPlace place, std::size_t length) {
+  if (length < kDirectReadMin) return {};
+  const auto open = pack(place.pack);
+  if (!open.ok() || !(*open)->direct.valid() || !(*open)->tries_direct) return {};
+  auto got = read_direct((*open)->direct.get(), place.offset, length, pack_path(path_, place.pack));
+  if (got.ok() && got->size == length) return std::move(got).value();
+  if (!got.ok()) (*open)->tries_direct = false;
+  return {};  // the other way says what is wrong
+}
+
 // Runs that go on where the one before ends are one read.
-Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs) {
+Result<std::vector<std::pair<BlobPlace, std::size_t>>> OriginReader::stretches(const Digest& manifest,
+                                                                               const std::vector<ChunkRun>& runs) {
   WEFT_TRY(const PlacesPointer places, this->places(manifest));
-  SourceBytes out;
-  for (const ChunkRun& run : runs) out.size += run.length();
-  if (out.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out.size)};
-  out.memory = std::make_unique_for_overwrite<std::byte[]>(out.size);
-  std::span<std::byte> rest(out.memory.get(), out.size);
-  BlobPlace begin;
-  std::size_t length = 0;
+  std::vector<std::pair<BlobPlace, std::size_t>> out;
   for (const ChunkRun& run : runs) {
     const auto place = places->find(run.id);
     if (!place) return not_there(path_, run.id);
     const BlobPlace next{place->pack, place->offset + run.offset()};
-    if (length > 0 && (next.pack != begin.pack || next.offset != begin.offset + length)) {
-      WEFT_CHECK(read_run(begin, rest.first(length)));
-      rest = rest.subspan(length);
-      length = 0;
-    }
-    if (length == 0) begin = next;
-    length += run.length();
+    const bool goes_on = !out.empty() && out.back().first.pack == next.pack &&
+                         out.back().first.offset + out.back().second == next.offset;
+    if (goes_on)
+      out.back().second += run.length();
+    else
+      out.emplace_back(next, run.length());
   }
-  if (length > 0) WEFT_CHECK(read_run(begin, rest.first(length)));
+  return out;
+}
+
+Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs) {
+  WEFT_TRY(const auto stretches, this->stretches(manifest, runs));
+  std::size_t size = 0;
+  for (const auto& [place, length] : stretches) size += length;
+  if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
+  if (stretches.size() == 1)
+    if (auto got = read_past_cache(stretches[0].first, size)) return *std::move(got);
+  SourceBytes out;
+  out.memory = std::make_unique_for_overwrite<std::byte[]>(size);
+  out.size = size;
+  std::span<std::byte> rest(out.memory.get(), size);
+  for (const auto& [place, length] : stretches) {
+    WEFT_CHECK(read_run(place, rest.first(length)));
+    rest = rest.subspan(length);
+  }
   return out;
 }
 

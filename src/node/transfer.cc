@@ -51,10 +51,12 @@ Transfer::Transfer(VersionId of, std::uint32_t number, const Digest& named, Fetc
 void Transfer::begin(std::size_t unit) {
   units_[unit].state = UnitState::running;
   ++busy_;
+  busy_bytes_ += plan.units[unit].length;
 }
 
 void Transfer::fail(std::size_t unit, Error error) {
   --busy_;
+  busy_bytes_ -= plan.units[unit].length;
   units_[unit] = {UnitState::failed, std::move(error)};
 }
 
@@ -62,6 +64,7 @@ void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   units_[unit].state = UnitState::here;
   moved_ = Clock::now();
   --busy_;
+  busy_bytes_ -= plan.units[unit].length;
   --missing_;
   for (const auto& [number, run] : plan.units[unit].parts) {
     Blob& blob = blobs_[number];

@@ -44,13 +44,15 @@ class Transfer {
   Clock::time_point moved() const { return moved_; }  // when a unit last arrived, or this was made
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
-  bool busy() const { return busy_ > 0; }          // units that run
+  bool busy() const { return busy_ > 0; }  // units that run
+  std::uint64_t busy_bytes() const { return busy_bytes_; }
   bool complete() const { return missing_ == 0; }  // every unit is here
 
   // Blobs that are whole and not in the index yet.
   std::uint64_t whole_bytes() const { return whole_bytes_; }
   std::vector<FetchedBlob> take_whole();
 
+  void let_go() { used_ = {}; }    // it may be dropped at once
   void hurry() { hurry_ = true; }  // what is whole is to be put into the index now
   bool hurries() const { return hurry_; }
   bool adding = false;  // some of its blobs are just being put there
@@ -73,6 +75,7 @@ class Transfer {
   std::uint64_t whole_bytes_ = 0;
   std::size_t missing_ = 0;
   std::size_t busy_ = 0;
+  std::uint64_t busy_bytes_ = 0;
   bool hurry_ = false;
   Clock::time_point moved_ = Clock::now();
   Clock::time_point used_ = Clock::now();

@@ -28,7 +28,9 @@ def etcd(network, tmp_path):
 @pytest.fixture
 def nodes(network, etcd, tmp_path):
     with contextlib.ExitStack() as stack:
-        made = [Node(network.host(), etcd, tmp_path, f"n{i}") for i in range(3)]
+        origin = tmp_path / "origin"
+        origin.mkdir()
+        made = [Node(network.host(), etcd, tmp_path, f"n{i}", "--origin", origin) for i in range(3)]
         for node in made:
             stack.enter_context(node.daemon)
             stack.enter_context(node.mount)

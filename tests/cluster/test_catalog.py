@@ -151,13 +151,32 @@ def start(node, *words):
                             stderr=subprocess.PIPE, text=True)
 
 
+def race(first, second, base, own, i, pause):
+    """Either node derives from what the first has published, and the other removes it meanwhile."""
+    (base / "config.json").write_text(str(i))
+    first.store.publish(base, name="base")
+    spec = f"base@{i + 1}"
+    first.store.weft("stage-out", spec)
+    second.sees("base", i + 1)
+    deriver, remover = (first, second) if i % 2 else (second, first)
+    deriving = start(deriver, "import", own / "model.safetensors", "--name", f"d{i % 10}", "--inherit", spec, "--add")
+    time.sleep(pause)
+    removing = start(remover, "rm", spec)
+    _, said = deriving.communicate(timeout=60)
+    _, why = removing.communicate(timeout=60)
+    assert deriving.returncode == 0 or said.count("\n") == 1, said
+    assert removing.returncode == 0, why
+    return "kept" if deriving.returncode == 0 else "refused"
+
+
 def test_removals_race_inheriting_publishes(nodes, tmp_path):
-    """One node removes a base while another publishes what inherits from it: every version that survives is whole."""
-    first, second, _ = nodes
+    """One node removes a base while another publishes what inherits from it: every version that survives is whole, at
+    the nodes, and for a third who has none of its bytes."""
+    first, second, third = nodes
     base = write_model(tmp_path / "base", random_tensors(2, 4096, seed="base"))
     stop = threading.Event()
     rng = random.Random(11)
-    done = {"removed": 0, "kept": 0, "refused": 0}
+    done = []
 
     def collect():
         while not stop.is_set():
@@ -168,25 +187,20 @@ def test_removals_race_inheriting_publishes(nodes, tmp_path):
     collector.start()
     try:
         for i in range(RACES):
-            (base / "config.json").write_text(str(i))
-            first.store.publish(base, name="base")
-            number = i + 1
             own = write_model(tmp_path / "own", random_tensors(1, 64, seed=f"own {i}"))
-            second.sees("base", number)
-            deriving = start(first, "import", own / "model.safetensors", "--name", f"d{i % 10}", "--inherit",
-                             f"base@{number}", "--add")
-            time.sleep(rng.uniform(0, 0.06))
-            removing = start(second, "rm", f"base@{number}")
-            _, said = deriving.communicate(timeout=60)
-            removing.communicate(timeout=60)
-            done["kept" if deriving.returncode == 0 else "refused"] += 1
-            done["removed"] += removing.returncode == 0
-            assert deriving.returncode == 0 or said.count("\n") == 1, said
+            done.append(race(first, second, base, own, i, rng.uniform(0, 0.06)))
     finally:
         stop.set()
         collector.join()
-    print(done)
-    first.store.weft("gc")
-    first.daemon.stop()
-    first.store.assert_sound()
-    assert done["kept"] > 0 and done["removed"] == RACES
+    for node in (first, second):
+        node.store.weft("stage-out")
+        node.store.weft("gc")
+    wait_until(lambda: third.store.json("ls") == first.store.json("ls"), seconds_max=SECONDS_MAX)
+    kept = [f"d{k}@{number}" for k in range(10) for number in third.versions(f"d{k}")]
+    assert len(kept) == done.count("kept")
+    assert done[0::2].count("kept") > 0 and done[1::2].count("kept") > 0
+    for spec in kept:
+        third.store.weft("prefetch", spec)
+    for node in nodes:
+        node.daemon.stop()
+        node.store.assert_sound()

@@ -79,6 +79,44 @@ def test_after_the_first_look_nobody_is_asked(cluster, pair, tmp_path):
     assert two.fetched() == 0
 
 
+def test_commands_look_into_versions_of_other_nodes(cluster, pair, tmp_path):
+    """Once each; without a daemon they say what is missing, and du counts what is known."""
+    one, two = pair
+    for name in ("model", "other"):
+        cluster.publish(one, model_at(tmp_path / name), name)
+    two.daemon.kill()
+    refused = two.store.weft("info", "model", check=False)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and "manifest" in refused.stderr
+    known = two.store.json("du")
+    assert known["unknown_versions"] == 2 and known["owned_bytes"] == known["shared_bytes"] == 0
+    assert known["logical_bytes"] == one.store.json("du")["logical_bytes"]
+    two.daemon.start()
+    for words in (["ls", "model@1"], ["ls", "other@1", "--tensors"], ["info", "model"], ["du"], ["diff", "model", "other"]):
+        assert two.store.json(*words) == one.store.json(*words)
+    before = two.asked()
+    assert sum(before.values()) == 2
+    two.store.json("info", "other")
+    two.store.json("du")
+    assert two.asked() == before
+    assert two.fetched() == 0
+
+
+def test_a_model_may_inherit_from_a_version_that_nobody_looked_at(cluster, pair, tmp_path):
+    one, two = pair
+    tensors = random_tensors(6, 3 << 20, seed="base")
+    cluster.publish(one, model_at(tmp_path / "base", tensors), "base")
+    changed = {"layer.2.weight": random_tensors(6, 3 << 20, seed="changed")["layer.2.weight"]}
+    part = model_at(tmp_path / "part", changed)
+    two.store.weft("import", part, "--name", "derived", "--inherit", "base@1")
+    more = write_model(tmp_path / "more", {"head.weight": random_tensors(1, 64, seed="more")["layer.0.weight"]})
+    two.store.weft("import", more / FILE, "--name", "more", "--inherit", "base@1", "--add")  # reads its config.json
+    two.store.weft("stage-out", "derived@1")
+    wait_until(lambda: one.knows("derived@1"), seconds_max=SECONDS_MAX)
+    with one.mounted() as mount:
+        whole = model_at(tmp_path / "whole", tensors | changed)
+        assert (mount.version("derived", 1) / FILE).read_bytes() == (whole / FILE).read_bytes()
+
+
 def test_a_view_moves_its_own_chunks_alone(cluster, pair, tmp_path):
     one, two = pair
     tensors = random_tensors(8, 4 << 20, seed="view")
@@ -103,6 +141,20 @@ def test_a_derived_model_moves_only_what_differs(cluster, pair, tmp_path):
         assert (mount.version("derived", 1) / FILE).read_bytes() == (derived / FILE).read_bytes()
     moved = two.fetched() - before
     assert 3 << 20 <= moved <= (3 << 20) + 65536
+
+
+def test_files_that_begin_alike_are_kept_apart(cluster, pair, tmp_path):
+    """Equal headers, equal sizes, equal tensors in part: what is fetched of one leaves the other as it is."""
+    one, two = pair
+    tensors = random_tensors(4, 3 << 20, seed="alike")
+    for i in range(3):
+        other = random_tensors(4, 3 << 20, seed=f"alike {i}")
+        cluster.publish(one, model_at(tmp_path / f"m{i}", tensors | {"layer.1.weight": other["layer.1.weight"]}), f"m{i}")
+    with two.mounted() as mount:
+        for i in (0, 1, 2, 0, 1):
+            assert (mount.version(f"m{i}", 1) / FILE).read_bytes() == (tmp_path / f"m{i}" / FILE).read_bytes()
+    two.daemon.stop()
+    two.store.assert_sound()
 
 
 def test_two_readers_of_one_file_cause_one_transfer(cluster, pair, tmp_path):
@@ -139,6 +191,57 @@ def test_evicted_bytes_come_back_and_pinned_ones_stay(cluster, pair, tmp_path):
     assert one.store.json("evict", "--all")["disk_bytes"] == 0  # it published them
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (tmp_path / "source" / FILE).read_bytes()
+
+
+def cache_bytes(node):
+    """Blocks of what a node that published nothing has, also of what is on its way."""
+    return sum(path.stat().st_blocks * 512 for path in node.store.path.rglob("*.pack"))
+
+
+class Sampled:
+    """As a context: the largest value that was seen inside."""
+
+    def __init__(self, measure):
+        self.measure, self.largest, self.stop = measure, 0, threading.Event()
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        return self
+
+    def run(self):
+        while not self.stop.wait(0.005):
+            try:
+                self.largest = max(self.largest, self.measure())
+            except FileNotFoundError:
+                pass  # it went meanwhile
+
+    def __exit__(self, *exception):
+        self.stop.set()
+        self.thread.join()
+
+
+def test_the_cache_keeps_its_bound(cluster, tmp_path):
+    """Before bytes come, also when it is changed; what does not fit is an error, and less of it can be read."""
+    config = tmp_path / "weft.conf"
+    config.write_text('cache_max = "64M"\ncold = "fetch"\n')
+    one = cluster.node()
+    two = cluster.node("--config", config)
+    for i, name in enumerate("abc"):  # nothing is shared, nor the header
+        cluster.publish(one, model_at(tmp_path / name, random_tensors(4, (8 << 20) - 4096 * i, seed=name)), name)
+    cluster.publish(one, model_at(tmp_path / "large", random_tensors(6, 16 << 20, seed="large")), "large")
+    with Sampled(lambda: cache_bytes(two)) as sampled, two.mounted() as mount:
+        for name in "abca":
+            assert (mount.version(name, 1) / FILE).read_bytes() == (tmp_path / name / FILE).read_bytes()
+        assert errno_of(mount.version("large", 1) / FILE) == errno.ENOSPC
+        config.write_text('cache_max = "40M"\ncold = "stream"\n')
+        assert sampled.largest <= 64 << 20
+        two.daemon.signal(signal.SIGHUP)
+        wait_until(lambda: cache_bytes(two) <= 40 << 20, seconds_max=SECONDS_MAX)
+        time.sleep(2.5)  # within which a mount learns of it
+        with open(mount.version("large", 1) / FILE, "rb") as file:
+            file.seek(50 << 20)
+            assert file.read(1 << 20) == (tmp_path / "large" / FILE).read_bytes()[50 << 20:51 << 20]
 
 
 @pytest.mark.parametrize("damage", ["wrong", "short"])

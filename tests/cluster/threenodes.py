@@ -6,11 +6,11 @@ SECONDS_MAX = 20  # the longest that anything may take that a user waits for
 
 
 class Node:
-    def __init__(self, host, etcd, area, name):
+    def __init__(self, host, etcd, area, name, *options):
         self.host, self.name = host, name
         self.store = Store(area / name)
         self.daemon = Daemon(self.store, "--etcd-endpoints", etcd.endpoint, "--name", name, "--drain-seconds", "5",
-                             wrapper=host.inside)
+                             *options, wrapper=host.inside)
         self.mount = Mount(self.store, area / f"{name}-mnt", "views=hidden")
 
     def models(self):

@@ -56,7 +56,7 @@ TEST_CASE("every option") {
   CHECK(options.log_level == "debug");
   CHECK_FALSE(options.assembly_cache_max);
   CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
-  CHECK(options.cold == ColdPolicy::automatic);
+  CHECK_FALSE(options.cold);
   CHECK(parsed({"-ocold=fetch", "s", "d"}).cold == ColdPolicy::fetch);
   CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
 }

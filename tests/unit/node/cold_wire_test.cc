@@ -37,6 +37,28 @@ TEST_CASE("a range to bring travels as it is") {
   CHECK(!decode_cold_range(parsed(R"({"version":1,"file":0,"offset":0})")).ok());
 }
 
+TEST_CASE("advice travels as it is, and an unknown policy is refused") {
+  for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream, ColdPolicy::fetch}) {
+    const auto got = decode_cold_advice(parsed(encode_cold_advice({policy, 123})));
+    REQUIRE(got.ok());
+    CHECK(got->policy == policy);
+    CHECK(got->bytes_per_s == 123);
+  }
+  CHECK_FALSE(decode_cold_advice(parsed(R"({"policy":"ice","bytes_per_s":1})")).ok());
+  CHECK_FALSE(decode_cold_advice(parsed(R"({"policy":"auto"})")).ok());
+}
+
+TEST_CASE("whole files are waited for where that is quick") {
+  constexpr std::uint64_t kMega = 1U << 20U;
+  CHECK(fetch_pays(8 * kMega, 0));
+  CHECK_FALSE(fetch_pays(9 * kMega, 0));
+  CHECK(fetch_pays(20 * kMega, 1000 * kMega));
+  CHECK_FALSE(fetch_pays(100 * kMega, 1000 * kMega));
+  CHECK(fetch_pays(100'000 * kMega, 4096 * kMega));
+  CHECK(fetch_pays(kMega, 1000));
+  CHECK_FALSE(fetch_pays(8 * kMega, 10 * kMega));
+}
+
 TEST_CASE("pieces travel with the descriptors of their packs") {
   BlobStore store;
   const PackId pack = store.add_pack("0123456789abcdef");

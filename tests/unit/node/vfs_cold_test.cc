@@ -42,7 +42,10 @@ class Lender final : public ColdReads {
     return pieces;
   }
 
+  ColdAdvice advice() override { return advised; }
+
   int looks = 0;
+  ColdAdvice advised;
   std::vector<Range> asked;
   Status answers;
 
@@ -58,7 +61,7 @@ struct Far {
   std::unique_ptr<Lender> lender;
   std::unique_ptr<Vfs> vfs;
 
-  explicit Far(ColdPolicy policy = ColdPolicy::stream, bool lends = true) {
+  explicit Far(std::optional<ColdPolicy> policy = ColdPolicy::stream, bool lends = true) {
     write_model(near.dir / "source", 7);
     near.publish({near.dir / "source"}, "model");
     open();
@@ -155,6 +158,22 @@ TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they
   std::uint64_t asked = 0;
   for (const Range& range : far.lender->asked) asked += range.length;
   CHECK(asked <= 16384);
+}
+
+TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {
+  const Far far(std::nullopt);
+  const std::uint64_t size = read_text(far.near.dir / "source/model.safetensors").size();
+  const auto asked_for = [&far](ColdPolicy policy) {
+    far.lender->advised.policy = policy;
+    far.lender->asked.clear();
+    CHECK(far.read("model/1/model.safetensors", 9000, 100).ok());
+    std::uint64_t bytes = 0;
+    for (const Range& range : far.lender->asked) bytes += range.length;
+    return bytes;
+  };
+  CHECK(asked_for(ColdPolicy::stream) == 100);
+  CHECK(asked_for(ColdPolicy::fetch) == size);
+  CHECK(asked_for(ColdPolicy::automatic) == size);  // it is small
 }
 
 TEST_CASE("what nobody brings is an input/output error, and says why") {
