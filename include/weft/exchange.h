@@ -28,7 +28,7 @@ namespace weft {
 
 inline constexpr std::size_t kRequestBytesMax = 7U << 10U;
 inline constexpr std::size_t kHeadBytesMax = 1U << 20U;
-// A head of at most so many bytes, less 24 for each window, comes with the answer itself: one round trip.
+// A head of at most so many bytes, less 40 for each window, comes with the answer itself: one round trip.
 inline constexpr std::size_t kShortHeadBytesMax = 7U << 10U;
 inline constexpr std::size_t kAnswerWindowsMax = 64;          // of one answer
 inline constexpr std::uint64_t kAnswerBytesMax = 64U << 20U;  // in them

@@ -20,9 +20,10 @@ Encoded encode(Builder& builder, const CallMessage& call) {
 
 Encoded encode(Builder& builder, const AnswerMessage& answer) {
   const auto head = packed(builder, answer.head);
-  std::vector<wire::OpenWindow> windows;
-  for (const RemoteWindow& window : answer.windows) windows.emplace_back(window.address, window.key, window.length);
-  const auto opened = builder.CreateVectorOfStructs(windows);
+  std::vector<flatbuffers::Offset<wire::OpenWindow>> windows;
+  for (const RemoteWindow& window : answer.windows)
+    windows.push_back(wire::CreateOpenWindow(builder, window.address, window.key, window.length));
+  const auto opened = builder.CreateVector(windows);
   const wire::Bytes32 hash = packed(answer.head_hash.value_or(Bytes32{}));
   return {wire::Body::Answer,
           wire::CreateAnswer(builder, answer.id, head, answer.head_hash ? &hash : nullptr, opened).Union()};

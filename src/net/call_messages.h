@@ -41,6 +41,8 @@ struct KnownMessage {
 };
 using CallBody = std::variant<CallMessage, AnswerMessage, FailureMessage, DoneMessage, AskMessage, KnownMessage>;
 
+inline constexpr std::size_t kWindowMessageBytes = 40;  // that a window takes in an answer, at most
+
 // At most kPayloadBytesMax bytes, when requests and heads are within exchange.h's bounds; messages of errors are cut.
 std::vector<std::byte> encode_body(const CallBody& body);
 Result<CallBody> decode_body(std::span<const std::byte> payload);

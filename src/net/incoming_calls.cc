@@ -24,7 +24,7 @@ Result<AnswerMessage> place_head(std::uint64_t call, PeerReply& reply) {
   if (reply.head.size() > kHeadBytesMax || reply.windows.size() > kAnswerWindowsMax)
     return Error{Errc::internal,
                  fmt::format("an answer of {} bytes and {} windows", reply.head.size(), reply.windows.size())};
-  if (reply.head.size() + sizeof(RemoteWindow) * reply.windows.size() <= kShortHeadBytesMax) {
+  if (reply.head.size() + kWindowMessageBytes * reply.windows.size() <= kShortHeadBytesMax) {
     answer.head = std::move(reply.head);
     return answer;
   }

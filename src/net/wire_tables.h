@@ -56,13 +56,14 @@ class Decoded {
     Decoded made;
     made.memory_.resize((payload.size() + 7) / 8);
     std::memcpy(made.memory_.data(), payload.data(), payload.size());
-    flatbuffers::Verifier verifier(made.bytes(), made.memory_.size() * sizeof(std::uint64_t), 4, 8);
+    flatbuffers::Verifier verifier(made.bytes(), made.memory_.size() * sizeof(std::uint64_t), 4, kTablesMax);
     if (!verifier.VerifyBuffer<Table>(nullptr)) return none;
     return made;
   }
   const Table* operator->() const { return flatbuffers::GetRoot<Table>(bytes()); }
 
  private:
+  static constexpr unsigned kTablesMax = 80;  // an answer with all the windows that one may have
   const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(memory_.data()); }
   std::vector<std::uint64_t> memory_;
 };

@@ -20,7 +20,7 @@ Message back(const Message& message) {
 
 TEST_CASE("each message comes back as it was said, the largest within one frame") {
   CHECK(back(CallMessage{7, random_bytes(kRequestBytesMax, 1)}).request == random_bytes(kRequestBytesMax, 1));
-  AnswerMessage answer{8, random_bytes(kShortHeadBytesMax - kAnswerWindowsMax * sizeof(RemoteWindow), 2), {}, {}};
+  AnswerMessage answer{8, random_bytes(kShortHeadBytesMax - kAnswerWindowsMax * kWindowMessageBytes, 2), {}, {}};
   for (std::uint64_t i = 0; i < kAnswerWindowsMax; ++i) answer.windows.push_back({i, ~i, 1U << 20U});
   CHECK(back(answer).head == answer.head);
   CHECK(back(answer).windows == answer.windows);
