@@ -70,14 +70,25 @@ class Derived:
     def below(self):
         return [self.native, *(self.store / "packs").glob("*.pack"), *(self.store / "cache/assembled").glob("?" * 64)]
 
-    def prepare(self):
-        """What both sides read is in the page cache, but where blocks are shared on neither side."""
+    def forget(self):
+        """Neither side is in the page cache."""
         os.sync()
         for path in self.below():
-            (forget if self.shares else warm)(path)
+            forget(path)
+
+    def warm(self):
+        """Both sides are, brought in by the same reads: how a file came there decides how fast it is read."""
+        self.forget()
+        for path in (self.native, self.ours()):
+            warm(path)
+
+    def warm_below(self):
+        """What is read by the first open, and by the copy that a reader who wants a native file would make."""
+        self.forget()
+        for path in self.below():
+            warm(path)
 
     def copy_and_read(self):
-        """What a reader who wants a native file would do."""
         copy = self.disk / "copy"
         begin = time.perf_counter()
         shutil.copyfile(self.native, copy)
@@ -90,23 +101,33 @@ class Derived:
         return self.bench.read_seconds(how, path)
 
 
+def both(derived, number, pairs, how="read"):
+    sides = [derived.ours(), derived.native]
+    seconds = {path: derived.read(path, how) for path in (sides if number % 2 else reversed(sides))}
+    pairs.add(seconds[sides[0]], seconds[sides[1]])
+
+
 def first_opens(derived):
-    """(first open, second open) as pairs; the second as soon as its file is assembled."""
-    first, second, waits = Pairs(), Pairs(), []
+    """(first open, second open cold, warm) as pairs; the second as soon as its file is assembled."""
+    first, cold, warmed, waits = Pairs(), Pairs(), Pairs(), []
     for number in range(derived.bench.pairs):
         derived.evict()
         derived.publish_anew()
-        derived.prepare()
-        peer = derived.read(derived.native) if derived.shares else derived.copy_and_read()
-        first.add(derived.read(derived.ours()), peer)
+        if derived.shares:
+            derived.forget()
+            both(derived, number, first)
+        else:
+            derived.warm_below()
+            peer = derived.copy_and_read()
+            first.add(derived.read(derived.ours()), peer)
         begin = time.perf_counter()
         derived.wait()
         waits.append(time.perf_counter() - begin)
-        warm(derived.native)
-        sides = [derived.ours(), derived.native]
-        seconds = {path: derived.read(path) for path in (sides if number % 2 else reversed(sides))}
-        second.add(seconds[sides[0]], seconds[sides[1]])
-    return first, second, sorted(waits)[len(waits) // 2]
+        derived.forget()
+        both(derived, number, cold)
+        derived.warm()
+        both(derived, number, warmed)
+    return first, cold, warmed, sorted(waits)[len(waits) // 2]
 
 
 def run(bench):
@@ -117,15 +138,17 @@ def run(bench):
     told = []
     for kind in MAKE:
         derived = Derived(bench, kind)
-        first, second, waited = first_opens(derived)
-        peer = "native, both cold" if derived.shares else "peer: cp, then read"
-        print(first.row(f"{kind}: first open, read(2) ({peer})", GOAL if derived.shares else 1.0), flush=True)
-        print(second.row(f"{kind}: second open, read(2)", GOAL), flush=True)
+        first, cold, warmed, waited = first_opens(derived)
+        peer = "both cold" if derived.shares else "peer: cp, then read; both warm"
+        print(first.row(f"{kind}: first open, read(2), {peer}", GOAL if derived.shares else 1.0), flush=True)
+        print(cold.row(f"{kind}: second open, read(2), both cold", GOAL), flush=True)
+        print(warmed.row(f"{kind}: next open, read(2), both warm", GOAL), flush=True)
         ours = derived.ours()
+        derived.warm()
         for name, way in (("mmap, every page", lambda path: derived.read(path, "mmap")),
                           ("load_file, all summed", lambda path: loader.seconds("load_file", path))):
             pairs = Pairs.alternate(bench.pairs, lambda way=way: way(ours), lambda way=way: way(derived.native), 1)
-            print(pairs.row(f"{kind}: later opens, {name}", GOAL), flush=True)
+            print(pairs.row(f"{kind}: later opens, {name}, both warm", GOAL), flush=True)
         derived.used.append(derived.used_bytes())
         told.append(f"{kind}: disk used {derived.used[0] / MIB:.0f} MiB with the base model and the native file, "
                     f"{derived.used[1] / MIB:.0f} after the publish, {derived.used[2] / MIB:.0f} assembled; assembled "

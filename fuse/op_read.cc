@@ -1,9 +1,13 @@
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <span>
 #include <vector>
 
+#include "base/limits.h"
 #include "ops.h"
 
 namespace weft {
@@ -13,6 +17,15 @@ namespace {
 std::span<std::byte> read_buffer(std::size_t size) {
   thread_local std::vector<std::byte> buffer(kReadBytesMax);
   return std::span(buffer).first(std::min(size, buffer.size()));
+}
+
+// One copy, the kernel's. What cannot be had any more it makes EIO of by itself.
+void reply_from_memory(fuse_req_t request, std::span<const std::span<const std::byte>> parts) {
+  std::array<iovec, limits::kReadPartsMax> vectors{};
+  std::ranges::transform(parts, vectors.begin(), [](std::span<const std::byte> part) {
+    return iovec{const_cast<std::byte*>(part.data()), part.size()};
+  });
+  fuse_reply_iov(request, vectors.data(), static_cast<int>(parts.size()));
 }
 
 // The kernel reads what is open, and what was until a moment ago.
@@ -27,8 +40,13 @@ Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info*) {
   if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
   WEFT_TRY(const auto file, open_file_of(server, node));
+  const auto at = static_cast<std::uint64_t>(offset);
+  if (const auto parts = file->in_memory(at, std::min(size, kReadBytesMax)); !parts.empty()) {
+    reply_from_memory(request, parts);
+    return {};
+  }
   const std::span<std::byte> buffer = read_buffer(size);
-  WEFT_TRY(const std::size_t filled, file->read(static_cast<std::uint64_t>(offset), buffer));
+  WEFT_TRY(const std::size_t filled, file->read(at, buffer));
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), filled);
   return {};
 }

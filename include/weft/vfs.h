@@ -62,6 +62,12 @@ class OpenFile {
   virtual std::uint64_t size() const = 0;
   // Fills `out` from `offset`; fewer bytes only at the end of the file.
   virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) = 0;
+  // The bytes that read() would give, where they lie in memory, in order, while this object lives. Nothing where they
+  // do not, or not now: then read() brings them. They are for writev(2) and its like, which fail where a page has gone
+  // since; who looks at them may die of it.
+  virtual std::vector<std::span<const std::byte>> in_memory(std::uint64_t /*offset*/, std::size_t /*count*/) {
+    return {};
+  }
   // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;

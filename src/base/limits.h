@@ -80,6 +80,8 @@ inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of wef
 
 // A mount.
 inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;
+inline constexpr std::size_t kFileMapsMax = 16'384;  // of the 65,530 mappings that Linux gives a process
+inline constexpr std::size_t kReadPartsMax = 64;     // of one answer that is given where it lies
 
 // Between daemons.
 inline constexpr std::size_t kNodeIdMax = 64;

@@ -75,6 +75,11 @@ Result<std::uint64_t> cached_pages(int fd, std::uint64_t offset, std::uint64_t l
   return found.cached;
 }
 
+bool all_cached(int fd, std::uint64_t offset, std::uint64_t length) {
+  const auto present = cached_pages(fd, offset, length);
+  return present.ok() && *present >= pages_of(offset % page_bytes() + length);
+}
+
 // The kernel cuts one request short at the device's readahead or largest transfer, whichever is more: what is missing
 // after a call is asked for again, in smaller pieces.
 void start_reading(int fd, std::uint64_t offset, std::uint64_t length) {

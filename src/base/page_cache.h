@@ -13,6 +13,9 @@ std::uint64_t page_bytes();
 // Errc::unsupported before Linux 6.5.
 Result<std::uint64_t> cached_pages(int fd, std::uint64_t offset, std::uint64_t length);
 
+// All of [offset, offset + length) is; not known is no.
+bool all_cached(int fd, std::uint64_t offset, std::uint64_t length);
+
 // Starts reading [offset, offset + length) into the page cache and does not wait for it. Best effort.
 void start_reading(int fd, std::uint64_t offset, std::uint64_t length);
 

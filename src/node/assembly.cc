@@ -22,6 +22,7 @@ namespace {
 // A reader of a header or of one tensor is not worth the work: so much of a file has to be read first.
 constexpr std::uint64_t kWantedShare = 8;  // an eighth
 constexpr std::uint64_t kWantedBytesMax = 64U << 20U;
+constexpr auto kReaderFirst = std::chrono::seconds(5);  // so long the one who has it open reads undisturbed
 // What could not be made is not tried again for a while.
 constexpr auto kRetryAfter = std::chrono::seconds(2);
 constexpr auto kBusyPause = std::chrono::milliseconds(50);
@@ -59,26 +60,45 @@ class AssembledFile final : public OpenFile {
   std::string where_;
 };
 
-// Counts what is read of a composed file, and asks once for its assembly.
+// Counts what is read of a composed file, and asks once for its assembly: when its reader is done with it, so that they
+// need not share processors and disk, or goes on for long.
 class WatchedFile final : public OpenFile {
  public:
   WatchedFile(std::shared_ptr<OpenFile> file, std::uint64_t wanted_after, std::function<void()> want)
       : file_(std::move(file)), wanted_after_(wanted_after), want_(std::move(want)) {}
+  ~WatchedFile() override {
+    if (read_.load(std::memory_order_relaxed) >= wanted_after_) ask();
+  }
   std::uint64_t size() const override { return file_->size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     auto got = file_->read(offset, out);
-    if (!got.ok()) return got;
-    const std::uint64_t before = read_.fetch_add(*got, std::memory_order_relaxed);
-    if (before < wanted_after_ && before + *got >= wanted_after_) want_();
+    if (got.ok()) count(*got);
     return got;
+  }
+  std::vector<std::span<const std::byte>> in_memory(std::uint64_t offset, std::size_t count_max) override {
+    auto parts = file_->in_memory(offset, count_max);
+    std::size_t bytes = 0;
+    for (const auto part : parts) bytes += part.size();
+    count(bytes);
+    return parts;
   }
   int backing_fd() const override { return file_->backing_fd(); }
 
  private:
+  void count(std::size_t bytes) {
+    const std::uint64_t read = read_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (read >= size() || (read >= wanted_after_ && std::chrono::steady_clock::now() - opened_ >= kReaderFirst)) ask();
+  }
+  void ask() {
+    if (!asked_.exchange(true, std::memory_order_relaxed)) want_();
+  }
+
   const std::shared_ptr<OpenFile> file_;
   const std::uint64_t wanted_after_;
   const std::function<void()> want_;
+  const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> read_{0};
+  std::atomic<bool> asked_{false};
 };
 
 }  // namespace

@@ -58,7 +58,7 @@ class Assembly {
   // The assembled file, in use until the object is destroyed; nullptr when there is none.
   std::shared_ptr<OpenFile> open(const AssembledSource& source);
   bool has(const AssembledSource& source) const { return dir_.has(source.key); }
-  // `composed`, with its file made once enough of it was read: at once where that costs little.
+  // `composed`, with its file made once its reader is done with it: at once where that costs little.
   static std::shared_ptr<OpenFile> watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
                                          AssembledSource source, Ino ino);
   void want(std::shared_ptr<const AssembledSource> source, Ino ino);

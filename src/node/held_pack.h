@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/file_map.h"
 #include "base/sys.h"
 #include "weft/store.h"
 
@@ -11,15 +12,17 @@ namespace weft {
 
 class HeldPack final : public PackReader {
  public:
-  HeldPack(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id) {}
+  HeldPack(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id), map_(fd_.get(), size) {}
   int fd() const override { return fd_.get(); }
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }
+  const std::byte* map() const override { return map_.bytes(); }
 
  private:
   Fd fd_;
   std::uint64_t size_;
   PackId id_;
+  FileMap map_;  // last: of that descriptor
 };
 
 }  // namespace weft

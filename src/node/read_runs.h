@@ -13,27 +13,45 @@
 
 namespace weft {
 
-// Fills `rest` from `offset` of `head` ‖ run 0 ‖ run 1 ‖ …, which must reach so far. A run has its `offset` in the file
-// and its `length`; they touch, from head.size() on. `read(run, within, out)` reads from `within` of a run.
-template <class Run, class Read>
-Status read_runs(std::string_view head, const std::vector<Run>& runs, std::uint64_t offset, std::span<std::byte> rest,
-                 const Read& read) {
+// Goes through [offset, offset + count) of `head` ‖ run 0 ‖ run 1 ‖ …, which must reach so far: calls on_head(part of
+// it), then on_run(run, within, length) for each. A run has its `offset` in the file and its `length`; they touch, from
+// head.size() on.
+template <class Run, class OnHead, class OnRun>
+Status each_part(std::string_view head, const std::vector<Run>& runs, std::uint64_t offset, std::size_t count,
+                 const OnHead& on_head, const OnRun& on_run) {
   if (offset < head.size()) {
-    const std::size_t part = std::min<std::size_t>(rest.size(), head.size() - offset);
-    std::memcpy(rest.data(), head.data() + offset, part);
-    rest = rest.subspan(part);
-    offset += part;
+    const std::string_view part = head.substr(offset, count);
+    on_head(part);
+    count -= part.size();
+    offset += part.size();
   }
   auto run = std::upper_bound(runs.begin(), runs.end(), offset,
                               [](std::uint64_t at, const Run& one) { return at < one.offset + one.length; });
-  for (; !rest.empty(); ++run) {
+  for (; count > 0; ++run) {
     const std::uint64_t within = offset - run->offset;
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), run->length - within));
-    WEFT_CHECK(read(*run, within, rest.first(part)));
-    rest = rest.subspan(part);
-    offset += part;
+    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(count, run->length - within));
+    WEFT_CHECK(on_run(*run, within, length));
+    count -= length;
+    offset += length;
   }
   return {};
+}
+
+// Fills `rest` from there on. `read(run, within, out)` reads from `within` of a run.
+template <class Run, class Read>
+Status read_runs(std::string_view head, const std::vector<Run>& runs, std::uint64_t offset, std::span<std::byte> rest,
+                 const Read& read) {
+  return each_part(
+      head, runs, offset, rest.size(),
+      [&rest](std::string_view part) {
+        std::memcpy(rest.data(), part.data(), part.size());
+        rest = rest.subspan(part.size());
+      },
+      [&](const Run& run, std::uint64_t within, std::size_t length) -> Status {
+        WEFT_CHECK(read(run, within, rest.first(length)));
+        rest = rest.subspan(length);
+        return {};
+      });
 }
 
 }  // namespace weft

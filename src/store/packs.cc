@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/file_lock.h"
+#include "base/file_map.h"
 #include "base/sys.h"
 #include "store/file_ops.h"
 #include "store/pack_file.h"
@@ -20,10 +21,16 @@ constexpr int kMoves = 16;
 class LockedPack final : public OpenPack {
  public:
   LockedPack(std::string store_path, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
-      : store_path_(std::move(store_path)), id_(id), fd_(std::move(fd)), size_(size), listings_(std::move(listings)) {}
+      : store_path_(std::move(store_path)),
+        id_(id),
+        fd_(std::move(fd)),
+        size_(size),
+        listings_(std::move(listings)),
+        map_(fd_.get(), size) {}
   int fd() const override { return fd_.get(); }
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }
+  const std::byte* map() const override { return map_.bytes(); }
   Status check_place(const ContentId& id, std::uint64_t offset) const override;
   void prepare() const override { static_cast<void>(listing()); }
 
@@ -36,6 +43,7 @@ class LockedPack final : public OpenPack {
   const Fd fd_;
   const std::uint64_t size_;
   const std::shared_ptr<PackListings> listings_;
+  const FileMap map_;  // of that descriptor
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a locked pack forgets nothing
 };

@@ -20,6 +20,7 @@ class BlobStore final : public ClusterStore {
  public:
   // Makes a pack of these bytes.
   PackId add_pack(std::string_view bytes);
+  std::string pack_path(PackId pack) const { return directory_ / std::to_string(pack); }
   // Names `length` bytes at `offset` of a pack; ids are made up from `name`.
   ContentId add_blob(std::uint64_t name, PackId pack, std::uint64_t offset, std::uint64_t length);
   void move_blob(const ContentId& id, PackId pack, std::uint64_t offset);
@@ -63,7 +64,6 @@ class BlobStore final : public ClusterStore {
  private:
   class Filling;
   Result<std::unique_ptr<FetchPack>> fill(PackId pack, std::uint64_t size);
-  std::string pack_path(PackId pack) const { return directory_ / std::to_string(pack); }
 
   TempDir directory_;
   StoreInfo info_;

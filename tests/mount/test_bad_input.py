@@ -1,4 +1,5 @@
 """Bad input to the command line: exit code 1, one line that says what and where, and a store that is as it was."""
+import errno
 import json
 import os
 import resource
@@ -537,6 +538,26 @@ def test_damaged_pack(store, tmp_path):
     assert store.weft("fsck", check=False).returncode == 1
     assert_refused(store.weft("export", "m", tmp_path / "out", check=False))
     assert not (tmp_path / "out").exists() or files_below(tmp_path / "out") == {}
+
+
+def test_a_pack_cut_short_below_a_mount(store, tmp_path):
+    """What is gone reads as EIO, and the server lives: it gives the kernel pages of packs that it has mapped."""
+    store.publish(write_model(tmp_path / "m", random_tensors(1, 4 << 20, seed="cut")), name="m")
+    pack = max((store.path / "packs").glob("*.pack"), key=lambda path: path.stat().st_size)
+    with Mount(store, tmp_path / "mnt") as mount:
+        view = next((mount.version("m", 1) / "tensors").iterdir())
+        server = json.loads((mount / ".weft/status").read_text())["mount"]["pid"]
+        with open(view, "rb", buffering=0) as file:
+            whole = [os.pread(file.fileno(), 1 << 20, at << 20) for at in range(4)]
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            assert [os.pread(file.fileno(), 1 << 20, at << 20) for at in range(4)] == whole
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            os.truncate(pack, 2 << 20)
+            assert os.pread(file.fileno(), 1 << 20, 0) == whole[0]
+            with pytest.raises(OSError) as failed:
+                os.pread(file.fileno(), 1 << 20, 3 << 20)
+            assert failed.value.errno == errno.EIO
+        assert json.loads((mount / ".weft/status").read_text())["mount"]["pid"] == server
 
 
 def test_lost_index(store, small_model, tmp_path):

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "fixture.h"
 #include "node/assembled_dir.h"
+#include "node/fill.h"
 #include "weft/vfs.h"
 
 namespace weft::testing {
@@ -170,6 +171,31 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   const auto again = vfs->open(ino);
   REQUIRE(again.ok());
   CHECK((*again)->backing_fd() == -1);
+  vfs->stop_assembling();
+}
+
+TEST_CASE("a reader who is at it is not disturbed: the file is made when they close it") {
+  Derived store;
+  if (sharing_block_bytes(store.store->path()) != 0) return;  // made at once, it costs nothing
+  Told told;
+  const auto vfs = Vfs::make(*store.store, VfsOptions{});
+  vfs->assemble(AssemblyOptions{}, told.teller());
+  const Ino ino = file_ino(*vfs, "derived");
+  const auto waiting = [&] {
+    const auto status = must(vfs->open(kStatusIno));
+    std::vector<std::byte> text(status->size());
+    REQUIRE(status->read(0, text).ok());
+    return as_text(text).find("\"waiting\": 0") == std::string_view::npos;
+  };
+  {
+    const auto composed = must(vfs->open(ino));
+    std::vector<std::byte> bytes(store.content.size() / 4);
+    REQUIRE(composed->read(0, bytes).ok());
+    composed->in_memory(bytes.size(), bytes.size());
+    CHECK_FALSE(waiting());
+  }
+  REQUIRE(told.wait_for(ino));
+  CHECK(vfs->assembled(ino));
   vfs->stop_assembling();
 }
 

@@ -1,9 +1,13 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
+#include "base/page_cache.h"
+#include "base/sys.h"
 #include "fakes/blob_store.h"
 #include "node/open_file.h"
 #include "testing.h"
@@ -41,6 +45,76 @@ TEST_CASE("a file of several packs and a head reads like its parts put together"
     for (std::size_t size = 0; size <= expected.size(); ++size)
       CHECK(read_range(*file, from, size) == (from > expected.size() ? "" : expected.substr(from, size)));
   CHECK(read_range(*file, UINT64_MAX, 4).empty());
+}
+
+namespace {
+
+std::string random_text(std::size_t count, std::uint64_t seed) {
+  return std::string(as_text(random_bytes(count, seed)));
+}
+
+// What in_memory() gives, put together; it may be looked at here, since nothing takes it away meanwhile.
+std::string in_memory(OpenFile& file, std::uint64_t offset, std::size_t size) {
+  std::string text;
+  for (const auto part : file.in_memory(offset, size)) text += as_text(part);
+  return text;
+}
+
+Fd file_of(const BlobStore& store, PackId pack) {
+  return must(open_file(store.pack_path(pack), O_RDONLY));
+}
+
+// False where pages cannot be dropped.
+bool drop_cached(const BlobStore& store, PackId pack) {
+  const Fd fd = file_of(store, pack);
+  REQUIRE(::fdatasync(fd.get()) == 0);
+  REQUIRE(::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED) == 0);
+  return !all_cached(fd.get(), 0, 1);
+}
+
+}  // namespace
+
+TEST_CASE("what is in the page cache is given where it lies") {
+  BlobStore store;
+  const PackId a = store.add_pack(random_text(20'000, 1));
+  const PackId b = store.add_pack(random_text(9'000, 2));
+  const std::vector<ContentId> blobs{store.add_blob(1, a, 5000, 9000), store.add_blob(2, b, 0, 9000)};
+  const auto file = must_open(store, "HEAD!", blobs);
+  const std::string expected = read_range(*file, 0, 100'000);
+  if (!all_cached(file_of(store, a).get(), 0, 20'000)) {
+    MESSAGE("not tried: the kernel does not say what is cached");
+    return;
+  }
+  for (const std::uint64_t from : {0U, 3U, 5U, 4096U, 9004U, 9005U, 18'004U})
+    for (const std::size_t size : {1U, 5U, 4096U, 50'000U})
+      CHECK(in_memory(*file, from, size) == expected.substr(from, size));
+  CHECK(in_memory(*file, 18'005, 1).empty());
+  CHECK(in_memory(*file, UINT64_MAX, 1).empty());
+  SUBCASE("what is not, is read") {
+    if (!drop_cached(store, b)) return;
+    CHECK(in_memory(*file, 0, 9005) == expected.substr(0, 9005));
+    CHECK(in_memory(*file, 0, 9006).empty());
+    CHECK(read_range(*file, 0, 100'000) == expected);
+    CHECK(in_memory(*file, 0, 100'000) == expected);
+  }
+  SUBCASE("what is cut off is not given, and reading it fails") {
+    REQUIRE(::truncate(store.pack_path(b).c_str(), 4096) == 0);
+    CHECK(in_memory(*file, 0, 100'000).empty());
+    std::vector<std::byte> bytes(100'000);
+    CHECK_FALSE(file->read(0, bytes).ok());
+  }
+}
+
+TEST_CASE("a read of many small parts is not given where it lies") {
+  BlobStore store;
+  const PackId pack = store.add_pack(random_text(10'000, 3));
+  std::vector<ContentId> blobs;
+  for (std::uint64_t i = 0; i < limits::kReadPartsMax; ++i) blobs.push_back(store.add_blob(i, pack, 20 * i, 10));
+  const std::size_t bytes = 10 * limits::kReadPartsMax;
+  CHECK(in_memory(*must_open(store, "", blobs), 0, bytes).size() == bytes);
+  const auto file = must_open(store, "H", blobs);
+  CHECK(in_memory(*file, 0, bytes + 1).empty());
+  CHECK(in_memory(*file, 1, bytes).size() == bytes);
 }
 
 TEST_CASE("a file that is a whole pack can be passed through, others cannot") {
