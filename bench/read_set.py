@@ -132,6 +132,7 @@ class ReadBench:
         run(*make, image)
         where.mkdir()
         run("mount", "-o", "loop", image, where)
+        run("losetup", "--direct-io=on", run("findmnt", "-no", "SOURCE", where).strip())  # else the image is cached too
         self.undo.callback(image.unlink)
         self.undo.callback(unmount, where)
         device = os.stat(where).st_dev

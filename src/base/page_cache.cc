@@ -97,11 +97,14 @@ void start_reading(int fd, std::uint64_t offset, std::uint64_t length) {
 }
 
 // A large page takes the place of none that is there: where some are, the missing ones are brought in beside them.
+// Where the first is, a reader is at it: the kernel reads ahead of them already, and both together make small pages of
+// it.
 void bring_in(int fd, std::uint64_t offset, std::uint64_t length) {
   static const bool large_pages = has_large_pages();
   const auto present = cached_pages(fd, offset, length);
   if (present.ok() && *present >= pages_of(length)) return;
   const bool none = present.ok() && *present == 0;
+  if (present.ok() && !none && all_cached(fd, offset, 1)) return;
   if (large_pages && none && is_large_page(fd, offset, length) && bring_in_large(fd, offset)) return;
   start_reading(fd, offset, length);
 }

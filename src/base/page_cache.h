@@ -23,7 +23,8 @@ void start_reading(int fd, std::uint64_t offset, std::uint64_t length);
 inline constexpr std::uint64_t kLargePage = 2U << 20U;
 
 // Brings [offset, offset + length), within one stretch of kLargePage, into the page cache: as one large page, waited
-// for, where that is all of it and file system and processor have such; else as start_reading(). Best effort.
+// for, where that is all of it and file system and processor have such; else as start_reading(). Nothing where its
+// first page is there and others are not: somebody reads there. Best effort.
 void bring_in(int fd, std::uint64_t offset, std::uint64_t length);
 
 // From now on a read of `fd` reads what was asked for and nothing ahead of it. Other descriptors are not concerned.
