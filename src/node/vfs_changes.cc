@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kOwnersOfOneSnapshot = 1024;
+constexpr std::size_t kHoldersSeen = 64;  // a version may have a blob in so many of its files
 
 using Inos = std::vector<Ino>;
 using PublishedFile = std::pair<VersionId, std::uint32_t>;
@@ -24,6 +26,17 @@ Result<std::optional<T>> if_there(Result<T> result) {
   return std::move(result).error();
 }
 
+// Each once.
+Result<std::vector<ContentId>> blobs_of(std::span<const std::byte> bytes) {
+  WEFT_TRY(const Manifest manifest, decode_manifest(bytes));
+  std::vector<ContentId> blobs;
+  for (const File& file : manifest.files)
+    for (const Extent& extent : file.extents) blobs.push_back(extent.id);
+  std::sort(blobs.begin(), blobs.end());
+  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
+  return blobs;
+}
+
 class ChangeFinder {
  public:
   ChangeFinder(Store& store, Versions& versions) : store_(store), versions_(versions) {}
@@ -33,9 +46,11 @@ class ChangeFinder {
  private:
   Status add_local(Snapshot& snapshot, const ModelRow& model, const Commit& commit, Inos& changed);
   Status add_heirs(const VersionRow& removed, Inos& changed);
+  Status add_former_owners(const VersionRow& adopted, Inos& changed);
+  Status add_files(const std::set<PublishedFile>& files, Inos& changed);
   Status add_all_files(Inos& changed);
   Status add_files_of(VersionId id, const std::set<PublishedFile>* wanted, Inos& changed);
-  Result<std::set<PublishedFile>> owners(std::vector<ContentId> blobs);
+  Result<std::set<PublishedFile>> owners(const std::vector<ContentId>& blobs);
   Result<LocalRow> published_local(Snapshot& snapshot, const Commit& removal);
 
   Store& store_;
@@ -67,9 +82,7 @@ Status ChangeFinder::add_local(Snapshot& snapshot, const ModelRow& model, const 
   return {};
 }
 
-Result<std::set<PublishedFile>> ChangeFinder::owners(std::vector<ContentId> blobs) {
-  std::sort(blobs.begin(), blobs.end());
-  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
+Result<std::set<PublishedFile>> ChangeFinder::owners(const std::vector<ContentId>& blobs) {
   std::set<PublishedFile> files;
   for (std::size_t at = 0; at < blobs.size();) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -115,32 +128,55 @@ Status ChangeFinder::add_all_files(Inos& changed) {
 Status ChangeFinder::add_heirs(const VersionRow& removed, Inos& changed) {
   WEFT_TRY(const auto reader, if_there(store_.open_manifest(removed.manifest)));
   if (!reader) return add_all_files(changed);
-  WEFT_TRY(const Manifest manifest, decode_manifest((*reader)->bytes()));
-  std::vector<ContentId> blobs;
-  for (const File& file : manifest.files)
-    for (const Extent& extent : file.extents) blobs.push_back(extent.id);
-  WEFT_TRY(const auto files, owners(std::move(blobs)));
-  std::set<VersionId> heirs;
-  for (const auto& [version, file] : files) heirs.insert(version);
-  for (const VersionId id : heirs) WEFT_CHECK(add_files_of(id, &files, changed));
+  WEFT_TRY(const auto blobs, blobs_of((*reader)->bytes()));
+  WEFT_TRY(const auto files, owners(blobs));
+  return add_files(files, changed);
+}
+
+// What a version brought that was bare so far counts among its files now, not among those of later ones.
+Status ChangeFinder::add_former_owners(const VersionRow& adopted, Inos& changed) {
+  WEFT_TRY(const auto reader, if_there(store_.open_manifest(adopted.manifest)));
+  if (!reader) return {};  // it has been removed, which tells the same
+  WEFT_TRY(const auto blobs, blobs_of((*reader)->bytes()));
+  std::set<PublishedFile> files;
+  for (std::size_t at = 0; at < blobs.size();) {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    const std::size_t end = std::min(blobs.size(), at + kOwnersOfOneSnapshot);
+    for (; at < end; ++at) {
+      WEFT_TRY(const auto holders, snapshot->some_holders(blobs[at], kHoldersSeen));
+      if (holders.empty() || holders.front().first != adopted.id) continue;
+      const auto next =
+          std::ranges::find_if(holders, [&](const PublishedFile& one) { return one.first != adopted.id; });
+      if (next != holders.end()) files.insert(*next);
+    }
+  }
+  return add_files(files, changed);
+}
+
+Status ChangeFinder::add_files(const std::set<PublishedFile>& files, Inos& changed) {
+  std::set<VersionId> versions;
+  for (const auto& [version, file] : files) versions.insert(version);
+  for (const VersionId id : versions) WEFT_CHECK(add_files_of(id, &files, changed));
   return {};
 }
 
 Result<Inos> ChangeFinder::changes_of(const Commit& commit) {
   Inos changed = commit.tags;
-  VersionRow removed;
+  VersionRow row;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(const ModelRow model, snapshot->model(commit.model));
     changed.insert(changed.end(), {model.ino, model.latest_ino});
     if (commit.kind == Commit::Kind::tags) return changed;
     WEFT_CHECK(add_local(*snapshot, model, commit, changed));
-    if (commit.kind == Commit::Kind::publish || commit.kind == Commit::Kind::adoption) return changed;
-    WEFT_TRY(removed, snapshot->version(model.id, commit.number));
+    if (commit.kind == Commit::Kind::publish) return changed;
+    WEFT_TRY(row, snapshot->version(model.id, commit.number));
     // Nobody here had looked into it: it had neither bytes nor views.
-    if (!removed.publisher.empty() && removed.tensors != 0 && changed.size() == commit.tags.size() + 2) return changed;
+    const bool removal = commit.kind == Commit::Kind::removal;
+    if (removal && !row.publisher.empty() && row.tensors != 0 && changed.size() == commit.tags.size() + 2)
+      return changed;
   }
-  WEFT_CHECK(add_heirs(removed, changed));
+  WEFT_CHECK(commit.kind == Commit::Kind::adoption ? add_former_owners(row, changed) : add_heirs(row, changed));
   return changed;
 }
 

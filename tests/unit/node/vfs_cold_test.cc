@@ -83,9 +83,9 @@ struct Far {
     REQUIRE(store->join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
   }
 
-  void mirror() const {
+  void mirror(const std::string& model = "model") const {
     MirroredVersion change;
-    change.version = near.resolve("model").value();
+    change.version = near.resolve(model).value();
     change.version.publisher = "00000000-0000-4000-8000-000000000002";
     const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
     change.tree_nodes = local.ino_count;
@@ -133,6 +133,25 @@ TEST_CASE("a version that is known by name is looked at once, then listed like a
   CHECK(far.read("model/1/info.json").ok());
   CHECK(far.lender->looks == 1);
   CHECK(far.lender->asked.empty());
+}
+
+TEST_CASE("owned bytes go to an earlier version once its content is known, and that is told") {
+  Far far;
+  write_model(far.near.dir / "other", 7);
+  write_file(far.near.dir / "other/more.txt", "more");
+  far.near.publish({far.near.dir / "other"}, "other");
+  far.mirror("other");
+  const auto before = far.find("other/1/model.safetensors");
+  REQUIRE(before.ok());
+  CHECK(before->blocks > 1);
+  const std::uint64_t from = far.store->snapshot().value()->journal_end();
+  CHECK(far.find("model/1/model.safetensors")->blocks == before->blocks);
+  CHECK(far.find("other/1/model.safetensors")->blocks < before->blocks);
+  std::vector<Ino> told;
+  const std::uint64_t to = far.store->snapshot().value()->journal_end();
+  REQUIRE(
+      far.vfs->changes(from, to, [&](const auto& some) { told.insert(told.end(), some.begin(), some.end()); }).ok());
+  CHECK(std::ranges::find(told, before->ino) != told.end());
 }
 
 TEST_CASE("files, views and layers that are not here read as they do where they are, by every policy") {
