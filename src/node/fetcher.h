@@ -95,6 +95,7 @@ class Fetcher final : public ColdReads {
 
   Result<std::shared_ptr<const Content>> content(VersionId version);
   Status fetch_manifest(VersionId version);
+  Result<std::vector<std::byte>> await_manifest(const Digest& digest);
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
   Status begin_transfer(const Content& content, std::uint32_t file);

@@ -15,6 +15,8 @@ namespace {
 
 // A source that did not answer is asked after the others for so long.
 constexpr auto kRest = std::chrono::seconds(5);
+constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a manifest that is not there is asked for again
+constexpr auto kPauseMax = std::chrono::milliseconds(640);
 
 bool was_silent(const Error& error) {
   return error.code == Errc::timed_out || error.code == Errc::unreachable;
@@ -59,6 +61,19 @@ Result<T> Fetcher::from_any(const std::function<Result<T>(VerifiedSource&, Deadl
   return last;
 }
 
+// A version is known by name before its publisher has taken it to the sources: who looks at once waits for that.
+Result<std::vector<std::byte>> Fetcher::await_manifest(const Digest& digest) {
+  const auto until = Clock::now() + options_.patience;
+  for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
+    auto bytes = from_any<std::vector<std::byte>>(
+        [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
+    if (bytes.ok() || bytes.error().code != Errc::not_found || Clock::now() + pause >= until) return bytes;
+    std::unique_lock lock(mutex_);
+    if (ending_) return bytes;
+    arrived_.wait_for(lock, pause);
+  }
+}
+
 Status Fetcher::fetch_manifest(VersionId version) {
   VersionRow row;
   {
@@ -67,9 +82,7 @@ Status Fetcher::fetch_manifest(VersionId version) {
     if (!bare) return {};
     WEFT_TRY(row, snapshot->version(version));
   }
-  WEFT_TRY(auto bytes, from_any<std::vector<std::byte>>([&](VerifiedSource& source, Deadline deadline) {
-             return source.manifest(row.manifest, deadline);
-           }));
+  WEFT_TRY(auto bytes, await_manifest(row.manifest));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(store_.adopt(std::span(&adoption, 1)));
   const std::lock_guard lock(mutex_);

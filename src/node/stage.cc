@@ -33,11 +33,11 @@ class Staging {
 
   Status run() {
     WEFT_TRY(const auto reader, store_.open_manifest(row_.manifest));
-    if (!origin_.places(row_.manifest).ok()) {
+    if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
       WEFT_TRY(const Manifest manifest, decode_manifest(reader->bytes()));
       WEFT_CHECK(put_content(blobs_of(manifest)));
-      WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));
       WEFT_CHECK(origin_.put_places(places_));
+      WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));  // who finds it finds all that it names
     }
     return origin_.put_said(row_);
   }

@@ -117,6 +117,18 @@ def test_a_model_may_inherit_from_a_version_that_nobody_looked_at(cluster, pair,
         assert (mount.version("derived", 1) / FILE).read_bytes() == (whole / FILE).read_bytes()
 
 
+def test_who_looks_at_once_waits_for_the_publisher(cluster, pair, tmp_path):
+    """A version shows by name before it is at the origin."""
+    one, two = pair
+    source = model_at(tmp_path / "source")
+    with two.mounted() as mount:
+        for number in range(1, 6):
+            (source / "config.json").write_text(str(number))
+            one.store.publish(source, name="model")
+            wait_until(lambda: (mount.path / f"models/model/{number}").exists(), seconds_max=SECONDS_MAX, pause=0.001)
+            assert (mount.version("model", number) / "config.json").read_text() == str(number)
+
+
 def test_a_view_moves_its_own_chunks_alone(cluster, pair, tmp_path):
     one, two = pair
     tensors = random_tensors(8, 4 << 20, seed="view")
