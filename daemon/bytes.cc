@@ -9,12 +9,14 @@
 namespace weft {
 namespace {
 
-std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config) {
+std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config, const Peers* peers) {
   std::vector<std::shared_ptr<BlobSource>> sources;
+  if (peers != nullptr) sources.push_back(peers->source());
   if (!config.origin.empty()) sources.push_back(origin_source(config.origin));
   return sources;
 }
 
+constexpr unsigned kThreadsWithPeers = 8;  // several peers, a few reads of each
 constexpr std::size_t kLooksAtOnce = 256;
 
 FetchPolicy policy_of(const Config& config) {
@@ -24,17 +26,33 @@ FetchPolicy policy_of(const Config& config) {
   return policy;
 }
 
+FetchOptions options_of(const Peers* peers) {
+  FetchOptions options;
+  if (peers == nullptr) return options;
+  options.threads = kThreadsWithPeers;
+  options.first = peers->share();
+  options.land = [peers](std::span<std::byte> memory, std::shared_ptr<const void> owner) {
+    return peers->exchange().register_landing(memory, std::move(owner));
+  };
+  return options;
+}
+
 }  // namespace
 
-Bytes::Bytes(ClusterStore& of, LiveConfig& live)
-    : store(of), config(live), fetcher(of, sources_of(*live.get()), FetchOptions()) {
+Bytes::Bytes(ClusterStore& of, LiveConfig& live, Peers* others)
+    : store(of), config(live), peers(others), fetcher(of, sources_of(*live.get(), others), options_of(others)) {
   configure();
+  if (peers != nullptr) peers->answers().begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
     behind = std::make_unique<WriteBehind>(of, origin);
 }
 
 void Bytes::configure() {
   fetcher.set_policy(policy_of(*config.get()));
+}
+
+Bytes::~Bytes() {
+  if (peers != nullptr) peers->answers().end();
 }
 
 Status Bytes::look_at_all(const std::function<bool()>& cancelled) {

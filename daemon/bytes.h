@@ -10,6 +10,7 @@
 #include "daemon/access.h"
 #include "daemon/figures.h"
 #include "daemon/live_config.h"
+#include "daemon/peers.h"
 #include "node/fetcher.h"
 #include "node/write_behind.h"
 #include "weft/cluster_store.h"
@@ -18,7 +19,9 @@ namespace weft {
 
 struct Bytes {
   // `config.origin` may be "": then nothing is fetched from there or taken there.
-  Bytes(ClusterStore& of, LiveConfig& live);
+  // `others` is null for a node alone; all outlive this.
+  Bytes(ClusterStore& of, LiveConfig& live, Peers* others);
+  ~Bytes();
 
   void configure();  // takes over what `config` says now
 
@@ -27,6 +30,7 @@ struct Bytes {
 
   ClusterStore& store;
   LiveConfig& config;
+  Peers* peers;
   Fetcher fetcher;
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };

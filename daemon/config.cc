@@ -108,10 +108,13 @@ Result<Config> make_config(const SettingValues& given) {
   config.store = values.text("store");
   if (config.store.empty()) return Error{Errc::invalid, "store: expected the directory of the store, got nothing"};
   config.name = values.text("name", host_name());
-  config.listen = values.text("listen");
   config.provider = values.text("provider", "auto");
   config.key_file = values.text("key_file");
   config.origin = values.text("origin");
+  if (auto listen = parse_listen(values.text("listen")); listen.ok())
+    config.listen = std::move(listen).value();
+  else
+    return values.wrong("listen", "HOST, HOST:PORT or [HOST]:PORT");
   config.log_file = values.text("log_file");
   WEFT_TRY(config.log_level,
            values.one_of("log_level", std::to_array<std::string_view>({"info", "debug", "warning", "error"})));

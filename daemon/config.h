@@ -8,13 +8,15 @@
 
 #include "daemon/access.h"
 #include "daemon/settings.h"
+#include "node/peer_address.h"
 #include "weft/registry.h"
 
 namespace weft {
 
 struct Config {
   std::string store;
-  std::string name, listen, provider, key_file, origin;
+  std::string name, provider, key_file, origin;
+  ListenAddress listen;
   std::uint64_t cache_max = 0;  // bytes
   std::string cold, verify;
   std::uint16_t metrics_port = 0;

@@ -62,15 +62,20 @@ class Daemon {
 
   Status start() {
     WEFT_CHECK(open_store());
+    if (config_.get()->clustered()) {
+      WEFT_TRY(peers_, Peers::open(*store_, *config_.get()));
+    }
     WEFT_TRY(registry_, make_registry());
     WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),
                                               {.observe = [this](auto name, auto took, bool failed) {
                                                 figures_.request_ended(name, took, failed);
                                               }}));
-    bytes_ = std::make_unique<Bytes>(*store_, config_);
+    if (peers_) peers_->join(*registry_);
+    bytes_ = std::make_unique<Bytes>(*store_, config_, peers_.get());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
+    if (peers_) add_peer_figures(figures_, *peers_);
     serve_imports(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_status(*server_, *parts_);
@@ -113,8 +118,11 @@ class Daemon {
     ClusterOptions options;
     options.etcd = config->etcd;
     options.self.name = config->name;
-    options.self.address = config->listen;
     options.self.provider = config->provider;
+    if (peers_) {
+      options.self.address = endpoint_text(peers_->exchange().address());
+      options.self.provider = peers_->exchange().provider();
+    }
     return cluster_registry(*store_, std::move(options));
   }
 
@@ -154,6 +162,7 @@ class Daemon {
   std::atomic<bool> stopped_ = false;  // before it served
   std::unique_ptr<ClusterStore> store_;
   std::unique_ptr<Registry> registry_;
+  std::unique_ptr<Peers> peers_;  // null for a node alone, and for one without peers
   std::unique_ptr<Bytes> bytes_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;

@@ -11,10 +11,9 @@ using enum SettingKind;
 constexpr std::array kSettings = {
     Setting{"store", text, "DIR", "the store that this daemon has", false},
     Setting{"name", text, "NAME", "of this node, for people; the host's when left out", false},
-    Setting{"listen", text, "ADDRESS", "where other nodes will reach this one; told to them, not listened at yet",
-            false},
-    Setting{"provider", text, "NAME", "the network's kind, or auto; told to other nodes, not used yet", false},
-    Setting{"key_file", text, "FILE", "the cluster's key; not used yet", false},
+    Setting{"listen", text, "HOST:PORT", "where other nodes reach this one; the loopback when left out", false},
+    Setting{"provider", text, "NAME", "of libfabric, for reads of other nodes; auto: the best that is here", false},
+    Setting{"key_file", text, "FILE", "the cluster's key, which nobody else can read", false},
     Setting{"cluster", text, "NAME", "the cluster that the store belongs to, when etcd.endpoints are given", false},
     Setting{"origin", text, "DIR", "the cluster's directory on the site's parallel file system", false},
     Setting{"cache_max", text, "BYTES", "of fetched bytes, such as 200G", true},

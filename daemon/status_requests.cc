@@ -31,7 +31,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   const auto config = parts.config.get();
   JsonWriter json;
   json.begin_object().member("weft", WEFT_VERSION).member("pid", std::uint64_t{static_cast<unsigned>(::getpid())});
-  json.member("since", utc_time(parts.since_ns)).member("name", config->name).member("listen", config->listen);
+  json.member("since", utc_time(parts.since_ns)).member("name", config->name);
   json.member("provider", config->provider).member("origin", config->origin);
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
   json.member("cold", config->cold).member("verify", config->verify);
@@ -39,6 +39,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
   write_registry(json, parts.registry);
   write_bytes_status(json, parts.bytes);
+  if (parts.bytes.peers != nullptr) write_peers_status(json, *parts.bytes.peers);
   json.end_object();
   return json.take();
 }

@@ -27,12 +27,14 @@ struct ColdAdvice {
 // Whether one who opens a file waits for so many bytes that are not here, where they come at such a rate.
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s);
 
-// What to bring: a range of a published file. With `ahead`, so many bytes behind it are begun with, not waited for.
+// What to bring: a range of a published file. With `ahead`, so many bytes behind it are begun with, not waited for. Who
+// wants all of these says so: then they come in any order, such as suits nodes that begin with one file at once.
 struct ColdRange {
   VersionId version = 0;
   std::uint32_t file = 0;  // number in its manifest
   Range range;
   std::uint64_t ahead = 0;
+  bool all = false;
 };
 
 // [offset, offset + length) of the published file lies in place.pack from place.offset on, verified, for as long as

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,7 +17,10 @@
 
 #include "weft/content.h"
 #include "weft/deadline.h"
+#include "weft/manifest.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
+#include "weft/transport.h"
 
 namespace weft {
 
@@ -36,12 +40,28 @@ struct ChunkRun {
 // So much is asked for at once, at most.
 inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
 
-// Bytes that a source has given, in memory that is theirs alone.
+// Bytes that a source has given, in memory that is theirs alone, or where the caller wanted them.
 struct SourceBytes {
   std::shared_ptr<std::byte[]> memory;
   std::size_t size = 0;
+  std::vector<std::uint32_t> givers;  // of each chunk, for refuted(); empty when the source has but one
   std::span<const std::byte> bytes() const { return {memory.get(), size}; }
 };
+
+// What a source may make use of while it reads.
+struct ReadAid {
+  // Where the caller would put the bytes, at `at`; null: anywhere.
+  std::shared_ptr<Landing> landing;
+  std::size_t at = 0;
+  // Set by the source: a read that was given up may still write to the landing.
+  bool spoiled = false;
+  // To be called when some of the bytes have come: a read that goes on may then take as long again as `deadline` gave
+  // it at first. May be empty.
+  std::function<void()> moved;
+};
+
+// Whether a source can read some runs at once, or without any the manifest, by what it knows without asking anybody.
+enum class Readiness : std::uint8_t { ready, busy, lacking };
 
 class BlobSource {
  public:
@@ -52,7 +72,23 @@ class BlobSource {
   // The digests of all chunks of a blob that the version of this manifest has.
   virtual Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) = 0;
   // The bytes of these runs, one after the other; kSourceReadMax in all at most.
-  virtual Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) = 0;
+  virtual Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                                   ReadAid& aid) = 0;
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
+    ReadAid none;
+    return read(manifest, runs, deadline, none);
+  }
+
+  // These blobs of a version are about to be read; without its manifest, that is about to be. May wait a little.
+  virtual void expect(const VersionRow& /*version*/, const Manifest* /*manifest*/,
+                      std::span<const ContentId> /*blobs*/) {}
+  // These have come from somewhere, and are verified.
+  virtual void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {}
+  virtual Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {
+    return Readiness::ready;
+  }
+  // A chunk that came was wrong: who gave it is not asked again for a while. False: there is nobody else to ask.
+  virtual bool refuted(std::uint32_t /*giver*/) { return false; }
 };
 
 }  // namespace weft

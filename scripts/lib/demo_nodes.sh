@@ -60,12 +60,15 @@ start_etcd() {
 
 start_node() {
   local dir=$work/node$1
+  [ -e "$work/key" ] || (umask 077 && head -c 32 /dev/urandom >"$work/key")
   mkdir -p "$dir/mnt"
   quietly weft --store "$dir/store" init
   cat >"$dir/weft.conf" <<CONF
 store = "$dir/store"
 name = "node$1"
 cluster = "demo"
+listen = "10.77.0.$1"
+key_file = "$work/key"
 
 [etcd]
 endpoints = ["http://10.77.0.10:2379"]

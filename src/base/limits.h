@@ -96,7 +96,10 @@ inline constexpr std::size_t kWindowsMax = 4096;       // open
 inline constexpr std::uint64_t kWindowBytesMax = 4ULL << 30U;
 inline constexpr std::size_t kLandingBuffersMax = 16;       // in use
 inline constexpr std::size_t kLandingBuffersAsideMax = 32;  // that reads which nobody waits for may still write to
-inline constexpr std::size_t kWithdrawnMax = 4096;  // windows that nobody closed whose addresses are kept unused
+inline constexpr std::size_t kWithdrawnMax = 4096;       // windows that nobody closed whose addresses are kept unused
+inline constexpr std::size_t kAnnouncedBytesMax = 4096;  // of the bits that say which chunks a node has
+inline constexpr std::size_t kAnnouncedAtOnceMax = 128;  // manifests of one announcement
+inline constexpr std::size_t kHoldersMax = 64;           // of one manifest, that a directory knows
 
 // The control socket of a daemon. What a connection sends above these ends it.
 inline constexpr std::size_t kControlMessageMax = 1U << 20U;  // bytes of JSON

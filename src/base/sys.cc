@@ -249,6 +249,13 @@ Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t 
   return bytes;
 }
 
+Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where) {
+  return check(retry([&] {
+                 return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+               }),
+               "allocate", where);
+}
+
 Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where) {
   int result = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                            static_cast<off_t>(length));

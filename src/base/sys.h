@@ -66,6 +66,7 @@ Status remove_file(const std::string& path);                               // fi
 Status remove_tree(const std::string& path);                               // does not follow links or cross mounts
 Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."
 Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max);
+Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);  // blocks, not bytes
 Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
 
 enum class LockKind : std::uint8_t { shared, exclusive };

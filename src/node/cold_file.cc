@@ -110,8 +110,10 @@ class ColdFile final : public OpenFile {
     for (const ColdRun& run : runs_) {
       if (run.place.pack) continue;
       const std::uint64_t end = run.home.offset + run.length;
-      for (std::uint64_t at = run.home.offset; at < end; at += kFetchStep)
-        WEFT_CHECK(bring(run, at, std::min(kFetchStep, end - at), std::min(2 * kAheadMax, end - at)));
+      for (std::uint64_t at = run.home.offset; at < end; at += kFetchStep) {
+        const std::uint64_t step = std::min(kFetchStep, end - at);
+        WEFT_CHECK(bring(run, {at, step}, end - at - step, true));
+      }
     }
     return {};
   }
@@ -126,9 +128,9 @@ class ColdFile final : public OpenFile {
   int backing_fd() const override;
 
  private:
-  // The bytes at `at` of the published file that `run` is of, and all of `length` behind it.
-  Status bring(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
-    auto pieces = cold_.reads->bring({run.home.version, run.home.file, {at, length}, ahead});
+  // A range of the published file that `run` is of.
+  Status bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
+    auto pieces = cold_.reads->bring({run.home.version, run.home.file, range, ahead, all});
     if (!pieces.ok()) return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
     brought(run).add(std::move(pieces).value());
     return {};
@@ -167,7 +169,7 @@ Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::
   Brought& brought = this->brought(run);
   if (auto piece = brought.find(at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;
-  WEFT_CHECK(bring(run, at, std::min(length, rest), std::min(ahead, rest)));
+  WEFT_CHECK(bring(run, {at, std::min(length, rest)}, std::min(ahead, rest), false));
   if (auto piece = brought.find(at)) return *std::move(piece);
   return Error{Errc::internal, where_ + ": what was brought is not there"};
 }

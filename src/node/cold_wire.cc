@@ -103,6 +103,7 @@ std::string encode_cold_range(const ColdRange& what) {
   JsonWriter json;
   json.begin_object().member("version", what.version).member("file", std::uint64_t{what.file});
   json.member("offset", what.range.offset).member("length", what.range.length).member("ahead", what.ahead);
+  json.member("all", what.all);
   return json.end_object().take();
 }
 
@@ -113,6 +114,7 @@ Result<ColdRange> decode_cold_range(const JsonValue& body) {
   WEFT_TRY(what.range.offset, body.number("offset"));
   WEFT_TRY(what.range.length, body.number("length"));
   WEFT_TRY(what.ahead, body.number_or("ahead", 0));
+  WEFT_TRY(what.all, body.flag_or("all", false));
   if (file > limits::kFilesPerVersionMax || what.range.offset > limits::kVersionBytesMax ||
       what.range.length > limits::kVersionBytesMax || what.ahead > limits::kVersionBytesMax)
     return Error{Errc::invalid, "a range of no file"};

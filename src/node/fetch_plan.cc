@@ -4,20 +4,6 @@
 #include <unordered_set>
 
 namespace weft {
-namespace {
-
-// Puts chunks behind those before, into the last unit while they touch and fit.
-void append(FetchPlan& plan, std::uint64_t offset, FetchUnit::Part part, std::uint64_t unit_max) {
-  const std::uint64_t length = part.run.length();
-  const bool goes_on = !plan.units.empty() && plan.units.back().offset + plan.units.back().length == offset &&
-                       plan.units.back().length + length <= unit_max;
-  if (!goes_on) plan.units.push_back({offset, 0, {}});
-  plan.units.back().length += length;
-  plan.units.back().parts.push_back(part);
-}
-
-}  // namespace
-
 FetchPlan plan_fetch(std::span<const Extent> absent, std::uint64_t unit_max) {
   FetchPlan plan;
   std::unordered_set<ContentId> seen;
@@ -29,7 +15,7 @@ FetchPlan plan_fetch(std::span<const Extent> absent, std::uint64_t unit_max) {
     const std::uint64_t step = unit_max / kDigestChunk;
     for (std::uint64_t first = 0; first < chunks; first += step) {
       const ChunkRun run{extent.id, first, std::min(step, chunks - first)};
-      append(plan, extent.offset + run.offset(), {blob, run}, unit_max);
+      plan.units.push_back({extent.offset + run.offset(), run.length(), blob, run});
     }
   }
   return plan;

@@ -1,4 +1,5 @@
-// What of a published file has to be fetched, in pieces of a good size for one request. Pure.
+// What of a published file has to be fetched, in pieces of which none moves a byte of a blob that nobody asked for.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,12 @@
 
 namespace weft {
 
-// Bytes that follow each other in the file, fetched as one.
+// Chunks of one blob that follow each other, or all of a small one.
 struct FetchUnit {
-  struct Part {
-    std::size_t blob = 0;  // number in FetchPlan::blobs
-    ChunkRun run;
-  };
   std::uint64_t offset = 0;  // of the file
   std::uint64_t length = 0;
-  std::vector<Part> parts;  // in order, touching
+  std::size_t blob = 0;  // number in FetchPlan::blobs
+  ChunkRun run;
 };
 
 struct FetchPlan {

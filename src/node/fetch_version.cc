@@ -15,7 +15,6 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kStep = 32U << 20U;
-constexpr std::uint64_t kAhead = 128U << 20U;
 
 bool matches(const std::string& pattern, const std::string& name) {
   if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
@@ -103,8 +102,8 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
       for (std::uint64_t at = 0; at < range.length; at += kStep) {
         if (progress.cancelled()) return Error{Errc::cancelled, "interrupted; what has come stays"};
         const std::uint64_t part = std::min(kStep, range.length - at);
-        const std::uint64_t ahead = std::min(kAhead, range.length - at - part);
-        WEFT_CHECK(fetcher.bring({row.id, i, {range.offset + at, part}, ahead}));
+        const std::uint64_t ahead = range.length - at - part;
+        WEFT_CHECK(fetcher.bring({row.id, i, {range.offset + at, part}, ahead, true}));
         progress.advance(part);
       }
     if (!wanted[i].empty()) ++report.files;

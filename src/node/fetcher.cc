@@ -14,7 +14,8 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kUnitMax = 4U << 20U;
+constexpr std::uint64_t kUnitMax = kDigestChunk;
+constexpr std::size_t kInOrder = 16;                  // units that are not worth another order
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // that an answer goes on behind its range
 
 std::size_t memory_bytes(const Manifest& manifest) {
@@ -166,6 +167,12 @@ Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vect
   return {};
 }
 
+void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) {
+  std::vector<ContentId> blobs;
+  for (const Extent& extent : absent) blobs.push_back(extent.id);
+  for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
+}
+
 // A transfer of all blobs of the file that are neither here nor on their way.
 Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
   const File& published = content.manifest.files[file];
@@ -179,6 +186,7 @@ Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
       if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
   }
   if (absent.empty()) return {};
+  expect(content, absent);
   WEFT_TRY(auto pack, pack_for(published, places, absent));
   WEFT_TRY(auto transfer,
            Transfer::make(content.row.id, file, content.row.manifest, plan_fetch(absent, kUnitMax), std::move(pack)));
@@ -216,25 +224,43 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
   return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
 }
 
-void Fetcher::want(Part& part, Range range) {
+void Fetcher::want(Part& part) {
   const auto& transfer = part.home.transfer;
-  part.units = units_of(part, range);
-  transfer->use();
   for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
     transfer->queue(unit);  // also what waits to be read ahead: now it comes first
-    wanted_.push_back({transfer, unit});
+    wanted_.push_back({transfer, unit, 0});
   }
 }
 
-void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Range range) {
-  const auto [first, end] = units_in(transfer->plan, range);
-  for (std::size_t unit = first; unit < end; ++unit) {
-    if (transfer->state(unit) != UnitState::idle) continue;
+void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
+  const auto [first, end] = units;
+  const std::size_t count = end - first;
+  const auto begin = static_cast<std::size_t>(options_.first * static_cast<double>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
+    if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
     transfer->queue(unit);
-    ahead_.push_back({transfer, unit});
+    ahead_.push_back({transfer, unit, 0});
   }
+}
+
+void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
+  for (Part& part : parts) {
+    if (part.place.pack) continue;
+    part.units = units_of(part, what.range);
+    part.home.transfer->use();
+    if (!what.all) want(part);
+  }
+  if (parts.empty() || parts.back().place.pack) return;
+  const auto& last = parts.back().home.transfer;
+  const std::uint64_t end = what.range.offset + what.range.length;
+  const std::uint64_t begin = what.all ? what.range.offset : end;
+  want_ahead(last, units_in(last->plan, {begin, end + what.ahead - begin}));
+  if (!what.all) return;
+  for (const Part& part : parts)  // those of other transfers
+    if (!part.place.pack) want_ahead(part.home.transfer, part.units);
 }
 
 // Of the units that parts wait for; nothing while it is open. `moved`: when one of their transfers last did.
@@ -253,12 +279,9 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::ti
   return all_here ? std::optional<Status>(Status()) : std::nullopt;
 }
 
-Status Fetcher::wait_for(std::vector<Part>& parts, Range range, std::uint64_t ahead) {
+Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   std::unique_lock lock(mutex_);
-  for (Part& part : parts)
-    if (!part.place.pack) want(part, range);
-  if (!parts.empty() && !parts.back().place.pack)
-    want_ahead(parts.back().home.transfer, {range.offset + range.length, ahead});
+  queue(parts, what);
   wake_.notify_all();
   Clock::time_point moved = Clock::now();
   for (;;) {
@@ -319,7 +342,7 @@ Result<std::vector<ColdPiece>> Fetcher::bring(const ColdRange& what) {
     return Error{Errc::invalid,
                  fmt::format("{}: {}: has no {} bytes at {}", where, file.path, what.range.length, what.range.offset)};
   auto parts = parts_of(*content, what.file, range);
-  Status moved = parts.ok() ? wait_for(*parts, range, what.ahead) : Status(parts.error());
+  Status moved = parts.ok() ? wait_for(*parts, what) : Status(parts.error());
   if (!moved.ok()) return Error{moved.error().code, fmt::format("{}: {}: {}", where, file.path, moved.error().message)};
   return pieces_of(*parts, range);
 }

@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "node/local_bytes.h"
 #include "node/rate_meter.h"
+#include "node/toc_cache.h"
 #include "node/transfer.h"
 #include "node/verified_source.h"
 #include "node/vfs_cache.h"
@@ -33,6 +35,11 @@ struct FetchOptions {
   unsigned threads = 3;                       // that read and verify
   std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
+  // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
+  // which begin at once soon have parts for each other.
+  double first = 0;
+  // Makes memory ready for sources' reads to land in; empty, or an error: they bring bytes in memory of their own.
+  std::function<Result<std::shared_ptr<Landing>>(std::span<std::byte>, std::shared_ptr<const void>)> land;
 };
 
 // What may change while bytes move.
@@ -53,7 +60,7 @@ struct FetchStatus {
   std::string problem;          // the last, "" for none
 };
 
-class Fetcher final : public ColdReads {
+class Fetcher final : public ColdReads, public LocalBytes {
  public:
   // `sources` from the cheapest on; `store` outlives this.
   Fetcher(ClusterStore& store, std::vector<std::shared_ptr<BlobSource>> sources, const FetchOptions& options);
@@ -65,6 +72,8 @@ class Fetcher final : public ColdReads {
   Result<std::vector<ColdPiece>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
+  Result<std::vector<LockedPlace>> here(std::span<const ChunkRun> runs) override;
+  Result<std::vector<Digest>> digests(const ContentId& id) override;
   // Puts what was brought of a version into the store's index, durably.
   Status settle(VersionId version);
   FetchStatus status() const;
@@ -79,6 +88,9 @@ class Fetcher final : public ColdReads {
   struct Task {
     std::shared_ptr<Transfer> transfer;
     std::size_t unit = 0;
+    std::size_t end = 0;  // once it runs: of the units from `unit` on that are moved as one; they touch
+    Range range() const;
+    std::vector<ChunkRun> runs() const;
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
@@ -98,24 +110,37 @@ class Fetcher final : public ColdReads {
   Result<std::vector<std::byte>> await_manifest(const Digest& digest);
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
+  void expect(const Content& content, const std::vector<Extent>& absent);
   Status begin_transfer(const Content& content, std::uint32_t file);
   Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const LockedPlace> places,
                                               std::span<const Extent> absent);
   bool set_home(Part& part, VersionId version, std::uint32_t file) const;
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want(Part& part, Range range);
-  void want_ahead(const std::shared_ptr<Transfer>& transfer, Range range);
+  void want(Part& part);
+  using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
+  void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units);
   std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point& moved) const;
-  Status wait_for(std::vector<Part>& parts, Range range, std::uint64_t ahead);
+  void queue(std::vector<Part>& parts, const ColdRange& what);
+  Status wait_for(std::vector<Part>& parts, const ColdRange& what);
   ColdPiece here_of(const Part& part, Range range) const;
   std::vector<ColdPiece> pieces_of(const std::vector<Part>& parts, Range range) const;
 
+  LockedPlace arrived(const ChunkRun& run) const;
+
   void work();
   std::optional<Task> next();
-  Result<std::vector<Digest>> move(const Task& task);
+  std::optional<Task> take_ready(std::deque<Task>& queue);
+  bool must_wait(const Task& task) const;
+  static bool goes_on(const Task& task);
+  Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
+  void ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
+  Transfer::Place place_of(Transfer& transfer, Range range);
+  Status put_in_pack(Transfer& transfer, std::uint64_t offset, const Transfer::Place& place, const ReadAid& aid,
+                     std::span<const std::byte> bytes);
   template <class T>
-  Result<T> from_any(const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
-  std::vector<Source*> ranked();
+  Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs,
+                     const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
+  std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs);
   void count(Source& source, std::uint64_t bytes, const Error* failure);
 
   void keep();
@@ -140,6 +165,7 @@ class Fetcher final : public ColdReads {
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
+  TocCache tocs_{store_.path()};
   std::mutex planning_;     // before mutex_: transfers are begun one at a time
   std::mutex making_room_;  // before mutex_
   mutable std::mutex mutex_;

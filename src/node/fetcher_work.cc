@@ -24,9 +24,13 @@ bool was_silent(const Error& error) {
 
 }  // namespace
 
-std::vector<Fetcher::Source*> Fetcher::ranked() {
+// Those that did not answer a moment ago, or have nothing as far as is known, come last.
+std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<const ChunkRun> runs) {
   std::vector<Source*> order;
   for (const auto& source : sources_) order.push_back(source.get());
+  std::stable_partition(order.begin(), order.end(), [&](const Source* one) {
+    return one->source.unverified().readiness(manifest, runs) != Readiness::lacking;
+  });
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   std::stable_partition(order.begin(), order.end(), [now](const Source* one) { return one->rests_until <= now; });
@@ -48,10 +52,11 @@ void Fetcher::count(Source& source, std::uint64_t bytes, const Error* failure) {
 
 // The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
 template <class T>
-Result<T> Fetcher::from_any(const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
+Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> runs,
+                            const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
   Error last{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
   const auto each = options_.patience * 8 / 10 / std::max<std::size_t>(1, sources_.size());
-  for (Source* source : ranked()) {
+  for (Source* source : ranked(manifest, runs)) {
     auto got = ask(source->source, Clock::now() + each);
     if (got.ok()) return got;
     count(*source, 0, &got.error());
@@ -66,7 +71,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const Digest& digest) {
   const auto until = Clock::now() + options_.patience;
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
     auto bytes = from_any<std::vector<std::byte>>(
-        [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
+        digest, {}, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
     if (bytes.ok() || bytes.error().code != Errc::not_found || Clock::now() + pause >= until) return bytes;
     std::unique_lock lock(mutex_);
     if (ending_) return bytes;
@@ -82,6 +87,7 @@ Status Fetcher::fetch_manifest(VersionId version) {
     if (!bare) return {};
     WEFT_TRY(row, snapshot->version(version));
   }
+  for (const auto& source : sources_) source->source.unverified().expect(row, nullptr, {});
   WEFT_TRY(auto bytes, await_manifest(row.manifest));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(store_.adopt(std::span(&adoption, 1)));
@@ -90,51 +96,55 @@ Status Fetcher::fetch_manifest(VersionId version) {
   return {};
 }
 
-std::optional<Fetcher::Task> Fetcher::next() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !wanted_.empty() || !ahead_.empty(); });
-    if (ending_) return {};
-    std::deque<Task>& queue = wanted_.empty() ? ahead_ : wanted_;
-    Task task = std::move(queue.front());
-    queue.pop_front();
-    if (task.transfer->state(task.unit) != UnitState::queued) continue;  // it was asked for twice
-    task.transfer->begin(task.unit);
-    return task;
-  }
+Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<ChunkRun>& runs) {
+  Transfer& transfer = *task.transfer;
+  const Range range = task.range();
+  WEFT_CHECK(make_room(range.length));
+  const Transfer::Place place = place_of(transfer, range);
+  ReadAid aid{place.landing, range.offset, false, [&] {
+                const std::lock_guard lock(mutex_);
+                transfer.move();
+              }};
+  Source* gave = nullptr;
+  auto got = from_any<VerifiedBytes>(transfer.manifest, runs, [&](VerifiedSource& source, Deadline deadline) {
+    for (const auto& one : sources_)
+      if (&one->source == &source) gave = one.get();
+    auto read = source.read(transfer.manifest, runs, deadline, aid);
+    aid.moved();
+    return read;
+  });
+  const auto bytes = got.ok() ? got->bytes.bytes() : std::span<const std::byte>();
+  WEFT_CHECK(put_in_pack(transfer, range.offset, place, aid, bytes));
+  if (!got.ok()) return std::move(got).error();
+  count(*gave, got->bytes.size, nullptr);
+  return std::move(got->digests);
 }
 
-Result<std::vector<Digest>> Fetcher::move(const Task& task) {
-  const Transfer& transfer = *task.transfer;
-  const FetchUnit& unit = transfer.plan.units[task.unit];
-  WEFT_CHECK(make_room(unit.length));
-  std::vector<ChunkRun> runs;
-  for (const FetchUnit::Part& part : unit.parts) runs.push_back(part.run);
-  Source* gave = nullptr;
-  WEFT_TRY(VerifiedBytes got, from_any<VerifiedBytes>([&](VerifiedSource& source, Deadline deadline) {
-             for (const auto& one : sources_)
-               if (&one->source == &source) gave = one.get();
-             return source.read(transfer.manifest, runs, deadline);
-           }));
-  WEFT_CHECK(write_exact(transfer.pack->fd(), unit.offset, got.bytes.bytes(), "a pack of fetched bytes"));
-  count(*gave, got.bytes.size, nullptr);
-  return std::move(got.digests);
+void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
+  const std::lock_guard lock(mutex_);
+  if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
+  auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
+  for (std::size_t unit = task.unit; unit < task.end; ++unit) {
+    const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
+    if (!digests.ok()) {
+      task.transfer->fail(unit, digests.error());
+      continue;
+    }
+    task.transfer->arrive(unit, rest.first(chunks));
+    rest = rest.subspan(chunks);
+  }
 }
 
 void Fetcher::work() {
   while (auto task = next()) {
     const auto begun = Clock::now();
-    auto digests = move(*task);
-    {
-      const std::lock_guard lock(mutex_);
-      if (digests.ok()) rate_.arrived(task->transfer->plan.units[task->unit].length, begun, Clock::now());
-      if (digests.ok())
-        task->transfer->arrive(task->unit, *digests);
-      else
-        task->transfer->fail(task->unit, digests.error());
-    }
+    const auto runs = task->runs();
+    const auto digests = move(*task, runs);
+    ended(*task, digests, begun);
     arrived_.notify_all();
     keeper_.notify_one();
+    if (!digests.ok()) continue;
+    for (const auto& source : sources_) source->source.unverified().arrived(task->transfer->manifest, runs);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "node/direct_read.h"
 #include "node/origin_dir.h"
+#include "node/toc_cache.h"
 #include "node/vfs_cache.h"
 #include "store/pack_file.h"
 #include "weft/origin.h"
@@ -24,7 +25,6 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kPlacesBytesMax = 64U << 20U;
-constexpr std::size_t kTocBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
 
 std::uint64_t key_of(const Digest& digest) {
@@ -47,10 +47,8 @@ class OriginReader {
 
  private:
   using PlacesPointer = std::shared_ptr<const Places>;
-  using TocPointer = std::shared_ptr<const PackToc>;
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
-  Result<TocPointer> toc(PackId pack);
   // A pack that is open, once more past the page cache where that can be.
   struct OpenPack {
     Fd fd, direct;
@@ -67,7 +65,7 @@ class OriginReader {
   std::optional<OriginDir> dir_;                      // guarded by mutex_
   std::map<PackId, std::shared_ptr<OpenPack>> open_;  // guarded by mutex_
   LruCache<Places> places_{kPlacesBytesMax};
-  LruCache<PackToc> tocs_{kTocBytesMax};
+  TocCache tocs_{path_};
 };
 
 Result<OriginDir> OriginReader::dir() {
@@ -88,17 +86,6 @@ Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest)
   auto made = std::make_shared<const Places>(std::move(places));
   places_.put(key_of(manifest), made, made->blobs.size() * sizeof made->blobs[0]);
   return PlacesPointer(made);
-}
-
-Result<OriginReader::TocPointer> OriginReader::toc(PackId pack) {
-  if (auto known = tocs_.find(pack)) return known;
-  WEFT_TRY(const OriginDir dir, this->dir());
-  WEFT_TRY(PackToc toc, dir.toc(pack));
-  std::size_t bytes = toc.entries.size() * sizeof(PackEntry);
-  for (const PackEntry& entry : toc.entries) bytes += entry.chunks.size() * sizeof(Digest);
-  auto made = std::make_shared<const PackToc>(std::move(toc));
-  tocs_.put(pack, made, bytes);
-  return TocPointer(made);
 }
 
 Result<std::shared_ptr<OriginReader::OpenPack>> OriginReader::pack(PackId pack) {
@@ -126,11 +113,7 @@ Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const C
   WEFT_TRY(const PlacesPointer places, this->places(manifest));
   const auto place = places->find(id);
   if (!place) return not_there(path_, id);
-  WEFT_TRY(const TocPointer toc, this->toc(place->pack));
-  const auto entry = std::lower_bound(toc->entries.begin(), toc->entries.end(), place->offset,
-                                      [](const PackEntry& one, std::uint64_t at) { return one.offset < at; });
-  if (entry == toc->entries.end() || entry->id != id) return not_there(path_, id);
-  return entry->chunks;
+  return tocs_.digests(id, *place);
 }
 
 Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
@@ -204,7 +187,8 @@ class OriginSource final : public BlobSource {
     return calls_->call<std::vector<Digest>>([reader = reader_, manifest, id] { return reader->chunks(manifest, id); },
                                              deadline);
   }
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) override {
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& /*aid*/) override {
     return calls_->call<SourceBytes>(
         [reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end())] {
           return reader->read(manifest, wanted);

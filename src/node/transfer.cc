@@ -66,16 +66,14 @@ void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   --busy_;
   busy_bytes_ -= plan.units[unit].length;
   --missing_;
-  for (const auto& [number, run] : plan.units[unit].parts) {
-    Blob& blob = blobs_[number];
-    std::copy_n(digests.begin(), run.count, blob.chunks.begin() + static_cast<std::ptrdiff_t>(run.first));
-    digests = digests.subspan(run.count);
-    blob.missing -= run.count;
-    if (blob.missing > 0) continue;
-    const Extent& extent = plan.blobs[number];
-    whole_.push_back({extent.id, extent.offset, std::move(blob.chunks)});
-    whole_bytes_ += extent.id.length;
-  }
+  const auto& [offset, length, number, run] = plan.units[unit];
+  Blob& blob = blobs_[number];
+  std::copy(digests.begin(), digests.end(), blob.chunks.begin() + static_cast<std::ptrdiff_t>(run.first));
+  blob.missing -= run.count;
+  if (blob.missing > 0) return;
+  const Extent& extent = plan.blobs[number];
+  whole_.push_back({extent.id, extent.offset, std::move(blob.chunks)});
+  whole_bytes_ += extent.id.length;
 }
 
 std::vector<FetchedBlob> Transfer::take_whole() {

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "node/fetch_plan.h"
+#include "node/landing_area.h"
 #include "node/verified_source.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
+#include "weft/transport.h"
 
 namespace weft {
 
@@ -41,7 +43,8 @@ class Transfer {
   // Its bytes are in the pack's file. `digests` are of its chunks.
   void arrive(std::size_t unit, std::span<const Digest> digests);
 
-  Clock::time_point moved() const { return moved_; }  // when a unit last arrived, or this was made
+  void move() { moved_ = Clock::now(); }
+  Clock::time_point moved() const { return moved_; }  // when something last came, or this was made
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
   bool busy() const { return busy_ > 0; }  // units that run
@@ -55,6 +58,12 @@ class Transfer {
   void let_go() { used_ = {}; }    // it may be dropped at once
   void hurry() { hurry_ = true; }  // what is whole is to be put into the index now
   bool hurries() const { return hurry_; }
+  // Where peers' bytes land in the pack; null until it is wanted, and where it cannot be.
+  struct Place {
+    std::shared_ptr<LandingArea> area;
+    std::shared_ptr<Landing> landing;
+  };
+  Place place;
   bool adding = false;  // some of its blobs are just being put there
   Status settled;       // how that last went
 

@@ -9,6 +9,7 @@
 namespace weft {
 namespace {
 
+constexpr int kTriesMax = 3;                         // of a source that has other bytes to give than wrong ones
 constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 GiB
 
 // Of all chunks of all runs, whose bytes follow each other.
@@ -39,11 +40,14 @@ Result<std::vector<std::byte>> VerifiedSource::manifest(const Digest& digest, De
   return Error{Errc::corrupt, fmt::format("{}: other bytes than those of manifest {}", name(), to_hex(digest))};
 }
 
+VerifiedSource::Proof VerifiedSource::known_proof(const ContentId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto known = proofs_.find(id);
+  return known == proofs_.end() ? nullptr : known->second;
+}
+
 Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, const ContentId& id, Deadline deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = proofs_.find(id); known != proofs_.end()) return known->second;
-  }
+  if (Proof known = known_proof(id)) return known;
   WEFT_TRY(auto chunks, source_->chunks(manifest, id, deadline));
   if (chunks.size() != chunk_count(id.length) || tree_root(id.length, chunks) != id.root)
     return wrong(id, "forged chunk digests");
@@ -57,36 +61,54 @@ Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, cons
   return made;
 }
 
-Status VerifiedSource::check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests,
-                             Deadline deadline) {
+// The first chunk that is not what it should be.
+Result<std::optional<VerifiedSource::Wrong>> VerifiedSource::check(const Digest& manifest, const ChunkRun& run,
+                                                                   std::span<const Digest> digests, Deadline deadline) {
   if (chunk_count(run.id.length) == 1) {
-    if (tree_root(run.id.length, digests) == run.id.root) return {};
-    return wrong(run.id, "other bytes in place");
+    if (tree_root(run.id.length, digests) == run.id.root) return std::optional<Wrong>();
+    return std::optional(Wrong{0, wrong(run.id, "other bytes in place")});
   }
   WEFT_TRY(const Proof proven, proof(manifest, run.id, deadline));
-  if (std::equal(digests.begin(), digests.end(), proven->begin() + static_cast<std::ptrdiff_t>(run.first))) return {};
-  return wrong(run.id, "other bytes in place");
+  const auto expected = std::span(*proven).subspan(run.first, run.count);
+  const auto differs = std::mismatch(digests.begin(), digests.end(), expected.begin()).first;
+  if (differs == digests.end()) return std::optional<Wrong>();
+  return std::optional(
+      Wrong{static_cast<std::size_t>(differs - digests.begin()), wrong(run.id, "other bytes in place")});
 }
 
-Result<VerifiedBytes> VerifiedSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
+Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
+                                                Deadline deadline, ReadAid& aid, bool& again) {
   std::uint64_t wanted = 0;
+  for (const ChunkRun& run : runs) wanted += run.length();
+  WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
+  if (got.size != wanted)
+    return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
+  std::vector<Digest> digests = digests_of(runs, got.bytes());
+  std::size_t chunk = 0;
   for (const ChunkRun& run : runs) {
+    WEFT_TRY(const auto wrong, check(manifest, run, std::span(digests).subspan(chunk, run.count), deadline));
+    if (wrong) {
+      const std::size_t at = chunk + wrong->chunk;
+      again = at < got.givers.size() && source_->refuted(got.givers[at]);
+      return wrong->error;
+    }
+    chunk += run.count;
+  }
+  return VerifiedBytes{std::move(got), std::move(digests)};
+}
+
+Result<VerifiedBytes> VerifiedSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                                           ReadAid& aid) {
+  for (const ChunkRun& run : runs)
     if (run.count == 0 || run.id.length == 0 || run.first >= chunk_count(run.id.length) ||
         run.count > chunk_count(run.id.length) - run.first)
       return Error{Errc::internal, fmt::format("chunks {} to {} of a blob of {} bytes", run.first,
                                                run.first + run.count, run.id.length)};
-    wanted += run.length();
+  for (int tries = 1;; ++tries) {
+    bool again = false;
+    auto got = read_once(manifest, runs, deadline, aid, again);
+    if (got.ok() || !again || tries == kTriesMax) return got;
   }
-  WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline));
-  if (got.size != wanted)
-    return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
-  std::vector<Digest> digests = digests_of(runs, got.bytes());
-  std::span<const Digest> rest = digests;
-  for (const ChunkRun& run : runs) {
-    WEFT_CHECK(check(manifest, run, rest.first(run.count), deadline));
-    rest = rest.subspan(run.count);
-  }
-  return VerifiedBytes{std::move(got), std::move(digests)};
 }
 
 }  // namespace weft

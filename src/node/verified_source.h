@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,12 +27,27 @@ class VerifiedSource {
   std::string_view name() const { return source_->name(); }
   // As BlobSource; Errc::corrupt when what comes is not what was asked for.
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline);
-  Result<VerifiedBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline);
+  Result<VerifiedBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid);
+  Result<VerifiedBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
+    ReadAid none;
+    return read(manifest, runs, deadline, none);
+  }
+  BlobSource& unverified() const { return *source_; }
+
+  using Proof = std::shared_ptr<const std::vector<Digest>>;
+  // Of all chunks of a blob of several that was read lately; else null.
+  Proof known_proof(const ContentId& id);
 
  private:
-  using Proof = std::shared_ptr<const std::vector<Digest>>;
   Result<Proof> proof(const Digest& manifest, const ContentId& id, Deadline deadline);
-  Status check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests, Deadline deadline);
+  struct Wrong {
+    std::size_t chunk = 0;  // of the run
+    Error error;
+  };
+  Result<std::optional<Wrong>> check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests,
+                                     Deadline deadline);
+  Result<VerifiedBytes> read_once(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                                  ReadAid& aid, bool& again);
   Error wrong(const ContentId& id, std::string_view what) const;
 
   const std::shared_ptr<BlobSource> source_;

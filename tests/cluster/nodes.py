@@ -17,13 +17,15 @@ class Node:
         self.options = options
         self.store = Store(directory / "store")
         self.daemon = Daemon(self.store, "--name", directory.name, "--cluster", "test", "--etcd-endpoints",
-                             cluster.etcd.endpoint, "--origin", cluster.origin, *options, wrapper=host.inside)
+                             cluster.etcd.endpoint, "--key-file", cluster.key, *cluster.options(host), *options,
+                             wrapper=host.inside)
 
     def mounted(self, options=None):
         return Mount(self.store, self.directory / "mnt", options)
 
-    def fetched(self, source="origin"):
+    def fetched(self, source=None):
         """Bytes that came from there, since the daemon started."""
+        source = source or ("peer" if self.cluster.peers else "origin")
         name = f'weft_fetched_bytes_total{{source="{source}"}}'
         return metrics(self.daemon.ask("metrics")["text"]).get(name, 0)
 
@@ -37,14 +39,28 @@ class Node:
         return spec in self.store.weft("ls", spec.split("@")[0], "--names", check=False).stdout.split()
 
 
+def cluster_key(path):
+    """A file with a key that only its owner can read."""
+    path.touch(mode=0o600)
+    path.write_bytes(os.urandom(32))
+    return path
+
+
 class Cluster:
     """As a context: all that it started ends with it."""
 
-    def __init__(self, directory, origin=None):
-        self.directory = directory
-        self.origin = origin or directory / "origin"
-        self.origin.mkdir(exist_ok=True)
+    def __init__(self, directory, origin=None, peers=False):
+        """With `peers` the nodes read from each other, and there is no origin but a given one."""
+        self.directory, self.peers = directory, peers
+        self.origin = origin or (None if peers else directory / "origin")
+        if self.origin:
+            self.origin.mkdir(exist_ok=True)
+        self.key = cluster_key(directory / "key")
         self.nodes = []
+
+    def options(self, host):
+        return [*(["--origin", self.origin] if self.origin else []),
+                *(["--listen", host.address] if self.peers else ["--provider", "none"])]
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
@@ -72,7 +88,8 @@ class Cluster:
         node.store.publish(path, name=name, **options)
         number = node.store.json("log", name)["versions"][0]["version"]
         spec = f"{name}@{number}"
-        node.store.weft("stage-out", spec)
+        if self.origin:
+            node.store.weft("stage-out", spec)
         for other in self.nodes:
             wait_until(lambda other=other: other.knows(spec), seconds_max=SECONDS_MAX, pause=0.01)
         return spec

@@ -1,5 +1,6 @@
 """A node of a cluster: a host with a store, a daemon and a mount."""
 from daemonlib import Daemon
+from nodes import cluster_key
 from weftlib import Mount, Store, wait_until
 
 SECONDS_MAX = 20  # the longest that anything may take that a user waits for
@@ -10,7 +11,8 @@ class Node:
         self.host, self.name = host, name
         self.store = Store(area / name)
         self.daemon = Daemon(self.store, "--etcd-endpoints", etcd.endpoint, "--name", name, "--drain-seconds", "5",
-                             *options, wrapper=host.inside)
+                             "--key-file", cluster_key(area / f"{name}.key"), "--provider", "none", *options,
+                             wrapper=host.inside)
         self.mount = Mount(self.store, area / f"{name}-mnt", "views=hidden")
 
     def models(self):

@@ -10,8 +10,8 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "fakes/twin_source.h"
 #include "node/origin_dir.h"
+#include "source_twin_world.h"
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
@@ -20,37 +20,6 @@
 
 namespace weft::conformance {
 namespace {
-
-class TwinWorld final : public SourceWorld {
- public:
-  std::string name() const override { return "twin"; }
-  std::shared_ptr<BlobSource> source() override { return twin_; }
-  void put(std::vector<std::byte> manifest, const std::vector<Blob>& blobs) override {
-    twin_->put_manifest(sha256(manifest), manifest);
-    for (const Blob& blob : blobs) twin_->put(blob.id, blob.bytes);
-  }
-  void spoil_manifest(const Digest& manifest) override { twin_->put_manifest(manifest, testing::random_bytes(64, 5)); }
-  bool damage(const Blob& blob, Damage what) override {
-    if (what == Damage::lost) twin_->lose(blob.id);
-    if (what == Damage::oversized) twin_->add_to_answers(1);
-    if (what == Damage::wrong_byte) twin_->change(blob.id, [](auto& stored) { stored.bytes.back() ^= std::byte{1}; });
-    if (what == Damage::short_bytes) twin_->change(blob.id, [](auto& stored) { stored.bytes.pop_back(); });
-    if (what == Damage::forged_digests)
-      twin_->change(blob.id, [](auto& stored) {
-        stored.bytes.back() ^= std::byte{1};
-        sha256_chunks(stored.bytes, stored.chunks);
-      });
-    return true;
-  }
-  void hang(const Blob& blob) override {
-    twin_->change(blob.id, [](auto& stored) { stored.hangs = true; });
-  }
-  void let_go() override { twin_->let_go(); }
-  void vanish() override { twin_->vanish(); }
-
- private:
-  std::shared_ptr<testing::TwinSource> twin_ = std::make_shared<testing::TwinSource>();
-};
 
 class OriginWorld final : public SourceWorld {
  public:
@@ -173,6 +142,9 @@ std::vector<std::unique_ptr<SourceWorld>> source_worlds() {
   std::vector<std::unique_ptr<SourceWorld>> worlds;
   worlds.push_back(std::make_unique<TwinWorld>());
   worlds.push_back(std::make_unique<OriginWorld>());
+#ifdef WEFT_NET
+  worlds.push_back(peer_world());
+#endif
   return worlds;
 }
 

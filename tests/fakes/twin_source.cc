@@ -32,7 +32,8 @@ Result<std::vector<Digest>> TwinSource::chunks(const Digest&, const ContentId& i
   return std::move(stored.chunks);
 }
 
-Result<SourceBytes> TwinSource::read(const Digest&, std::span<const ChunkRun> runs, Deadline deadline) {
+Result<SourceBytes> TwinSource::read(const Digest&, std::span<const ChunkRun> runs, Deadline deadline,
+                                     ReadAid& /*aid*/) {
   std::vector<std::byte> out;
   for (const ChunkRun& run : runs) {
     WEFT_TRY(const Stored stored, find(run.id, deadline));
@@ -45,7 +46,7 @@ Result<SourceBytes> TwinSource::read(const Digest&, std::span<const ChunkRun> ru
   out.resize(out.size() + surplus_);
   ++reads_;
   bytes_read_ += out.size();
-  SourceBytes bytes{std::make_unique_for_overwrite<std::byte[]>(out.size()), out.size()};
+  SourceBytes bytes{std::make_unique_for_overwrite<std::byte[]>(out.size()), out.size(), {}};
   if (!out.empty()) std::memcpy(bytes.memory.get(), out.data(), out.size());
   return bytes;
 }

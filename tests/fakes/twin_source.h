@@ -19,7 +19,8 @@ class TwinSource final : public BlobSource {
   std::string_view name() const override { return "twin"; }
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override;
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override;
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) override;
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override;
 
   struct Stored {
     std::vector<std::byte> bytes;

@@ -33,6 +33,7 @@ TEST_CASE("a range to bring travels as it is") {
   CHECK(got->file == 3);
   CHECK(got->range == what.range);
   CHECK(got->ahead == what.ahead);
+  CHECK(got->all == what.all);
   CHECK(!decode_cold_range(parsed(R"({"version":1,"file":4294967296,"offset":0,"length":1})")).ok());
   CHECK(!decode_cold_range(parsed(R"({"version":1,"file":0,"offset":0})")).ok());
 }

@@ -18,24 +18,23 @@ Extent extent(std::uint64_t offset, std::uint64_t length, std::uint64_t name) {
 
 }  // namespace
 
-TEST_CASE("small blobs that touch are one unit, a large one is cut at its chunks") {
+TEST_CASE("a blob is a unit of its own, a large one is cut at its chunks") {
   const std::vector<Extent> absent{extent(0, 100, 1), extent(100, 50, 2), extent(150, 9 * kDigestChunk + 7, 3),
                                    extent(20 * kDigestChunk, 10, 4)};
   const FetchPlan plan = plan_fetch(absent, kUnit);
-  REQUIRE(plan.units.size() == 5);
-  CHECK(plan.units[0].parts.size() == 2);
-  CHECK(plan.units[0].length == 150);
-  CHECK(plan.units[1].length == kUnit);
+  REQUIRE(plan.units.size() == 6);
+  CHECK(plan.units[0].length == 100);
+  CHECK(plan.units[1].length == 50);
   CHECK(plan.units[2].length == kUnit);
-  CHECK(plan.units[3].length == kDigestChunk + 7);
-  CHECK(plan.units[4].offset == 20 * kDigestChunk);
+  CHECK(plan.units[3].length == kUnit);
+  CHECK(plan.units[4].length == kDigestChunk + 7);
+  CHECK(plan.units[5].offset == 20 * kDigestChunk);
 }
 
 TEST_CASE("a blob that is in a file twice is fetched once") {
   const FetchPlan plan = plan_fetch(std::vector{extent(0, 10, 1), extent(10, 20, 2), extent(30, 10, 1)}, kUnit);
   CHECK(plan.blobs.size() == 2);
-  REQUIRE(plan.units.size() == 1);
-  CHECK(plan.units[0].length == 30);
+  CHECK(plan.units.size() == 2);
 }
 
 TEST_CASE("units of a range are those that overlap it") {
@@ -70,14 +69,10 @@ TEST_CASE("whatever is absent, the units are its chunks, each once, in place") {
     for (const FetchUnit& unit : plan.units) {
       CHECK(unit.length <= kUnit);
       CHECK(unit.offset >= end);
-      std::uint64_t at = unit.offset;
-      for (const auto& [blob, run] : unit.parts) {
-        CHECK(plan.blobs[blob].offset + run.offset() == at);
-        at += run.length();
-        for (std::uint64_t i = 0; i < run.count; ++i) ++chunks[{blob, run.first + i}];
-      }
+      CHECK(plan.blobs[unit.blob].offset + unit.run.offset() == unit.offset);
+      for (std::uint64_t i = 0; i < unit.run.count; ++i) ++chunks[{unit.blob, unit.run.first + i}];
       end = unit.offset + unit.length;
-      CHECK(at == end);
+      CHECK(unit.run.length() == unit.length);
     }
     std::size_t expected = 0;
     for (const Extent& one : absent) expected += (one.id.length - 1) / kDigestChunk + 1;

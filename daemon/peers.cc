@@ -1,0 +1,93 @@
+#include "daemon/peers.h"
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "node/peer_address.h"
+
+namespace weft {
+namespace {
+
+// Of this node in its cluster, also when it is not in it yet.
+std::string node_id(const Store& store) {
+  return store.cluster() ? store.cluster()->node : store.info().uuid;
+}
+
+Status check_can_join(const Store& store, const Config& config) {
+  if (store.info().digest == DigestMode::none)
+    return Error{Errc::unsupported, fmt::format("{}: a store without digests can belong to no cluster: what peers send "
+                                                "could not be checked",
+                                                store.path())};
+  if (!config.key_file.empty()) return {};
+  return Error{Errc::invalid,
+               "key_file: expected the file of the cluster's key, got nothing: nodes of a cluster prove "
+               "to each other that they hold it"};
+}
+
+}  // namespace
+
+Peers::Peers(ClusterStore& store)
+    : self_(node_id(store)), answers_(store, directory_), view_(store, self_), links_([this]() -> std::vector<Member> {
+        const Registry* registry = registry_;
+        return registry == nullptr ? std::vector<Member>() : registry->members();
+      }) {}
+
+Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& config) {
+  WEFT_CHECK(check_can_join(store, config));
+  if (config.provider == "none") return std::unique_ptr<Peers>();
+  std::unique_ptr<Peers> peers(new Peers(store));
+  ExchangeOptions options;
+  options.provider = config.provider;
+  options.host = config.listen.host;
+  options.port = config.listen.port;
+  options.node = peers->self_;
+  options.key_file = config.key_file;
+  options.server = &peers->answers_;
+  WEFT_TRY(peers->exchange_, Exchange::open(options));
+  peers->news_ = std::make_unique<PeerNews>(
+      PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
+  peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_);
+  return peers;
+}
+
+Peers::~Peers() {
+  answers_.end();
+}
+
+double Peers::share() const {
+  const Digest digest = sha256(std::as_bytes(std::span(self_)));
+  return static_cast<double>(digest.bytes[0] * 256U + digest.bytes[1]) / 65536.0;
+}
+
+void write_peers_status(JsonWriter& json, const Peers& peers) {
+  const ExchangeFigures now = peers.exchange().figures();
+  json.key("exchange").begin_object().member("provider", now.provider);
+  json.member("address", endpoint_text(peers.exchange().address())).member("sessions", now.sessions);
+  json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);
+  json.member("answers", now.answers).member("busy", now.busy).member("refused", now.refused);
+  json.member("windows", now.windows).member("window_bytes", now.window_bytes).member("lease_ends", now.lease_ends);
+  json.member("read_bytes", now.read_bytes).member("served_bytes", now.served_bytes);
+  json.member("buffers_aside", now.buffers_aside).end_object();
+}
+
+void add_peer_figures(Figures& figures, const Peers& peers) {
+  const auto add = [&](const char* name, const char* type, const char* help, auto member) {
+    figures.add(name, type, help, std::function<double()>([&peers, member] {
+                  return static_cast<double>(peers.exchange().figures().*member);
+                }));
+  };
+  add("weft_peer_sessions", "gauge", "Open sessions with other daemons.", &ExchangeFigures::sessions);
+  add("weft_peer_calls_total", "counter", "Calls to other daemons.", &ExchangeFigures::calls);
+  add("weft_peer_answers_total", "counter", "Answers to calls of other daemons.", &ExchangeFigures::answers);
+  add("weft_peer_busy_total", "counter", "Calls that were turned away: too many.", &ExchangeFigures::busy);
+  add("weft_peer_refused_total", "counter", "Frames that were refused: malformed, wrong key or tag, replayed.",
+      &ExchangeFigures::refused);
+  add("weft_peer_windows", "gauge", "Windows on this node's bytes that are open.", &ExchangeFigures::windows);
+  add("weft_peer_lease_ends_total", "counter", "Answers whose windows nobody closed in time.",
+      &ExchangeFigures::lease_ends);
+  add("weft_peer_read_bytes_total", "counter", "Bytes read from windows of others.", &ExchangeFigures::read_bytes);
+  add("weft_peer_served_bytes_total", "counter", "Bytes that others read from this node's windows.",
+      &ExchangeFigures::served_bytes);
+}
+
+}  // namespace weft

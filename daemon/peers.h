@@ -1,0 +1,54 @@
+// Other nodes' daemons: what they may read here, and what is read from them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/json.h"
+#include "daemon/config.h"
+#include "daemon/figures.h"
+#include "node/peer_answers.h"
+#include "node/peer_directory.h"
+#include "node/peer_links.h"
+#include "node/peer_news.h"
+#include "node/peer_source.h"
+#include "node/peer_view.h"
+#include "weft/cluster_store.h"
+#include "weft/exchange.h"
+#include "weft/registry.h"
+
+namespace weft {
+
+class Peers {
+ public:
+  // Listens, and turns away every call until answers().begin(). Null for the provider "none". Errc::invalid,
+  // Errc::permission: no key that nobody else can read; Errc::unsupported: a store without digests. `store` outlives
+  // this.
+  static Result<std::unique_ptr<Peers>> open(ClusterStore& store, const Config& config);
+  ~Peers();
+
+  Exchange& exchange() const { return *exchange_; }
+  // From 0 to 1, another for each node.
+  double share() const;
+  PeerAnswers& answers() { return answers_; }
+  std::shared_ptr<BlobSource> source() const { return source_; }
+  // Whose members are the peers; outlives this.
+  void join(const Registry& registry) { registry_ = &registry; }
+
+ private:
+  explicit Peers(ClusterStore& store);
+  const std::string self_;
+  std::atomic<const Registry*> registry_ = nullptr;
+  PeerDirectory directory_;
+  PeerAnswers answers_;
+  std::unique_ptr<Exchange> exchange_;
+  PeerView view_;
+  PeerLinks links_;
+  std::unique_ptr<PeerNews> news_;
+  std::shared_ptr<PeerSource> source_;
+};
+
+void add_peer_figures(Figures& figures, const Peers& peers);
+void write_peers_status(JsonWriter& json, const Peers& peers);  // members of an object
+
+}  // namespace weft

@@ -1,0 +1,141 @@
+#include "node/peer_links.h"
+
+#include <algorithm>
+
+#include "node/peer_address.h"
+
+namespace weft {
+namespace {
+
+constexpr unsigned kReadsMax = 3;                             // of one peer at a time
+constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
+constexpr auto kSilentRest = std::chrono::seconds(5);
+constexpr auto kWrongRest = std::chrono::seconds(60);
+constexpr double kNewest = 0.3;         // weight of the newest measurement
+constexpr double kUnknownRate = 1e9;    // who was never asked is tried
+constexpr double kFirstCosts = 1.5;     // everybody asks the first holder
+constexpr double kAtOnceSeconds = 1.0;  // so much of a peer's time is asked for at once
+
+}  // namespace
+
+PeerLinks::Link& PeerLinks::link(const std::string& node) {
+  const auto [at, made] = links_.try_emplace(node);
+  if (made) {
+    at->second.number = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back(node);
+  }
+  return at->second;
+}
+
+void PeerLinks::refresh(Clock::time_point now) {
+  if (known_at_ + kMembersAge >= now) return;
+  known_ = members_();
+  known_at_ = now;
+}
+
+std::vector<std::string> PeerLinks::nodes() {
+  const std::lock_guard lock(mutex_);
+  refresh(Clock::now());
+  std::vector<std::string> out;
+  for (const Member& one : known_)
+    if (!one.address.empty()) out.push_back(one.node);
+  return out;
+}
+
+void PeerLinks::rest_after(Link& link, const Error& failure) {
+  const auto now = Clock::now();
+  const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
+  if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
+  link.rests_until = now + (failure.code == Errc::corrupt ? kWrongRest : kSilentRest);
+}
+
+const Member* PeerLinks::member(const std::string& node) {
+  refresh(Clock::now());
+  const auto found = std::ranges::find(known_, node, &Member::node);
+  return found == known_.end() || found->address.empty() ? nullptr : &*found;
+}
+
+std::optional<PeerAddress> PeerLinks::address(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  const Member* found = member(node);
+  const auto address = found == nullptr ? std::nullopt : parse_endpoint(found->address);
+  return address ? std::optional(PeerAddress{node, *address}) : std::nullopt;
+}
+
+bool PeerLinks::can_be_asked(const PeerCandidate& candidate, Clock::time_point now) {
+  return member(candidate.node) != nullptr && link(candidate.node).rests_until <= now;
+}
+
+PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                                    Size size) {
+  const auto now = Clock::now();
+  const bool all_rest = std::ranges::none_of(candidates, [&](const auto& one) { return can_be_asked(one, now); });
+  Link* best = nullptr;
+  double lowest = 0;
+  for (const PeerCandidate& candidate : candidates) {
+    if (all_rest ? member(candidate.node) == nullptr : !can_be_asked(candidate, now)) continue;
+    Link& link = this->link(candidate.node);
+    const bool busy = size == Size::read && link.reads >= kReadsMax;
+    if (busy || std::ranges::find(tried, link.number) != tried.end()) continue;
+    const double cost = (link.reads + 1) / (link.rate > 0 ? link.rate : kUnknownRate) *
+                        (candidate.kind == PeerCandidate::Kind::first ? kFirstCosts : 1.0);
+    if (best != nullptr && cost >= lowest) continue;
+    best = &link;
+    lowest = cost;
+  }
+  return best;
+}
+
+std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> candidates,
+                                                 std::span<const std::uint32_t> tried, Size size) {
+  const std::lock_guard lock(mutex_);
+  Link* best = best_of(candidates, tried, size);
+  if (best == nullptr) return {};
+  ++best->reads;
+  const double at_once = best->rate > 0 ? best->rate * kAtOnceSeconds / kReadsMax : static_cast<double>(kSourceReadMax);
+  const double bytes = std::clamp(at_once, static_cast<double>(kDigestChunk), static_cast<double>(kSourceReadMax));
+  return Choice{nodes_[best->number], best->number, static_cast<std::uint64_t>(bytes)};
+}
+
+Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  Readiness best = Readiness::lacking;
+  for (const PeerCandidate& candidate : candidates) {
+    if (!can_be_asked(candidate, now)) continue;
+    if (link(candidate.node).reads < kReadsMax) return Readiness::ready;
+    best = Readiness::busy;
+  }
+  return best;
+}
+
+bool PeerLinks::may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(candidates, [&](const PeerCandidate& one) {
+    return member(one.node) != nullptr && std::ranges::find(tried, link(one.node).number) == tried.end();
+  });
+}
+
+void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure) {
+  const std::lock_guard lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  if (const double seconds = std::chrono::duration<double>(took).count(); bytes > 0 && seconds > 0) {
+    const double rate = static_cast<double>(bytes) / seconds * link.reads;
+    link.rate = link.rate > 0 ? (1 - kNewest) * link.rate + kNewest * rate : rate;
+  }
+  --link.reads;
+  if (failure != nullptr) rest_after(link, *failure);
+  changed_.notify_all();
+}
+
+void PeerLinks::refuted(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  links_.at(nodes_.at(number)).rests_until = Clock::now() + kWrongRest;
+}
+
+void PeerLinks::wait(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline);
+}
+
+}  // namespace weft

@@ -1,0 +1,78 @@
+// How it goes with each peer: how fast it is, how much is asked of it now, whether it failed a moment ago. No peer is
+// asked for more than a few reads at a time, so that a slow one holds up few and a fast one never waits.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "node/peer_view.h"
+#include "weft/exchange.h"
+#include "weft/registry.h"
+#include "weft/source.h"
+
+namespace weft {
+
+// Any thread.
+class PeerLinks {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Members = std::function<std::vector<Member>()>;
+  explicit PeerLinks(Members members) : members_(std::move(members)) {}
+
+  // Where a member can be called; nothing for those that are none, or say no address.
+  std::optional<PeerAddress> address(const std::string& node);
+
+  std::vector<std::string> nodes();  // all members with an address
+
+  // The best of those who can be asked now, those in `tried` left out: free, rested, by what they have been able to
+  // do; where all of them rest, one that does. It counts as asked until done().
+  enum class Size : std::uint8_t { read, question };  // small questions are asked of busy peers too
+  struct Choice {
+    std::string node;
+    std::uint32_t number = 0;     // of the peer in this object
+    std::uint64_t bytes_max = 0;  // best asked for at once
+  };
+  std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                             Size size = Size::read);
+  Readiness readiness(std::span<const PeerCandidate> candidates);
+  // Whether take() may give one of them later: it is there, and was not tried.
+  bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
+  // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
+  void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
+  void refuted(std::uint32_t number);  // what it gave was wrong: it rests for a long time
+  // Until somebody is done, at most until then.
+  void wait(Deadline deadline);
+
+ private:
+  struct Link {
+    std::uint32_t number = 0;
+    unsigned reads = 0;  // now
+    double rate = 0;     // bytes a second, of all its reads together; a moving average. 0: not known
+    Clock::time_point rests_until{};
+  };
+  // All with mutex_ held.
+  Link& link(const std::string& node);
+  const Member* member(const std::string& node);
+  void refresh(Clock::time_point now);
+  static void rest_after(Link& link, const Error& failure);
+  Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
+  bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
+
+  const Members members_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Member> known_;  // guarded by mutex_, as all below; members, a moment ago
+  Clock::time_point known_at_{};
+  std::map<std::string, Link> links_;  // by node; none is forgotten: a cluster has few
+  std::vector<std::string> nodes_;     // by number
+};
+
+}  // namespace weft

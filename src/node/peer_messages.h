@@ -1,0 +1,62 @@
+// What daemons ask each other, as values. Decoding checks everything that is promised here and in peers.fbs: the bytes
+// are hostile. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/result.h"
+#include "weft/source.h"
+
+namespace weft {
+
+// What fits into one request, whatever its runs are.
+inline constexpr std::size_t kRunsPerRequest = 90;
+
+inline constexpr std::uint64_t kDigestsAtOnceMax = kSourceReadMax / sizeof(Digest);
+
+// What a node has of a manifest's chunks (node/chunk_map.h).
+struct HadChunks {
+  Digest manifest;
+  std::string node;                  // "" in announcements: who calls
+  std::uint32_t chunks_per_bit = 0;  // 0: it has all of them
+  std::vector<std::uint8_t> bits;    // at most limits::kAnnouncedBytesMax; empty when it has all
+  bool operator==(const HadChunks&) const = default;
+};
+
+struct AskManifest {
+  Digest digest;
+  std::uint64_t offset = 0;
+};
+struct AskChunks {
+  ChunkRun run;  // kDigestsAtOnceMax chunks at most
+};
+struct AskBytes {
+  std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
+};
+struct Announce {
+  std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax
+};
+struct AskHolders {
+  Digest manifest;
+};
+using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders>;
+
+std::vector<std::byte> encode_request(const PeerRequest& request);
+// Errc::invalid for what is no request, and for one of a kind that this weft does not know.
+Result<PeerRequest> decode_request(std::span<const std::byte> bytes);
+
+// The answer to AskHolders.
+std::vector<std::byte> encode_holders(std::span<const HadChunks> had);
+Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes);
+
+// The answer to AskChunks: plain bytes. Errc::corrupt: no whole number of digests.
+std::vector<std::byte> encode_digests(std::span<const Digest> digests);
+Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes);
+
+}  // namespace weft

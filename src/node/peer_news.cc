@@ -1,0 +1,178 @@
+#include "node/peer_news.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kTick = milliseconds(100);   // while something moves
+constexpr auto kAsked = milliseconds(250);  // between two questions about one manifest
+constexpr auto kActive = seconds(5);        // since something moved
+constexpr auto kSayAgain = seconds(10);     // before others forget it
+constexpr auto kSettled = seconds(30);      // nothing came for so long: what is here may have been evicted
+constexpr auto kPatience = milliseconds(500);
+constexpr auto kSilentRest = seconds(2);   // who did not answer is not asked for so long
+constexpr std::size_t kDirectories = 2;    // that are told of one manifest
+constexpr std::size_t kManifestsMax = 64;  // that are told of
+
+}  // namespace
+
+PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)), thread_([this] { run(); }) {}
+
+PeerNews::~PeerNews() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+// What nothing came of for longest.
+void PeerNews::drop_one() {
+  const auto oldest = std::min_element(
+      had_.begin(), had_.end(), [](const auto& a, const auto& b) { return a.second.changed < b.second.changed; });
+  had_.erase(oldest);
+}
+
+void PeerNews::expect(const Digest& manifest) {
+  const auto map = parts_.view.chunks(manifest);
+  const std::lock_guard lock(mutex_);
+  active_ = Clock::now();
+  if (map && !had_.contains(manifest)) {
+    if (had_.size() >= kManifestsMax) drop_one();
+    had_[manifest].map = map;
+  }
+  wake_.notify_all();
+}
+
+void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
+  const std::lock_guard lock(mutex_);
+  active_ = Clock::now();
+  const auto found = had_.find(manifest);
+  if (found == had_.end()) return;
+  Had& had = found->second;
+  had.changed = active_;
+  if (!had.chunks) had.chunks.emplace(*had.map);
+  for (const ChunkRun& run : runs)
+    if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
+  had.dirty = true;
+  wake_.notify_all();
+}
+
+void PeerNews::run() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    lock.unlock();
+    const bool moves = turn();
+    lock.lock();
+    if (ending_) return;
+    if (moves)
+      wake_.wait_for(lock, kTick, [this] { return ending_; });
+    else
+      wake_.wait_for(lock, kSayAgain);
+  }
+}
+
+// False: nothing moves.
+bool PeerNews::turn() {
+  const auto now = Clock::now();
+  for (const Digest& manifest : due(now)) tell(manifest);
+  {
+    const std::lock_guard lock(mutex_);
+    if (active_ + kActive <= now) return false;
+  }
+  for (const Digest& manifest : parts_.view.to_ask(kAsked)) ask(manifest);
+  return true;
+}
+
+std::vector<Digest> PeerNews::due(Clock::time_point now) {
+  std::vector<Digest> out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [manifest, had] : had_)
+    if (had.dirty || had.said + kSayAgain <= now) out.push_back(manifest);
+  return out;
+}
+
+// Of blobs that are in the index.
+ChunkSet PeerNews::survey(const ChunkMap& map) const {
+  ChunkSet chunks(map);
+  const auto snapshot = parts_.store.snapshot();
+  if (!snapshot.ok()) return chunks;
+  for (const auto& [id, first] : map.blobs())
+    if ((*snapshot)->find_blob(id).ok()) chunks.add(first, chunk_count(id.length));
+  return chunks;
+}
+
+// What is told: nothing when none of it is here.
+std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
+  std::shared_ptr<const ChunkMap> map;
+  bool look = false;
+  bool settled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const Had& had = had_.at(manifest);
+    map = had.map;
+    settled = had.changed + kSettled < Clock::now();
+    look = settled || had.said == Clock::time_point{};
+  }
+  std::optional<ChunkSet> here = look ? std::optional(survey(*map)) : std::nullopt;
+  const std::lock_guard lock(mutex_);
+  Had& had = had_.at(manifest);
+  if (here && had.chunks && !settled) here->add(*had.chunks);
+  if (here) had.chunks = std::move(here);
+  had.dirty = false;
+  had.said = Clock::now();
+  return had.chunks->none() ? std::nullopt : std::optional(had.chunks->told(manifest, *map));
+}
+
+void PeerNews::tell(const Digest& manifest) {
+  const auto news = news_of(manifest);
+  if (!news) return;
+  for (const std::string& node : nodes_for(manifest)) {
+    if (node == parts_.self)
+      parts_.directory.put(node, *news);
+    else
+      static_cast<void>(call(node, Announce{{*news}}));
+  }
+}
+
+void PeerNews::ask(const Digest& manifest) {
+  for (const std::string& node : nodes_for(manifest)) {
+    if (node == parts_.self) return parts_.view.heard(manifest, parts_.directory.find(manifest));
+    const auto answer = call(node, AskHolders{manifest});
+    if (!answer) continue;
+    if (auto had = decode_holders(*answer); had.ok()) return parts_.view.heard(manifest, std::move(had).value());
+  }
+}
+
+std::vector<std::string> PeerNews::nodes_for(const Digest& manifest) const {
+  const auto nodes = parts_.links.nodes();
+  return directory_nodes(manifest, nodes, kDirectories);
+}
+
+// Nothing when it does not answer: the next one may.
+std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, const PeerRequest& request) {
+  const auto address = parts_.links.address(node);
+  if (!address) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};
+  }
+  auto answer = parts_.exchange.call(*address, encode_request(request), deadline_in(kPatience));
+  if (!answer.ok()) {
+    const std::lock_guard lock(mutex_);
+    silent_[node] = Clock::now() + kSilentRest;
+    return {};
+  }
+  const auto head = answer->head();
+  return std::vector<std::byte>(head.begin(), head.end());
+}
+
+}  // namespace weft

@@ -1,0 +1,79 @@
+// Tells directory nodes which chunks are here as they come, and hears from them who else has what is being read: many
+// small calls, by one thread that sleeps while nothing moves.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "node/chunk_map.h"
+#include "node/peer_directory.h"
+#include "node/peer_links.h"
+#include "node/peer_view.h"
+#include "weft/exchange.h"
+#include "weft/store.h"
+
+namespace weft {
+
+struct PeerNewsParts {
+  Store& store;
+  std::string self;  // this node's id
+  PeerDirectory& directory;
+  PeerView& view;
+  PeerLinks& links;
+  Exchange& exchange;
+};
+
+// Any thread.
+class PeerNews {
+ public:
+  explicit PeerNews(PeerNewsParts parts);  // which outlive it
+  ~PeerNews();                             // waits for a call that is under way: a second at most
+  PeerNews(const PeerNews&) = delete;
+  PeerNews& operator=(const PeerNews&) = delete;
+
+  // A version is being read: what is here of it is told, who else has it is asked for.
+  void expect(const Digest& manifest);
+  void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
+  // Asks now who has it.
+  void ask(const Digest& manifest);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Had {
+    std::shared_ptr<const ChunkMap> map;
+    std::optional<ChunkSet> chunks;  // none: it is not known yet what is here
+    bool dirty = true;
+    Clock::time_point said{};
+    Clock::time_point changed = Clock::now();
+  };
+
+  void run();
+  bool turn();
+  std::vector<Digest> due(Clock::time_point now);
+  std::optional<HadChunks> news_of(const Digest& manifest);
+  void tell(const Digest& manifest);
+  ChunkSet survey(const ChunkMap& map) const;
+  std::vector<std::string> nodes_for(const Digest& manifest) const;
+  std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request);
+  void drop_one();
+
+  const PeerNewsParts parts_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<Digest, Had> had_;                        // guarded by mutex_
+  Clock::time_point active_{};                       // guarded by mutex_: when something last moved
+  std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: until when a node is not asked
+  bool ending_ = false;                              // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace weft

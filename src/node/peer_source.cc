@@ -1,0 +1,257 @@
+#include "node/peer_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "node/peer_read.h"
+
+namespace weft {
+namespace {
+
+using Clock = PeerLinks::Clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kTriesMax = 3;  // peers that are asked for one run
+constexpr auto kBusyWait = milliseconds(20);
+constexpr auto kBusyMax = std::chrono::seconds(10);  // that everybody may have too much to do
+
+milliseconds left(Deadline deadline) {
+  return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
+}
+
+Error nobody_has(std::string_view what) {
+  return Error{Errc::not_found, fmt::format("no peer has {}", what)};
+}
+
+}  // namespace
+
+// One read, from wherever its bytes are; it goes forward through the runs.
+class PeerSource::Reading {
+ public:
+  Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
+      : source_(source), manifest_(manifest), runs_(runs), patience_(left(deadline)), aid_(aid) {
+    for (const ChunkRun& run : runs) out_.size += run.length();
+  }
+
+  Result<SourceBytes> run() {
+    if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
+    place();
+    const Deadline end = Clock::now() + kBusyMax;
+    while (run_ < runs_.size()) {
+      const auto candidates = source_.view_.candidates(manifest_, &runs_[run_]);
+      const bool again = tried_.size() < kTriesMax;
+      const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
+      if (choice) {
+        step(*choice);
+      } else if (again && Clock::now() < end && source_.links_.may_come(candidates, tried_)) {
+        source_.links_.wait(Clock::now() + kBusyWait);
+      } else if (!asked_) {
+        asked_ = true;  // somebody else may have it by now
+        source_.news_.ask(manifest_);
+      } else {
+        return failure_.code == Errc::internal ? nobody_has(to_hex(runs_[run_].id.root)) : failure_;
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Where the caller wants the bytes, else in memory of their own.
+  void place() {
+    target_.landing = aid_.landing;
+    target_.at = aid_.at;
+    if (aid_.landing) {
+      out_.memory = {aid_.landing, aid_.landing->bytes().data() + aid_.at};
+      return;
+    }
+    std::shared_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(out_.size);
+    auto landing = source_.exchange_.register_landing({memory.get(), out_.size}, memory);
+    target_.landing = landing.ok() ? *std::move(landing) : nullptr;
+    target_.at = 0;
+    out_.memory = std::move(memory);
+  }
+
+  // What comes next for this peer: no more than is good to ask for at once.
+  std::vector<ChunkRun> next_runs(const PeerLinks::Choice& choice) const {
+    std::vector<ChunkRun> asked;
+    std::uint64_t room = choice.bytes_max;
+    for (std::size_t i = run_; i < runs_.size() && asked.size() < kRunsPerRequest; ++i) {
+      ChunkRun part = runs_[i];
+      const std::uint64_t done = i == run_ ? chunks_ : 0;
+      part.first += done;
+      part.count = std::min(part.count - done, std::max<std::uint64_t>(room / kDigestChunk, asked.empty() ? 1 : 0));
+      if (part.count == 0 && part.id.length <= room) part.count = 1;
+      if (part.count == 0 || (!asked.empty() && !may_have(choice.node, runs_[i]))) break;
+      asked.push_back(part);
+      room -= std::min(room, part.length());
+      if (part.count + done < runs_[i].count) break;
+    }
+    return asked;
+  }
+
+  bool may_have(const std::string& node, const ChunkRun& run) const {
+    const auto candidates = source_.view_.candidates(manifest_, &run);
+    return std::ranges::find(candidates, node, &PeerCandidate::node) != candidates.end();
+  }
+
+  void step(const PeerLinks::Choice& choice) {
+    const auto asked = next_runs(choice);
+    std::uint64_t size = 0;
+    for (const ChunkRun& run : asked) size += run.length();
+    const auto begin = Clock::now();
+    Status read = read_from(choice.node, asked, size);
+    source_.links_.done(choice.number, read.ok() ? size : 0, Clock::now() - begin, read.ok() ? nullptr : &read.error());
+    if (read.ok()) return advance(asked, size, choice.number);
+    if (read.error().code == Errc::not_found)
+      for (const ChunkRun& run : asked) source_.view_.lacks(manifest_, &run, choice.node);
+    failure_ = std::move(read).error();
+    tried_.push_back(choice.number);
+    if (target_.spoiled) leave_landing();
+    if (aid_.moved) aid_.moved();
+  }
+
+  Status read_from(const std::string& node, const std::vector<ChunkRun>& asked, std::uint64_t size) {
+    const auto address = source_.links_.address(node);
+    if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", node)};
+    WEFT_TRY(Answer answer, source_.exchange_.call(*address, encode_request(AskBytes{asked}), deadline_in(patience_)));
+    target_.memory = {out_.memory.get() + done_, size};
+    PeerTarget part = target_;
+    part.at += done_;
+    Status read = read_answer(source_.exchange_, answer, part, {patience_, aid_.moved});
+    target_.spoiled = part.spoiled;
+    return read;
+  }
+
+  void advance(const std::vector<ChunkRun>& asked, std::uint64_t size, std::uint32_t giver) {
+    for (const ChunkRun& run : asked) {
+      out_.givers.insert(out_.givers.end(), run.count, giver);
+      chunks_ += run.count;
+      if (chunks_ < runs_[run_].count) continue;
+      ++run_;
+      chunks_ = 0;
+    }
+    done_ += size;
+    tried_.clear();
+  }
+
+  // What is given up may still write there: what has come goes on elsewhere.
+  void leave_landing() {
+    const auto before = out_.memory;
+    aid_.spoiled = aid_.spoiled || aid_.landing != nullptr;
+    aid_.landing = nullptr;
+    target_.spoiled = false;
+    place();
+    std::memcpy(out_.memory.get(), before.get(), done_);
+  }
+
+  PeerSource& source_;
+  const Digest& manifest_;
+  const std::span<const ChunkRun> runs_;
+  const milliseconds patience_;
+  ReadAid& aid_;
+  SourceBytes out_;
+  PeerTarget target_;
+  std::size_t run_ = 0;       // the next
+  std::uint64_t chunks_ = 0;  // of it that are here
+  std::uint64_t done_ = 0;    // bytes
+  std::vector<std::uint32_t> tried_;
+  bool asked_ = false;
+  Error failure_{Errc::internal, ""};
+};
+
+Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                                     ReadAid& aid) {
+  return Reading(*this, manifest, runs, deadline, aid).run();
+}
+
+Result<std::vector<std::byte>> PeerSource::ask(const std::string& node, const PeerRequest& request, Deadline deadline) {
+  const auto address = links_.address(node);
+  if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", node)};
+  WEFT_TRY(Answer answer, exchange_.call(*address, encode_request(request), deadline));
+  return answer_bytes(exchange_, answer, kSourceReadMax, {left(deadline), {}});
+}
+
+// One after the other, each with its share of the time that is left.
+template <class T>
+Result<T> PeerSource::from_any(const Digest& manifest, const ChunkRun* run, Deadline deadline,
+                               const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask) {
+  Error last = nobody_has(fmt::format("manifest {}", to_hex(manifest)));
+  std::vector<std::uint32_t> tried;
+  for (std::size_t tries = 0; tries < kTriesMax; ++tries) {
+    auto choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
+    if (!choice) {  // somebody else may have it by now
+      news_.ask(manifest);
+      choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
+    }
+    if (!choice) {  // or the same may answer now
+      tried.clear();
+      choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
+    }
+    if (!choice) break;
+    const auto share = left(deadline) / (tries + 1 < kTriesMax ? 2 : 1);
+    auto got = ask(choice->node, Clock::now() + share);
+    links_.done(choice->number, 0, {}, got.ok() ? nullptr : &got.error());
+    if (got.ok()) return got;
+    if (run == nullptr && got.error().code == Errc::not_found) view_.lacks(manifest, run, choice->node);
+    tried.push_back(choice->number);
+    last = std::move(got).error();
+  }
+  return last;
+}
+
+Result<std::vector<std::byte>> PeerSource::manifest(const Digest& digest, Deadline deadline) {
+  return from_any<std::vector<std::byte>>(
+      digest, nullptr, deadline, [&](const std::string& node, Deadline share) -> Result<std::vector<std::byte>> {
+        std::vector<std::byte> bytes;
+        for (;;) {
+          WEFT_TRY(const auto part, ask(node, AskManifest{digest, bytes.size()}, share));
+          bytes.insert(bytes.end(), part.begin(), part.end());
+          if (part.size() < kSourceReadMax) return bytes;
+          if (bytes.size() > limits::kManifestMax) return Error{Errc::corrupt, "peer: a manifest without an end"};
+        }
+      });
+}
+
+Result<std::vector<Digest>> PeerSource::chunks(const Digest& manifest, const ContentId& id, Deadline deadline) {
+  const ChunkRun whole{id, 0, chunk_count(id.length)};
+  return from_any<std::vector<Digest>>(
+      manifest, &whole, deadline, [&](const std::string& node, Deadline share) -> Result<std::vector<Digest>> {
+        std::vector<Digest> digests;
+        while (digests.size() < whole.count) {
+          const std::uint64_t count = std::min(kDigestsAtOnceMax, whole.count - digests.size());
+          WEFT_TRY(const auto bytes, ask(node, AskChunks{{id, digests.size(), count}}, share));
+          WEFT_TRY(const auto part, decode_digests(bytes));
+          if (part.size() != count)
+            return Error{Errc::corrupt, fmt::format("peer: expected {} digests, got {}", count, part.size())};
+          digests.insert(digests.end(), part.begin(), part.end());
+        }
+        return digests;
+      });
+}
+
+void PeerSource::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) {
+  view_.expect(version, manifest, blobs);
+  news_.expect(version.manifest);
+  // Who published it is asked without delay; where nobody is known, somebody may have it all the same.
+  if (links_.readiness(view_.candidates(version.manifest, nullptr)) == Readiness::lacking) news_.ask(version.manifest);
+}
+
+void PeerSource::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
+  news_.arrived(manifest, runs);
+}
+
+Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun> runs) {
+  return links_.readiness(view_.candidates(manifest, runs.empty() ? nullptr : &runs.front()));
+}
+
+bool PeerSource::refuted(std::uint32_t giver) {
+  links_.refuted(giver);
+  return true;
+}
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+#include "node/peer_view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kKnownMax = 1024;  // manifests
+constexpr std::size_t kLacksMax = 4096;
+constexpr auto kLacksFor = std::chrono::seconds(2);
+constexpr auto kExpectedFor = std::chrono::seconds(30);
+
+}  // namespace
+
+// Those that nobody reads any more go first.
+PeerView::Known& PeerView::entry(const Digest& manifest) {
+  if (known_.size() >= kKnownMax && !known_.contains(manifest)) {
+    const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return a.second.expected < b.second.expected;
+    });
+    known_.erase(oldest);
+  }
+  return known_[manifest];
+}
+
+// Of blobs that another version had first: its manifest, and who published it.
+Status PeerView::find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
+                             std::map<Digest, std::string>& others) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (const ContentId& id : blobs) {
+    WEFT_TRY(const auto owner, snapshot->owner(id));
+    if (!owner || owner->first == version.id) continue;
+    WEFT_TRY(const VersionRow row, snapshot->version(owner->first));
+    known.inherited.emplace(id, row.manifest);
+    others.emplace(row.manifest, row.publisher);
+  }
+  return {};
+}
+
+void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) {
+  Known fresh;
+  std::map<Digest, std::string> others;
+  std::shared_ptr<const ChunkMap> chunks = this->chunks(version.manifest);
+  if (!chunks && manifest != nullptr) chunks = std::make_shared<const ChunkMap>(*manifest);
+  // What the owner map cannot tell, directories may.
+  static_cast<void>(find_owners(version, blobs, fresh, others));
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [other, publisher] : others) {
+    Known& known = entry(other);
+    known.publisher = publisher;
+    known.expected = now;
+  }
+  Known& known = entry(version.manifest);
+  known.publisher = version.publisher;
+  known.chunks = std::move(chunks);
+  known.inherited.merge(fresh.inherited);
+  known.expected = now;
+}
+
+std::shared_ptr<const ChunkMap> PeerView::chunks(const Digest& manifest) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  return found == known_.end() ? nullptr : found->second.chunks;
+}
+
+void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
+  const auto now = Clock::now();
+  const auto put = [&](const std::string& node, PeerCandidate::Kind kind) {
+    const auto lacking = lacking_.find({node, what});
+    if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > now)) return;
+    if (std::none_of(out.begin(), out.end(), [&](const PeerCandidate& one) { return one.node == node; }))
+      out.push_back({node, kind});
+  };
+  for (const HadChunks& had : known.had) {
+    if (had.node == known.publisher) continue;
+    if (had.chunks_per_bit == 0)
+      put(had.node, PeerCandidate::Kind::whole);
+    else if (run != nullptr && known.chunks && known.chunks->has(had, *run))
+      put(had.node, PeerCandidate::Kind::part);
+  }
+  put(known.publisher, PeerCandidate::Kind::first);
+}
+
+// Who has the version's own manifest has its blobs; who had a blob first comes before who published the version.
+std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const ChunkRun* run) {
+  std::vector<PeerCandidate> out;
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  if (found == known_.end()) return out;
+  found->second.expected = Clock::now();
+  const Digest& what = run == nullptr ? manifest : run->id.root;
+  if (run != nullptr) {
+    const auto inherited = found->second.inherited.find(run->id);
+    const auto other = inherited == found->second.inherited.end() ? known_.end() : known_.find(inherited->second);
+    if (other != known_.end()) add(other->second, what, run, out);
+  }
+  add(found->second, what, run, out);
+  return out;
+}
+
+void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(manifest); found != known_.end()) found->second.had = std::move(had);
+}
+
+void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  if (lacking_.size() >= kLacksMax) lacking_.clear();
+  lacking_[{node, run == nullptr ? manifest : run->id.root}] = Clock::now() + kLacksFor;
+}
+
+std::vector<Digest> PeerView::to_ask(std::chrono::milliseconds age) {
+  std::vector<Digest> out;
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (auto& [manifest, known] : known_) {
+    if (known.expected + kExpectedFor < now || known.asked + age > now) continue;
+    known.asked = now;
+    out.push_back(manifest);
+  }
+  return out;
+}
+
+}  // namespace weft

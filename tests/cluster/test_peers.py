@@ -1,0 +1,168 @@
+"""Bytes that a node has not come from other nodes, without an origin: each once, verified, from whoever has them."""
+import concurrent.futures
+import os
+import signal
+import subprocess
+
+import pytest
+
+from clusterlib import can_make_networks
+from daemonlib import Daemon, metrics
+from nodes import SECONDS_MAX, Cluster, cluster_key
+from weftlib import Store, random_tensors, run, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+FILE = "model.safetensors"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with Cluster(tmp_path, peers=True) as made:
+        yield made
+
+
+@pytest.fixture
+def three(cluster):
+    return [cluster.node() for _ in range(3)]
+
+
+def size_of(tensors):
+    return sum(len(data) for _, _, data in tensors.values())
+
+
+def exchange(node):
+    return node.daemon.status()["exchange"]
+
+
+def loads_equal(node, source, spec):
+    """Whether the file reads the same through this node's mount."""
+    model, number = spec.split("@")
+    with node.mounted() as mount:
+        return (mount.version(model, number) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    source = write_model(tmp_path / "source", random_tensors(6, 3 << 20, seed="peers"))
+    cluster.publish(three[0], source, "model")
+    expected = safetensors.load_file(source / FILE)
+    for node in three[1:]:
+        with node.mounted() as mount:
+            loaded = safetensors.load_file(mount.version("model", 1) / FILE)
+            assert loaded.keys() == expected.keys()
+            assert all(loaded[name].tobytes() == expected[name].tobytes() for name in expected)
+            assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+        assert (source / FILE).stat().st_size <= node.fetched("peer") <= sum(
+            path.stat().st_size for path in source.iterdir())
+        assert node.fetched("origin") == 0
+        assert exchange(node)["sessions"] > 0
+    assert exchange(three[0])["served_bytes"] > 0
+    assert exchange(three[0])["windows"] == 0
+
+
+def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
+    nodes = [cluster.node() for _ in range(8)]
+    source = write_model(tmp_path / "source", random_tensors(8, 4 << 20, seed="eight"))
+    spec = cluster.publish(nodes[0], source, "model")
+    with concurrent.futures.ThreadPoolExecutor(7) as pool:
+        assert all(pool.map(lambda node: loads_equal(node, source, spec), nodes[1:]))
+    assert all(node.fetched("peer") >= (source / FILE).stat().st_size for node in nodes[1:])
+    assert sum(exchange(node)["served_bytes"] for node in nodes[1:]) > 0  # the first was not the only one that gave
+
+
+def test_a_derived_model_moves_only_what_differs(cluster, three, tmp_path):
+    tensors = random_tensors(6, 3 << 20, seed="base")
+    cluster.publish(three[0], write_model(tmp_path / "base", tensors), "base")
+    three[1].store.weft("prefetch", "base")
+    before = three[1].fetched()
+    other = random_tensors(6, 3 << 20, seed="other")
+    derived = write_model(tmp_path / "derived", tensors | {"layer.2.weight": other["layer.2.weight"]})
+    assert loads_equal(three[1], derived, cluster.publish(three[0], derived, "derived"))
+    assert 3 << 20 <= three[1].fetched() - before <= (3 << 20) + 65536
+
+
+def test_what_a_derived_model_inherits_comes_from_who_had_it_first(cluster, three, tmp_path):
+    tensors = random_tensors(4, 3 << 20, seed="base")
+    cluster.publish(three[0], write_model(tmp_path / "base", tensors), "base")
+    other = random_tensors(4, 3 << 20, seed="other")
+    derived = write_model(tmp_path / "derived", tensors | {"layer.1.weight": other["layer.1.weight"]})
+    spec = cluster.publish(three[1], derived, "derived")
+    three[1].store.weft("evict", "--all")
+    assert loads_equal(three[2], derived, spec)
+
+
+def test_a_view_moves_its_own_chunks_alone(cluster, three, tmp_path):
+    tensors = random_tensors(8, 4 << 20, seed="view")
+    cluster.publish(three[0], write_model(tmp_path / "source", tensors), "model")
+    wanted = tensors["layer.3.weight"][2]
+    with three[1].mounted() as mount:
+        assert (mount.version("model", 1) / "tensors/layer.3.weight.npy").read_bytes().endswith(wanted)
+    assert len(wanted) <= three[1].fetched() <= len(wanted) * 1.02 + 65536
+
+
+def test_prefetch_of_layers_moves_these_alone(cluster, three, tmp_path):
+    tensors = random_tensors(6, 3 << 20, seed="prefetch")
+    cluster.publish(three[0], write_model(tmp_path / "source", tensors), "model")
+    part = three[1].store.json("prefetch", "model", "--layers", "layer.[01]")
+    assert three[1].fetched() == part["moved_bytes"] < size_of(tensors) / 2
+
+
+def test_who_fetched_gives_to_others(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(6, 3 << 20, seed="again"))
+    spec = cluster.publish(three[0], source, "model")
+    three[1].store.weft("prefetch", "model")
+    three[0].daemon.kill()
+    assert loads_equal(three[2], source, spec)
+    assert exchange(three[1])["served_bytes"] > 0
+
+
+def test_peers_and_metrics_tell_of_each_other(cluster, three, tmp_path):
+    cluster.publish(three[0], write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="told")), "model")
+    three[1].store.weft("prefetch", "model")
+    peers = {peer["name"]: peer for peer in three[1].store.json("peers")["peers"]}
+    assert set(peers) == {"node1", "node2", "node3"}
+    assert peers["node1"]["address"].startswith(three[0].host.address + ":")
+    assert peers["node1"]["provider"] == exchange(three[0])["provider"]
+    samples = metrics(three[1].daemon.ask("metrics")["text"])
+    assert samples['weft_fetched_bytes_total{source="peer"}'] > 0
+    assert samples["weft_peer_sessions"] > 0
+
+
+def refusal_of(store, *options):
+    with Daemon(store, "--etcd-endpoints", "http://127.0.0.1:1", *options, ready=False) as daemon:
+        assert daemon.wait(SECONDS_MAX) != 0
+        return daemon.said()
+
+
+def test_a_daemon_of_a_cluster_refuses_to_start_without_a_secret_key(tmp_path):
+    store = Store(tmp_path / "store")
+    assert "key_file" in refusal_of(store)
+    assert "key" in refusal_of(store, "--key-file", tmp_path / "none")
+    key = cluster_key(tmp_path / "key")
+    key.chmod(0o640)
+    assert str(key) in refusal_of(store, "--key-file", key)
+
+
+def test_a_store_without_digests_belongs_to_no_cluster(tmp_path):
+    key = cluster_key(tmp_path / "key")
+    assert "without digests" in refusal_of(Store(tmp_path / "store", digest="none"), "--key-file", key)
+
+
+def test_the_loopback_is_what_is_listened_at_unless_said(cluster, tmp_path):
+    node = cluster.node("--listen", "")
+    assert exchange(node)["address"].startswith("127.0.0.1:")
+
+
+def test_a_holder_that_stops_or_dies_costs_a_bounded_wait(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="holders"))
+    spec = cluster.publish(three[0], source, "model")
+    three[1].store.weft("prefetch", "model")
+    with three[2].mounted("cold=stream") as mount:
+        reader = subprocess.Popen(["cmp", source / FILE, mount.version("model", 1) / FILE])
+        wait_until(lambda: three[2].fetched() > 0, seconds_max=SECONDS_MAX)
+        os.kill(three[0].daemon.pid, signal.SIGSTOP)
+        try:
+            assert reader.wait(SECONDS_MAX) == 0
+        finally:
+            os.kill(three[0].daemon.pid, signal.SIGCONT)
+    three[2].store.assert_sound()

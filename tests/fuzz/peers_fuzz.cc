@@ -1,0 +1,17 @@
+// Requests and answers of other daemons, as anybody who holds the cluster's key can send them.
+#include "fuzzing.h"
+#include "node/peer_address.h"
+#include "node/peer_messages.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weft;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  if (const auto request = decode_request(bytes); request.ok())
+    fuzzing::require(decode_request(encode_request(*request)).ok(), "a request encodes to a request");
+  if (const auto had = decode_holders(bytes); had.ok())
+    fuzzing::require(decode_holders(encode_holders(*had)).value() == *had, "holders encode to themselves");
+  static_cast<void>(decode_digests(bytes));
+  if (const auto address = parse_endpoint({reinterpret_cast<const char*>(data), size}))
+    fuzzing::require(parse_endpoint(endpoint_text(*address)) == address, "an address has one text");
+  return 0;
+}

@@ -1,0 +1,89 @@
+#include "node/peer_view.h"
+
+#include <doctest/doctest.h>
+
+#include "base/sha256.h"
+#include "fakes/blob_store.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+using Kind = PeerCandidate::Kind;
+
+ContentId blob(std::uint64_t name, std::uint64_t length) {
+  return {length, {name, name}, sha256(random_bytes(8, name))};
+}
+
+// What is known of one version that "publisher" made, of a blob of four chunks and one of one.
+struct Viewed {
+  BlobStore store;
+  PeerView view{store, "self"};
+  const ContentId large = blob(1, 4 * kDigestChunk);
+  const ContentId small = blob(2, 100);
+  const Manifest manifest{{{"a", large.length + 100, "", {{0, large}, {large.length, small}}, {}, {}}}, {}};
+  VersionRow row;
+
+  Viewed() {
+    row.id = 1;
+    row.manifest = sha256(random_bytes(8, 99));
+    row.publisher = "publisher";
+    view.expect(row, &manifest, {});
+  }
+  std::vector<std::pair<std::string, Kind>> of(const ChunkRun& run) {
+    std::vector<std::pair<std::string, Kind>> out;
+    for (const PeerCandidate& one : view.candidates(row.manifest, &run)) out.emplace_back(one.node, one.kind);
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("who published a version has it, where nobody says more") {
+  Viewed it;
+  CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
+  const auto of_manifest = it.view.candidates(it.row.manifest, nullptr);
+  REQUIRE(of_manifest.size() == 1);
+  CHECK(of_manifest[0].node == "publisher");
+  CHECK(it.view.candidates(sha256({}), nullptr).empty());
+}
+
+TEST_CASE("who has a part is asked for that part, this node never") {
+  Viewed it;
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b00011}},
+                                  {it.row.manifest, "self", 0, {}},
+                                  {it.row.manifest, "publisher", 0, {}},
+                                  {it.row.manifest, "whole", 0, {}}});
+  const std::vector<std::pair<std::string, Kind>> of_first{
+      {"part", Kind::part}, {"whole", Kind::whole}, {"publisher", Kind::first}};
+  CHECK(it.of({it.large, 0, 2}) == of_first);
+  CHECK(it.of({it.large, 1, 2}).size() == 2);
+  CHECK(it.of({it.small, 0, 1}).size() == 2);
+}
+
+TEST_CASE("who lacks a blob is not asked for it again for a while, and for others it is") {
+  Viewed it;
+  const ChunkRun run{it.large, 0, 1};
+  it.view.lacks(it.row.manifest, &run, "publisher");
+  CHECK(it.of(run).empty());
+  CHECK(it.of({it.small, 0, 1}).size() == 1);
+  CHECK(it.view.candidates(it.row.manifest, nullptr).size() == 1);
+}
+
+TEST_CASE("a node whose own version is read asks others") {
+  Viewed it;
+  it.row.publisher = "self";
+  it.view.expect(it.row, &it.manifest, {});
+  CHECK(it.of({it.large, 0, 1}).empty());
+  it.view.heard(it.row.manifest, {{it.row.manifest, "whole", 0, {}}});
+  CHECK(it.of({it.large, 0, 1}).size() == 1);
+}
+
+TEST_CASE("holders are asked for while somebody reads, and not too often") {
+  Viewed it;
+  CHECK(it.view.to_ask(std::chrono::hours(1)) == std::vector<Digest>{it.row.manifest});
+  CHECK(it.view.to_ask(std::chrono::hours(1)).empty());
+  CHECK(it.view.to_ask(std::chrono::milliseconds(0)).size() == 1);
+}
+
+}  // namespace weft::testing
