@@ -1,0 +1,257 @@
+"""Peers that lie, vanish, or are not let in: every read ends with the right bytes or a clear errno, in bounded time."""
+import contextlib
+import ctypes
+import errno
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from clusterlib import can_make_networks
+from daemonlib import metrics
+from nodes import SECONDS_MAX, Cluster, cluster_key
+from weftlib import random_tensors, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+FILE = "model.safetensors"
+LEASE_SECONDS = 5
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with Cluster(tmp_path, peers=True) as made:
+        yield made
+
+
+@pytest.fixture
+def three(cluster):
+    return [cluster.node() for _ in range(3)]
+
+
+def exchange(node):
+    return node.daemon.status()["exchange"]
+
+
+def errno_of(path):
+    try:
+        path.read_bytes()
+        return 0
+    except OSError as failure:
+        return failure.errno
+
+
+def comes_right(path, expected):
+    """Whether it reads as it should within the time; until then reads may fail, but bring nothing wrong."""
+    def right():
+        try:
+            got = path.read_bytes()
+        except OSError as failure:
+            assert failure.errno == errno.EIO
+            return False
+        assert got == expected
+        return True
+    wait_until(right, seconds_max=2 * SECONDS_MAX, pause=0.2)
+
+
+def slowly(node, rate="200mbit"):
+    """A link so slow that a read is still under way when something happens."""
+    node.host.shape(rate)
+
+
+@contextlib.contextmanager
+def reading(node, source, model="model"):
+    """A reader of the whole file that is under way: `cmp` with what was published."""
+    with node.mounted("cold=stream") as mount:
+        reader = subprocess.Popen(["cmp", source / FILE, mount.version(model, 1) / FILE])
+        try:
+            wait_until(lambda: node.fetched() > 0, seconds_max=SECONDS_MAX, pause=0.01)
+            yield reader
+        finally:
+            reader.kill()
+            reader.wait()
+
+
+def pack_with(node, needle):
+    """(pack, offset) of these bytes in a node's store."""
+    for pack in node.store.path.rglob("*.pack"):
+        at = pack.read_bytes().find(needle)
+        if at >= 0:
+            return pack, at
+    raise AssertionError("no pack has these bytes")
+
+
+def twin_of(data):
+    """Other bytes of the same XXH3-128. Lane 0 of the first two stripes is added up, and multiplied by what 32 bits of
+    the key leave of it: here nothing, so what one gains the other may lose."""
+    first, second = (struct.unpack_from("<I", data, at)[0] for at in (4, 68))
+    out = bytearray(data)
+    struct.pack_into("<I", out, 4, first + 1)
+    struct.pack_into("<I", out, 68, second - 1)
+    return bytes(out)
+
+
+def with_a_twin(data):
+    """The same bytes but for those that a twin needs."""
+    out = bytearray(data)
+    out[0:8] = bytes.fromhex("b8fe6c39") + struct.pack("<I", 1000)  # the default secret's bytes 0 to 4, and 8 to 12
+    out[64:72] = bytes.fromhex("7c01812c") + struct.pack("<I", 1000)
+    return bytes(out)
+
+
+def xxh3_128(data):
+    class Hash(ctypes.Structure):
+        _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+    library = ctypes.CDLL("libxxhash.so.0")
+    library.XXH3_128bits.restype = Hash
+    library.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    value = library.XXH3_128bits(data, len(data))
+    return value.low, value.high
+
+
+def make_lie(node, tensor, how):
+    """What the node has on its disk, and will give to others, is not what it published."""
+    node.daemon.stop()
+    pack, at = pack_with(node, tensor)
+    if how == "short":
+        os.truncate(pack, at + len(tensor) // 2)
+    else:
+        lie = twin_of(tensor) if how == "twin" else b"\xff" * len(tensor)
+        with open(pack, "r+b") as file:
+            file.seek(at)
+            file.write(lie)
+    node.daemon.start()
+
+
+def test_the_twin_is_one():
+    data = with_a_twin(os.urandom(1 << 20))
+    assert twin_of(data) != data
+    assert xxh3_128(twin_of(data)) == xxh3_128(data)
+
+
+@pytest.mark.parametrize("how", ["wrong", "twin", "short"])
+def test_a_peer_that_gives_other_bytes_is_found_out(cluster, three, tmp_path, how):
+    tensors = random_tensors(4, 3 << 20, seed=how)
+    dtype, shape, data = tensors["layer.1.weight"]
+    tensors["layer.1.weight"] = (dtype, shape, with_a_twin(data))
+    source = write_model(tmp_path / "source", tensors)
+    cluster.publish(three[0], source, "model")
+    lie = tensors["layer.1.weight"][2]
+    make_lie(three[0], lie, how)
+    with three[1].mounted() as mount:
+        begin = time.monotonic()
+        assert errno_of(mount.version("model", 1) / FILE) == errno.EIO
+        assert time.monotonic() - begin < SECONDS_MAX
+    three[1].store.assert_sound()
+
+
+def test_a_holder_that_tells_the_truth_is_asked_instead_of_one_that_lies(cluster, three, tmp_path):
+    tensors = random_tensors(4, 3 << 20, seed="truth")
+    source = write_model(tmp_path / "source", tensors)
+    cluster.publish(three[0], source, "model")
+    three[1].store.weft("prefetch", "model")
+    make_lie(three[0], tensors["layer.1.weight"][2], "wrong")
+    with three[2].mounted() as mount:
+        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+    three[2].store.assert_sound()
+
+
+def test_a_holder_killed_mid_read_is_replaced_by_another(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="killed"))
+    cluster.publish(three[0], source, "model")
+    three[1].store.weft("prefetch", "model")
+    slowly(three[0])
+    slowly(three[1])
+    with reading(three[2], source) as reader:
+        three[0].daemon.kill()
+        assert reader.wait(SECONDS_MAX) == 0
+    three[2].store.assert_sound()
+
+
+def test_the_only_holder_killed_mid_read_is_an_errno_and_the_bytes_when_it_is_back(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="only"))
+    cluster.publish(three[0], source, "model")
+    slowly(three[0])
+    with reading(three[1], source) as reader:
+        three[0].daemon.kill()
+        assert reader.wait(SECONDS_MAX) in (1, 2)
+    three[0].daemon.start()
+    with three[1].mounted() as mount:
+        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+
+
+def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="stopped"))
+    cluster.publish(three[0], source, "model")
+    slowly(three[0])
+    with reading(three[1], source) as reader:
+        os.kill(three[0].daemon.pid, signal.SIGSTOP)
+        try:
+            assert reader.wait(SECONDS_MAX) in (1, 2)
+            assert three[1].daemon.alive()
+        finally:
+            os.kill(three[0].daemon.pid, signal.SIGCONT)
+    with three[1].mounted() as mount:
+        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+
+
+def test_a_partition_is_an_errno_and_its_end_brings_the_bytes(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="partition"))
+    cluster.publish(three[0], source, "model")
+    slowly(three[0])
+    with reading(three[1], source) as reader:
+        three[0].host.cut()
+        try:
+            assert reader.wait(SECONDS_MAX) in (1, 2)
+        finally:
+            three[0].host.mend()
+    with three[1].mounted() as mount:
+        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+
+
+def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="reader"))
+    cluster.publish(three[0], source, "model")
+    slowly(three[0], "50mbit")
+    memory = resident(three[0])
+    with three[1].mounted("cold=stream") as mount:
+        file = mount.version("model", 1) / FILE
+        reader = threading.Thread(target=errno_of, args=(file,))
+        reader.start()
+        wait_until(lambda: exchange(three[0])["windows"] > 0, seconds_max=SECONDS_MAX, pause=0.005)
+        three[1].daemon.kill()
+        wait_until(lambda: exchange(three[0])["windows"] == 0, seconds_max=LEASE_SECONDS + 2, pause=0.05)
+        assert exchange(three[0])["window_bytes"] == 0
+        assert resident(three[0]) < memory + (32 << 20)
+        reader.join(2 * SECONDS_MAX)
+        three[1].daemon.start()
+    with three[2].mounted() as mount:
+        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+
+
+def resident(node):
+    """RssAnon + RssShmem of its daemon; bytes."""
+    text = pathlib.Path(f"/proc/{node.daemon.pid}/status").read_text()
+    fields = dict(line.split(":", 1) for line in text.splitlines())
+    return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
+
+
+def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp_path):
+    one, two = cluster.node(), cluster.node()
+    stranger = cluster.node("--key-file", cluster_key(tmp_path / "other-key"))
+    source = write_model(tmp_path / "source", random_tensors(3, 3 << 20, seed="key"))
+    cluster.publish(one, source, "model")
+    with stranger.mounted() as mount:
+        begin = time.monotonic()
+        assert errno_of(mount.version("model", 1) / FILE) == errno.EIO
+        assert time.monotonic() - begin < SECONDS_MAX
+    assert stranger.fetched() == 0
+    wait_until(lambda: exchange(one)["half_open"] == 0, seconds_max=SECONDS_MAX)
+    assert exchange(one)["refused"] > 0
+    with two.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    assert metrics(one.daemon.ask("metrics")["text"])["weft_peer_refused_total"] > 0
