@@ -1,0 +1,122 @@
+"""What the parts of scripts/bench net share: nodes that read from each other, and the raw loop between the same hosts."""
+
+import contextlib
+import pathlib
+import subprocess
+import sys
+import time
+
+from measure import drop_caches, seconds
+
+TESTS = pathlib.Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
+from nodes import Cluster  # noqa: E402
+from weftlib import random_tensors, run, wait_until, write_model  # noqa: E402
+
+FILE = "model.safetensors"
+MIB = 1 << 20
+PATIENCE = 60
+
+
+def publish(cluster, node, path, name):
+    """Published there, and known to every node."""
+    node.store.publish(path, name=name)
+    spec = f"{name}@1"
+    for other in cluster.nodes:
+        wait_until(lambda other=other: other.knows(spec), seconds_max=PATIENCE, pause=0.01)
+    return spec
+
+
+def forget(node):
+    """The node has no bytes of others any more, nor has the kernel."""
+    node.store.weft("evict", "--all")
+    drop_caches()
+
+
+@contextlib.contextmanager
+def cold_mount(node, options=None, moves=0):
+    """A mount of a node that has no bytes of others. So many have to come before it ends: else nothing was measured."""
+    forget(node)
+    before = node.fetched("peer") + node.fetched("origin")
+    with node.mounted(options) as mount:
+        yield mount
+    moved = node.fetched("peer") + node.fetched("origin") - before
+    if moved < moves:
+        raise RuntimeError(f"expected {moves} bytes to come, got {moved}: the node had them")
+
+
+def warm(path):
+    run(["cat", path], stdout=subprocess.DEVNULL)
+
+
+def cat(path):
+    return seconds("sh", "-c", 'exec cat "$1" >/dev/null', "sh", path)
+
+
+class Cores:
+    """CPU seconds of processes, of the whole machine, over a piece of work."""
+
+    def __init__(self):
+        self.busy = []
+
+    @staticmethod
+    def used():
+        fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        ticks = [int(field) for field in fields]
+        idle = ticks[3] + ticks[4]
+        return sum(ticks), idle
+
+    @contextlib.contextmanager
+    def measured(self):
+        total, idle = self.used()
+        yield
+        total_after, idle_after = self.used()
+        self.busy.append(1 - (idle_after - idle) / max(1, total_after - total))
+
+
+class Raw:
+    """The raw loop: `holder` serves a file, `reader` reads it; hosts of a network. A context."""
+
+    def __init__(self, build, provider, holder, reader, path):
+        self.program, self.provider = build / "bench/weft_bench_net_raw", provider
+        self.holder, self.reader, self.path = holder, reader, path
+
+    def __enter__(self):
+        self.server = subprocess.Popen(
+            [*self.holder.inside, self.program, "serve", self.provider, self.holder.address, self.path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.where = self.server.stdout.readline().split()
+        if len(self.where) != 3:
+            self.__exit__()
+            raise RuntimeError(f"the raw loop does not serve over {self.provider}")
+        return self
+
+    def __exit__(self, *exception):
+        self.server.stdin.close()
+        try:
+            self.server.wait(5)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            self.server.wait()
+
+    def read(self, into, block, depth, size):
+        """(seconds, CPU seconds of the reader, microseconds of the median block)."""
+        out = run([*self.reader.inside, self.program, "read", self.provider, self.reader.address, into, block, depth,
+                   size, *self.where]).stdout
+        return tuple(float(word) for word in out.split())
+
+
+def interface_bytes(host):
+    """Sent and received by a host since it is there."""
+    out = run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout
+    import json
+    stats = json.loads(out)[0]["stats64"]
+    return stats["tx"]["bytes"], stats["rx"]["bytes"]
+
+
+def settled(node, spec):
+    wait_until(lambda: node.knows(spec), seconds_max=PATIENCE, pause=0.01)
+
+
+__all__ = ["Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "cat", "cold_mount", "forget", "interface_bytes", "publish",
+           "random_tensors", "run", "settled", "time", "wait_until", "warm", "write_model"]

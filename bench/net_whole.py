@@ -1,0 +1,76 @@
+"""Part `whole` of the net bench: a whole file of one peer through a mount, against a raw loop of fi_read between the same
+two hosts; and other ways to read a file of another host."""
+
+import statistics
+
+from measure import PAIR_HEAD, Pairs, drop_caches
+from net_nodes import FILE, MIB, Cluster, Cores, Raw, cat, cold_mount, publish, random_tensors, warm, write_model
+from net_others import others
+
+# What the raw loop does with what comes; weft verifies by SHA-256, so the second is what it is held against.
+LOOPS = [("into a mapped file", "map:{}", None), ("into a mapped file, then SHA-256 on all cores", "map:{}+sha256", 0.85),
+         ("into memory", "memory", None), ("by pwrite into a file", "write:{}", None)]
+
+
+class Reader:
+    """Reads one published file cold, through the mount of a node, and says how busy the machine was."""
+
+    def __init__(self, node, holder_copy, size):
+        self.node, self.holder_copy, self.size = node, holder_copy, size
+        self.cores = Cores()
+
+    def __call__(self):
+        with cold_mount(self.node, moves=self.size) as mount:
+            warm(self.holder_copy)
+            with self.cores.measured():
+                return cat(mount.version("whole", 1) / FILE)
+
+
+class RawReader:
+    def __init__(self, raw, into, scratch, size, native):
+        self.raw, self.into, self.scratch, self.size, self.native = raw, into, scratch, size, native
+        self.cores = Cores()
+
+    def __call__(self):
+        self.scratch.unlink(missing_ok=True)
+        drop_caches()
+        warm(self.native)
+        with self.cores.measured():
+            return self.raw.read(self.into.format(self.scratch), MIB, 4, self.size)[0]
+
+
+def pack_of(node):
+    """The pack that the published file lies in."""
+    return max((node.directory / "store").rglob("*.pack"), key=lambda path: path.stat().st_size)
+
+
+def against_loop(ours, raw, loop, size, native, count):
+    name, into, goal = loop
+    theirs = RawReader(raw, into, ours.node.directory / "raw", size, native)
+    ours.cores = Cores()
+    pairs = Pairs.alternate(count, ours, theirs, warm_up=1)
+    print(pairs.row(f"peer: fi_read {name}", goal), flush=True)
+    return (f"{name}: the machine was busy {statistics.median(ours.cores.busy):.0%} (weft), "
+            f"{statistics.median(theirs.cores.busy):.0%} (raw)")
+
+
+def run(build, directory, args):
+    tensors = random_tensors(16, args.megabytes // 16 * MIB, seed="whole")
+    model = write_model(directory / "model", tensors)
+    print(f"Whole file, {args.megabytes} MiB, provider {args.provider}; peer: the raw loop, 1 MiB, depth 4\n")
+    print(PAIR_HEAD)
+    with Cluster(directory, peers=True) as cluster:
+        one, two = (cluster.node("--provider", args.provider) for _ in range(2))
+        publish(cluster, one, model, "whole")
+        size = (model / FILE).stat().st_size
+        with Raw(build, args.provider, one.host, two.host, model / FILE) as raw:
+            reader = Reader(two, pack_of(one), size)
+            notes = [against_loop(reader, raw, loop, size, model / FILE, args.pairs) for loop in LOOPS]
+            for name, theirs in others(one, two, model, directory):
+                def peer(theirs=theirs):
+                    drop_caches()
+                    warm(model / FILE)
+                    return theirs()
+                print(Pairs.alternate(min(3, args.pairs), reader, peer).row(f"peer: {name}"), flush=True)
+    print("\n" + "\n".join(f"- {note}" for note in notes))
+    print("- tcp moves every byte through the kernel of both hosts: nothing here shows the CPU time that RDMA saves.")
