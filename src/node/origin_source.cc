@@ -1,7 +1,4 @@
-#include <fcntl.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -14,7 +11,6 @@
 #include "base/bounded_calls.h"
 #include "base/limits.h"
 #include "base/sys.h"
-#include "node/direct_read.h"
 #include "node/origin_dir.h"
 #include "node/toc_cache.h"
 #include "node/vfs_cache.h"
@@ -49,21 +45,15 @@ class OriginReader {
   using PlacesPointer = std::shared_ptr<const Places>;
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
-  // A pack that is open, once more past the page cache where that can be.
-  struct OpenPack {
-    Fd fd, direct;
-    std::atomic<bool> tries_direct = true;
-  };
-  Result<std::shared_ptr<OpenPack>> pack(PackId pack);
+  Result<std::shared_ptr<const Fd>> pack(PackId pack);
   Status read_run(BlobPlace place, std::span<std::byte> out);
-  std::optional<SourceBytes> read_past_cache(BlobPlace place, std::size_t length);
   Result<std::vector<std::pair<BlobPlace, std::size_t>>> stretches(const Digest& manifest,
                                                                    const std::vector<ChunkRun>& runs);
 
   const std::string path_;
   std::mutex mutex_;
   std::optional<OriginDir> dir_;                      // guarded by mutex_
-  std::map<PackId, std::shared_ptr<OpenPack>> open_;  // guarded by mutex_
+  std::map<PackId, std::shared_ptr<const Fd>> open_;  // guarded by mutex_
   LruCache<Places> places_{kPlacesBytesMax};
   TocCache tocs_{path_};
 };
@@ -88,16 +78,14 @@ Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest)
   return PlacesPointer(made);
 }
 
-Result<std::shared_ptr<OriginReader::OpenPack>> OriginReader::pack(PackId pack) {
+Result<std::shared_ptr<const Fd>> OriginReader::pack(PackId pack) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = open_.find(pack); known != open_.end()) return known->second;
   }
   WEFT_TRY(const OriginDir dir, this->dir());
-  auto made = std::make_shared<OpenPack>();
-  WEFT_TRY(made->fd, dir.open_pack(pack));
-  auto direct = open_file(pack_path(path_, pack), O_RDONLY | O_DIRECT);
-  if (direct.ok()) made->direct = std::move(direct).value();
+  WEFT_TRY(Fd fd, dir.open_pack(pack));
+  auto made = std::make_shared<const Fd>(std::move(fd));
   const std::lock_guard lock(mutex_);
   if (open_.size() >= kOpenPacksMax) open_.erase(open_.begin());
   open_[pack] = made;
@@ -119,20 +107,9 @@ Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const C
 Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
   WEFT_TRY(const auto fd, pack(place.pack));
   const std::string where = pack_path(path_, place.pack);
-  WEFT_TRY(const std::size_t got, read_some(fd->fd.get(), place.offset, out, where));
+  WEFT_TRY(const std::size_t got, read_some(fd->get(), place.offset, out, where));
   if (got == out.size()) return {};
   return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
-}
-
-// Nothing where that cannot be, or is of no use.
-std::optional<SourceBytes> OriginReader::read_past_cache(BlobPlace place, std::size_t length) {
-  if (length < kDirectReadMin) return {};
-  const auto open = pack(place.pack);
-  if (!open.ok() || !(*open)->direct.valid() || !(*open)->tries_direct) return {};
-  auto got = read_direct((*open)->direct.get(), place.offset, length, pack_path(path_, place.pack));
-  if (got.ok() && got->size == length) return std::move(got).value();
-  if (!got.ok()) (*open)->tries_direct = false;
-  return {};  // the other way says what is wrong
 }
 
 // Runs that go on where the one before ends are one read.
@@ -159,8 +136,6 @@ Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector
   std::size_t size = 0;
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
-  if (stretches.size() == 1)
-    if (auto got = read_past_cache(stretches[0].first, size)) return *std::move(got);
   SourceBytes out;
   out.memory = std::make_unique_for_overwrite<std::byte[]>(size);
   out.size = size;
