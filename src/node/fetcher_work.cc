@@ -123,9 +123,16 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
 void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const std::lock_guard lock(mutex_);
   if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
+  // While others of the file come, this one is behind them on a slow link: it is asked for again.
+  const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
+    if (is_late) {
+      task.transfer->put_back(unit);
+      wanted_.push_back({task.transfer, unit});
+      continue;
+    }
     if (!digests.ok()) {
       task.transfer->fail(unit, digests.error());
       continue;

@@ -11,10 +11,13 @@ constexpr unsigned kReadsMax = 3;                             // of one peer at 
 constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
 constexpr auto kSilentRest = std::chrono::seconds(5);
 constexpr auto kWrongRest = std::chrono::seconds(60);
-constexpr double kNewest = 0.3;         // weight of the newest measurement
-constexpr double kUnknownRate = 1e9;    // who was never asked is tried
-constexpr double kFirstCosts = 1.5;     // everybody asks the first holder
-constexpr double kAtOnceSeconds = 1.0;  // so much of a peer's time is asked for at once
+constexpr double kNewest = 0.3;       // weight of the newest measurement
+constexpr double kUnknownRate = 1e9;  // who was never asked is tried
+constexpr double kFirstCosts = 1.5;   // everybody asks the first holder
+// What is asked of a peer and on its way delays its answers: no more of its time than this, and little before its rate
+// is known. A link that others begin to use too gives a fraction of what it gave.
+constexpr double kAtOnceSeconds = 0.4;
+constexpr std::uint64_t kFirstBytes = kDigestChunk;
 
 }  // namespace
 
@@ -42,8 +45,9 @@ std::vector<std::string> PeerLinks::nodes() {
   return out;
 }
 
-void PeerLinks::rest_after(Link& link, const Error& failure) {
+void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) {
   const auto now = Clock::now();
+  if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // it has more to give than its link takes
   const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
   if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
   link.rests_until = now + (failure.code == Errc::corrupt ? kWrongRest : kSilentRest);
@@ -92,8 +96,8 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   Link* best = best_of(candidates, tried, size);
   if (best == nullptr) return {};
   ++best->reads;
-  const double at_once = best->rate > 0 ? best->rate * kAtOnceSeconds / kReadsMax : static_cast<double>(kSourceReadMax);
-  const double bytes = std::clamp(at_once, static_cast<double>(kDigestChunk), static_cast<double>(kSourceReadMax));
+  const double at_once = best->rate * kAtOnceSeconds / kReadsMax;
+  const double bytes = std::clamp(at_once, static_cast<double>(kFirstBytes), static_cast<double>(kSourceReadMax));
   return Choice{nodes_[best->number], best->number, static_cast<std::uint64_t>(bytes)};
 }
 
@@ -124,8 +128,19 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
     link.rate = link.rate > 0 ? (1 - kNewest) * link.rate + kNewest * rate : rate;
   }
   --link.reads;
-  if (failure != nullptr) rest_after(link, *failure);
+  if (bytes > 0) link.moved_at = Clock::now();
+  if (failure != nullptr) rest_after(link, *failure, Clock::now() - took);
   changed_.notify_all();
+}
+
+void PeerLinks::moved(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  links_.at(nodes_.at(number)).moved_at = Clock::now();
+}
+
+bool PeerLinks::moved_since(std::uint32_t number, Clock::time_point then) {
+  const std::lock_guard lock(mutex_);
+  return links_.at(nodes_.at(number)).moved_at > then;
 }
 
 void PeerLinks::refuted(std::uint32_t number) {

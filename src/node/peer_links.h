@@ -45,6 +45,9 @@ class PeerLinks {
   Readiness readiness(std::span<const PeerCandidate> candidates);
   // Whether take() may give one of them later: it is there, and was not tried.
   bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
+  // Something of a read came from it: while it gives to one, it is not silent to the others.
+  void moved(std::uint32_t number);
+  bool moved_since(std::uint32_t number, Clock::time_point then);
   // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
   void refuted(std::uint32_t number);  // what it gave was wrong: it rests for a long time
@@ -57,12 +60,13 @@ class PeerLinks {
     unsigned reads = 0;  // now
     double rate = 0;     // bytes a second, of all its reads together; a moving average. 0: not known
     Clock::time_point rests_until{};
+    Clock::time_point moved_at{};
   };
   // All with mutex_ held.
   Link& link(const std::string& node);
   const Member* member(const std::string& node);
   void refresh(Clock::time_point now);
-  static void rest_after(Link& link, const Error& failure);
+  static void rest_after(Link& link, const Error& failure, Clock::time_point asked);
   Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
   bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
 

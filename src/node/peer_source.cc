@@ -41,14 +41,13 @@ class PeerSource::Reading {
   Result<SourceBytes> run() {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
     place();
-    const Deadline end = Clock::now() + kBusyMax;
     while (run_ < runs_.size()) {
       const auto candidates = source_.view_.candidates(manifest_, &runs_[run_]);
-      const bool again = tried_.size() < kTriesMax;
+      const bool again = failures_ < kTriesMax;
       const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
       if (choice) {
         step(*choice);
-      } else if (again && Clock::now() < end && source_.links_.may_come(candidates, tried_)) {
+      } else if (again && Clock::now() < end_ && source_.links_.may_come(candidates, tried_)) {
         source_.links_.wait(Clock::now() + kBusyWait);
       } else if (!asked_) {
         asked_ = true;  // somebody else may have it by now
@@ -104,25 +103,37 @@ class PeerSource::Reading {
     std::uint64_t size = 0;
     for (const ChunkRun& run : asked) size += run.length();
     const auto begin = Clock::now();
-    Status read = read_from(choice.node, asked, size);
+    Status read = read_from(choice, asked, size);
     source_.links_.done(choice.number, read.ok() ? size : 0, Clock::now() - begin, read.ok() ? nullptr : &read.error());
     if (read.ok()) return advance(asked, size, choice.number);
-    if (read.error().code == Errc::not_found)
-      for (const ChunkRun& run : asked) source_.view_.lacks(manifest_, &run, choice.node);
     failure_ = std::move(read).error();
-    tried_.push_back(choice.number);
+    const bool has_none = failure_.code == Errc::not_found;  // says so at once; there may be many of these
+    const bool was_behind = was_behind_since(choice.number, begin);
+    if (has_none)
+      for (const ChunkRun& run : asked) source_.view_.lacks(manifest_, &run, choice.node);
+    if (!has_none && !was_behind) ++failures_;
+    if (!was_behind) tried_.push_back(choice.number);
     if (target_.spoiled) leave_landing();
     if (aid_.moved) aid_.moved();
   }
 
-  Status read_from(const std::string& node, const std::vector<ChunkRun>& asked, std::uint64_t size) {
-    const auto address = source_.links_.address(node);
-    if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", node)};
+  // It only had too much on its way: until kBusyMax is over it is asked again.
+  bool was_behind_since(std::uint32_t peer, Clock::time_point asked) const {
+    return failure_.code == Errc::timed_out && asked <= end_ && source_.links_.moved_since(peer, asked);
+  }
+
+  Status read_from(const PeerLinks::Choice& from, const std::vector<ChunkRun>& asked, std::uint64_t size) {
+    const auto address = source_.links_.address(from.node);
+    if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", from.node)};
+    const auto moved = [&] {
+      source_.links_.moved(from.number);
+      if (aid_.moved) aid_.moved();
+    };
     WEFT_TRY(Answer answer, source_.exchange_.call(*address, encode_request(AskBytes{asked}), deadline_in(patience_)));
     target_.memory = {out_.memory.get() + done_, size};
     PeerTarget part = target_;
     part.at += done_;
-    Status read = read_answer(source_.exchange_, answer, part, {patience_, aid_.moved});
+    Status read = read_answer(source_.exchange_, answer, part, {patience_, moved});
     target_.spoiled = part.spoiled;
     return read;
   }
@@ -137,6 +148,7 @@ class PeerSource::Reading {
     }
     done_ += size;
     tried_.clear();
+    failures_ = 0;
   }
 
   // What is given up may still write there: what has come goes on elsewhere.
@@ -153,13 +165,15 @@ class PeerSource::Reading {
   const Digest& manifest_;
   const std::span<const ChunkRun> runs_;
   const milliseconds patience_;
+  const Deadline end_ = Clock::now() + kBusyMax;
   ReadAid& aid_;
   SourceBytes out_;
   PeerTarget target_;
-  std::size_t run_ = 0;       // the next
-  std::uint64_t chunks_ = 0;  // of it that are here
-  std::uint64_t done_ = 0;    // bytes
-  std::vector<std::uint32_t> tried_;
+  std::size_t run_ = 0;               // the next
+  std::uint64_t chunks_ = 0;          // of it that are here
+  std::uint64_t done_ = 0;            // bytes
+  std::vector<std::uint32_t> tried_;  // for what comes next
+  std::size_t failures_ = 0;          // of these, by other than not having it
   bool asked_ = false;
   Error failure_{Errc::internal, ""};
 };
@@ -182,24 +196,29 @@ Result<T> PeerSource::from_any(const Digest& manifest, const ChunkRun* run, Dead
                                const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask) {
   Error last = nobody_has(fmt::format("manifest {}", to_hex(manifest)));
   std::vector<std::uint32_t> tried;
-  for (std::size_t tries = 0; tries < kTriesMax; ++tries) {
+  const Deadline end = Clock::now() + kBusyMax;
+  for (std::size_t tries = 0; tries < kTriesMax;) {
     auto choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
     if (!choice) {  // somebody else may have it by now
       news_.ask(manifest);
       choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
     }
     if (!choice) {  // or the same may answer now
+      ++tries;
       tried.clear();
       choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
     }
     if (!choice) break;
-    const auto share = left(deadline) / (tries + 1 < kTriesMax ? 2 : 1);
-    auto got = ask(choice->node, Clock::now() + share);
-    links_.done(choice->number, 0, {}, got.ok() ? nullptr : &got.error());
+    const auto share = std::max(milliseconds(500), left(deadline) / (tries + 1 < kTriesMax ? 2 : 1));
+    const auto begin = Clock::now();
+    auto got = ask(choice->node, begin + share);
+    links_.done(choice->number, 0, Clock::now() - begin, got.ok() ? nullptr : &got.error());
     if (got.ok()) return got;
-    if (run == nullptr && got.error().code == Errc::not_found) view_.lacks(manifest, run, choice->node);
-    tried.push_back(choice->number);
     last = std::move(got).error();
+    if (last.code == Errc::timed_out && begin < end && links_.moved_since(choice->number, begin)) continue;
+    if (last.code != Errc::not_found) ++tries;
+    if (run == nullptr && last.code == Errc::not_found) view_.lacks(manifest, run, choice->node);
+    tried.push_back(choice->number);
   }
   return last;
 }

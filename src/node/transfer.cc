@@ -54,17 +54,25 @@ void Transfer::begin(std::size_t unit) {
   busy_bytes_ += plan.units[unit].length;
 }
 
-void Transfer::fail(std::size_t unit, Error error) {
+void Transfer::end(std::size_t unit) {
   --busy_;
   busy_bytes_ -= plan.units[unit].length;
+}
+
+void Transfer::fail(std::size_t unit, Error error) {
+  end(unit);
   units_[unit] = {UnitState::failed, std::move(error)};
+}
+
+void Transfer::put_back(std::size_t unit) {
+  end(unit);
+  queue(unit);
 }
 
 void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   units_[unit].state = UnitState::here;
-  moved_ = Clock::now();
-  --busy_;
-  busy_bytes_ -= plan.units[unit].length;
+  moved_ = arrived_ = Clock::now();
+  end(unit);
   --missing_;
   const auto& [offset, length, number, run] = plan.units[unit];
   Blob& blob = blobs_[number];

@@ -40,11 +40,13 @@ class Transfer {
   void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
+  void put_back(std::size_t unit);  // it did not come, and is queued again
   // Its bytes are in the pack's file. `digests` are of its chunks.
   void arrive(std::size_t unit, std::span<const Digest> digests);
 
   void move() { moved_ = Clock::now(); }
-  Clock::time_point moved() const { return moved_; }  // when something last came, or this was made
+  Clock::time_point moved() const { return moved_; }      // when something last came, or this was made
+  Clock::time_point arrived() const { return arrived_; }  // the last of its units; long ago when none has
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
   bool busy() const { return busy_ > 0; }  // units that run
@@ -68,6 +70,7 @@ class Transfer {
   Status settled;       // how that last went
 
  private:
+  void end(std::size_t unit);
   struct Unit {
     UnitState state = UnitState::idle;
     Error failure;
@@ -87,6 +90,7 @@ class Transfer {
   std::uint64_t busy_bytes_ = 0;
   bool hurry_ = false;
   Clock::time_point moved_ = Clock::now();
+  Clock::time_point arrived_{};
   Clock::time_point used_ = Clock::now();
 };
 

@@ -1,0 +1,82 @@
+#include "node/peer_links.h"
+
+#include <doctest/doctest.h>
+
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = PeerLinks::Clock;
+
+const std::vector<Member> kMembers = {{"a", "host-a", "127.0.0.1:1", "net", 1},
+                                      {"b", "host-b", "127.0.0.1:2", "net", 1}};
+const std::vector<PeerCandidate> kA = {{"a", PeerCandidate::Kind::first}};
+const std::vector<PeerCandidate> kBoth = {{"a", PeerCandidate::Kind::whole}, {"b", PeerCandidate::Kind::whole}};
+const Error kLate{Errc::timed_out, "late"};
+
+PeerLinks links() {
+  return PeerLinks([] { return kMembers; });
+}
+
+}  // namespace
+
+TEST_CASE("little is asked of a peer before its rate is known, then a part of a second's worth") {
+  PeerLinks of = links();
+  const auto first = of.take(kA, {});
+  REQUIRE(first);
+  CHECK(first->bytes_max == kDigestChunk);
+  of.done(first->number, 64U << 20U, milliseconds(1'000), nullptr);
+  const auto second = of.take(kA, {});
+  REQUIRE(second);
+  CHECK(second->bytes_max > kDigestChunk);
+  CHECK(second->bytes_max < 32U << 20U);
+}
+
+TEST_CASE("a peer has few reads at a time, and answers questions besides") {
+  PeerLinks of = links();
+  std::vector<std::uint32_t> taken;
+  while (const auto choice = of.take(kA, {})) taken.push_back(choice->number);
+  CHECK(taken.size() == 3);
+  CHECK(of.readiness(kA) == Readiness::busy);
+  CHECK(of.take(kA, {}, PeerLinks::Size::question));
+  of.done(taken[0], 1, milliseconds(1), nullptr);
+  of.done(taken[0], 1, milliseconds(1), nullptr);
+  CHECK(of.take(kA, {}));
+}
+
+TEST_CASE("who is silent rests, and is asked only where nobody else is there") {
+  PeerLinks of = links();
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  of.done(asked->number, 0, milliseconds(10), &kLate);
+  CHECK(of.readiness(kA) == Readiness::lacking);
+  CHECK(of.take(kBoth, {})->node == "b");
+  CHECK(of.take(kA, {})->node == "a");
+}
+
+TEST_CASE("who gives to one read is not silent to another") {
+  PeerLinks of = links();
+  const auto begin = Clock::now();
+  const auto slow = of.take(kA, {});
+  REQUIRE(slow);
+  of.moved(slow->number);
+  CHECK(of.moved_since(slow->number, begin));
+  CHECK_FALSE(of.moved_since(slow->number, Clock::now()));
+  of.done(slow->number, 0, Clock::now() - begin + milliseconds(1), &kLate);
+  CHECK(of.readiness(kA) == Readiness::ready);
+}
+
+TEST_CASE("who does not have something does not rest for it") {
+  PeerLinks of = links();
+  const Error lacks{Errc::not_found, "not here"};
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  of.done(asked->number, 0, milliseconds(1), &lacks);
+  CHECK(of.readiness(kA) == Readiness::ready);
+  of.refuted(asked->number);
+  CHECK(of.readiness(kA) == Readiness::lacking);
+}
+
+}  // namespace weft::testing
