@@ -253,11 +253,12 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
     part.home.transfer->use();
     if (!what.all) want(part);
   }
-  if (parts.empty() || parts.back().place.pack) return;
-  const auto& last = parts.back().home.transfer;
-  const std::uint64_t end = what.range.offset + what.range.length;
-  const std::uint64_t begin = what.all ? what.range.offset : end;
-  want_ahead(last, units_in(last->plan, {begin, end + what.ahead - begin}));
+  if (!parts.empty() && !parts.back().place.pack) {
+    const auto& last = parts.back().home.transfer;
+    const std::uint64_t end = what.range.offset + what.range.length;
+    const std::uint64_t begin = what.all ? what.range.offset : end;
+    want_ahead(last, units_in(last->plan, {begin, end + what.ahead - begin}));
+  }
   if (!what.all) return;
   for (const Part& part : parts)  // those of other transfers
     if (!part.place.pack) want_ahead(part.home.transfer, part.units);

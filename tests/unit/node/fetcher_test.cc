@@ -135,6 +135,18 @@ TEST_CASE("what was brought is put into the store, and the pack is the file") {
   CHECK(away.text(away.bring(later, all).value(), all) == away.bytes);
 }
 
+TEST_CASE("a whole file comes whose end is here already") {
+  Away away({3 * kDigestChunk, 1'000});
+  Fetcher fetcher(away.store, {away.twin}, quick());
+  REQUIRE(away.bring(fetcher, {3 * kDigestChunk, 1'000}).ok());
+  REQUIRE(fetcher.settle(away.version).ok());
+  ColdRange what{away.version, 0, {0, away.file.size}};
+  what.all = true;
+  const auto pieces = fetcher.bring(what);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, what.range) == away.bytes);
+}
+
 TEST_CASE("a blob that is twice in a file moves once") {
   Away away({kDigestChunk + 1, 1000});
   Away twice({});
