@@ -1,6 +1,7 @@
 """What the parts of scripts/bench net share: nodes that read from each other, and the raw loop between the same hosts."""
 
 import contextlib
+import json
 import pathlib
 import subprocess
 import sys
@@ -109,14 +110,9 @@ class Raw:
 def interface_bytes(host):
     """Sent and received by a host since it is there."""
     out = run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout
-    import json
     stats = json.loads(out)[0]["stats64"]
     return stats["tx"]["bytes"], stats["rx"]["bytes"]
 
 
-def settled(node, spec):
-    wait_until(lambda: node.knows(spec), seconds_max=PATIENCE, pause=0.01)
-
-
 __all__ = ["Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "cat", "cold_mount", "forget", "interface_bytes", "publish",
-           "random_tensors", "run", "settled", "time", "wait_until", "warm", "write_model"]
+           "random_tensors", "run", "time", "wait_until", "warm", "write_model"]

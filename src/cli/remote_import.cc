@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cli/daemon_call.h"
 #include "node/control_messages.h"
 #include "node/gather.h"
 #include "node/import_sources.h"
@@ -13,12 +14,12 @@ namespace {
 class Conversation {
  public:
   Conversation(const std::vector<SourceFile>& files, const Context& context, Progress& progress)
-      : files_(files), context_(context), progress_(progress) {}
+      : files_(files), context_(context), shown_(progress) {}
 
   Status answer(const JsonValue& event, const control::SendMore& more) {
     if (event.find("files") != nullptr) return list(event, more);
     if (event.find("open") != nullptr) return open(event, more);
-    if (event.find("phase") != nullptr) return show(event);
+    if (event.find("phase") != nullptr) return shown_.show(event);
     if (const JsonValue* what = event.find("waiting"); what != nullptr && what->text() != nullptr && !context_.quiet)
       context_.note(*what->text());
     return {};
@@ -51,20 +52,9 @@ class Conversation {
     return more(json.text(), std::move(fds));
   }
 
-  Status show(const JsonValue& event) {
-    WEFT_TRY(const std::string phase, event.text("phase"));
-    WEFT_TRY(const std::uint64_t total, event.number("total"));
-    WEFT_TRY(const std::uint64_t done, event.number("done"));
-    progress_.phase(phase);
-    progress_.total(total);
-    if (done > done_) progress_.advance(done - std::exchange(done_, done));
-    return {};
-  }
-
   const std::vector<SourceFile>& files_;
   const Context& context_;
-  Progress& progress_;
-  std::uint64_t done_ = 0;
+  ShownProgress shown_;
 };
 
 }  // namespace

@@ -33,6 +33,12 @@ bool known(std::uint8_t kind) {
 
 }  // namespace
 
+std::vector<std::byte> FrameView::bytes() const {
+  std::vector<std::byte> frame(authenticated.begin(), authenticated.end());
+  frame.insert(frame.end(), tag.begin(), tag.end());
+  return frame;
+}
+
 std::vector<std::byte> make_frame(const FrameHeader& header, std::span<const std::byte> payload) {
   std::vector<std::byte> frame(kFrameHeaderBytes + payload.size() + kFrameTagBytes);
   std::copy(kMagic.begin(), kMagic.end(), frame.begin());

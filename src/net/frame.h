@@ -37,6 +37,8 @@ struct FrameView {
   std::span<const std::byte> payload;
   std::span<const std::byte> authenticated;  // header and payload
   std::span<const std::byte> tag;
+
+  std::vector<std::byte> bytes() const;  // of the whole frame, copied
 };
 
 // A frame with a tag of zeros. The payload is at most kPayloadBytesMax.

@@ -15,8 +15,7 @@ constexpr std::chrono::milliseconds kHalfOpenFor{1'000};
 
 // Answering one takes two multiplications on a curve: not on the transport's thread.
 bool Incoming::queue_hello(const FrameView& frame) {
-  std::vector<std::byte> hello(frame.authenticated.begin(), frame.authenticated.end());
-  hello.insert(hello.end(), frame.tag.begin(), frame.tag.end());
+  std::vector<std::byte> hello = frame.bytes();
   {
     const std::lock_guard lock(mutex_);
     if (ending_ || hellos_.size() >= limits::kPeerHellosMax) return false;

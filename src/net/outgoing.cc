@@ -163,10 +163,7 @@ bool Outgoing::receive(const FrameView& frame) {
     const std::lock_guard lock(mutex_);
     const auto found = greetings_.find(frame.header.session);
     if (found == greetings_.end()) return false;
-    if (found->second.welcome.empty()) {
-      found->second.welcome.assign(frame.authenticated.begin(), frame.authenticated.end());
-      found->second.welcome.insert(found->second.welcome.end(), frame.tag.begin(), frame.tag.end());
-    }
+    if (found->second.welcome.empty()) found->second.welcome = frame.bytes();
     changed_.notify_all();
     return true;
   }

@@ -34,9 +34,7 @@ std::vector<Segment> segments_of(std::span<const ChunkRun> runs, std::vector<Loc
   return segments;
 }
 
-Result<std::vector<std::byte>> copy_of(std::span<const Segment> segments) {
-  std::uint64_t size = 0;
-  for (const Segment& segment : segments) size += segment.length;
+Result<std::vector<std::byte>> copy_of(std::span<const Segment> segments, std::uint64_t size) {
   std::vector<std::byte> bytes(size);
   std::span<std::byte> rest(bytes);
   for (const auto& [place, length] : segments) {
@@ -62,7 +60,7 @@ Result<PeerReply> reply_with(std::span<const Segment> segments) {
   std::uint64_t size = 0;
   for (const Segment& segment : segments) size += segment.length;
   if (size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
-    WEFT_TRY(auto bytes, copy_of(segments));
+    WEFT_TRY(auto bytes, copy_of(segments, size));
     return reply_with(std::move(bytes));
   }
   PeerReply reply;

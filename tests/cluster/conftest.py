@@ -4,6 +4,7 @@ import contextlib
 import pytest
 
 from clusterlib import Etcd, Network, can_make_networks
+from nodes import Cluster
 from threenodes import SECONDS_MAX, Node
 from weftlib import wait_until
 
@@ -37,3 +38,15 @@ def nodes(network, etcd, tmp_path):
         for node in made:
             wait_until(node.connected, seconds_max=SECONDS_MAX)
         yield made
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Nodes that read from each other, without an origin."""
+    with Cluster(tmp_path, peers=True) as made:
+        yield made
+
+
+@pytest.fixture
+def three(cluster):
+    return [cluster.node() for _ in range(3)]

@@ -35,8 +35,21 @@ class Node:
         return {name: count for name, count in samples.items()
                 if name.startswith("weft_request_seconds_count") and ('"look"' in name or '"bring"' in name)}
 
+    def exchange(self):
+        """What its daemon says of what it and its peers tell and give each other."""
+        return self.daemon.status()["exchange"]
+
     def knows(self, spec):
         return spec in self.store.weft("ls", spec.split("@")[0], "--names", check=False).stdout.split()
+
+
+def errno_of(path):
+    """What reading the whole file ends with; 0 when it was read."""
+    try:
+        path.read_bytes()
+        return 0
+    except OSError as failure:
+        return failure.errno
 
 
 def cluster_key(path):

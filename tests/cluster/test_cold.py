@@ -10,7 +10,7 @@ import time
 import pytest
 
 from clusterlib import can_make_networks
-from nodes import SECONDS_MAX, Cluster, fuse_directory
+from nodes import SECONDS_MAX, Cluster, errno_of, fuse_directory
 from weftlib import random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -308,14 +308,6 @@ def test_a_stopped_origin_costs_a_bounded_wait_and_keeps_nobody_local_waiting(tm
                 os.kill(server, signal.SIGCONT)
             wait_until(lambda: errno_of(mount.version("far", 1) / FILE) == 0, seconds_max=SECONDS_MAX, pause=0.2)
             assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
-
-
-def errno_of(path):
-    try:
-        path.read_bytes()
-        return 0
-    except OSError as failure:
-        return failure.errno
 
 
 def test_a_daemon_killed_mid_read_is_found_again(cluster, pair, tmp_path):

@@ -8,30 +8,15 @@ import pytest
 
 from clusterlib import can_make_networks
 from daemonlib import Daemon, metrics
-from nodes import SECONDS_MAX, Cluster, cluster_key
+from nodes import SECONDS_MAX, cluster_key
 from weftlib import Store, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    with Cluster(tmp_path, peers=True) as made:
-        yield made
-
-
-@pytest.fixture
-def three(cluster):
-    return [cluster.node() for _ in range(3)]
-
-
 def size_of(tensors):
     return sum(len(data) for _, _, data in tensors.values())
-
-
-def exchange(node):
-    return node.daemon.status()["exchange"]
 
 
 def loads_equal(node, source, spec):
@@ -55,9 +40,9 @@ def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
         assert (source / FILE).stat().st_size <= node.fetched("peer") <= sum(
             path.stat().st_size for path in source.iterdir())
         assert node.fetched("origin") == 0
-        assert exchange(node)["sessions"] > 0
-    assert exchange(three[0])["served_bytes"] > 0
-    assert exchange(three[0])["windows"] == 0
+        assert node.exchange()["sessions"] > 0
+    assert three[0].exchange()["served_bytes"] > 0
+    assert three[0].exchange()["windows"] == 0
 
 
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
@@ -67,7 +52,7 @@ def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
     with concurrent.futures.ThreadPoolExecutor(7) as pool:
         assert all(pool.map(lambda node: loads_equal(node, source, spec), nodes[1:]))
     assert all(node.fetched("peer") >= (source / FILE).stat().st_size for node in nodes[1:])
-    assert sum(exchange(node)["served_bytes"] for node in nodes[1:]) > 0  # the first was not the only one that gave
+    assert sum(node.exchange()["served_bytes"] for node in nodes[1:]) > 0  # the first was not the only one that gave
 
 
 def test_a_derived_model_moves_only_what_differs(cluster, three, tmp_path):
@@ -113,7 +98,7 @@ def test_who_fetched_gives_to_others(cluster, three, tmp_path):
     three[1].store.weft("prefetch", "model")
     three[0].daemon.kill()
     assert loads_equal(three[2], source, spec)
-    assert exchange(three[1])["served_bytes"] > 0
+    assert three[1].exchange()["served_bytes"] > 0
 
 
 def test_peers_and_metrics_tell_of_each_other(cluster, three, tmp_path):
@@ -122,7 +107,7 @@ def test_peers_and_metrics_tell_of_each_other(cluster, three, tmp_path):
     peers = {peer["name"]: peer for peer in three[1].store.json("peers")["peers"]}
     assert set(peers) == {"node1", "node2", "node3"}
     assert peers["node1"]["address"].startswith(three[0].host.address + ":")
-    assert peers["node1"]["provider"] == exchange(three[0])["provider"]
+    assert peers["node1"]["provider"] == three[0].exchange()["provider"]
     samples = metrics(three[1].daemon.ask("metrics")["text"])
     assert samples['weft_fetched_bytes_total{source="peer"}'] > 0
     assert samples["weft_peer_sessions"] > 0
@@ -150,7 +135,7 @@ def test_a_store_without_digests_belongs_to_no_cluster(tmp_path):
 
 def test_the_loopback_is_what_is_listened_at_unless_said(cluster, tmp_path):
     node = cluster.node("--listen", "")
-    assert exchange(node)["address"].startswith("127.0.0.1:")
+    assert node.exchange()["address"].startswith("127.0.0.1:")
 
 
 def test_a_holder_that_stops_or_dies_costs_a_bounded_wait(cluster, three, tmp_path):

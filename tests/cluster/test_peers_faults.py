@@ -14,7 +14,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from daemonlib import metrics
-from nodes import SECONDS_MAX, Cluster, cluster_key
+from nodes import SECONDS_MAX, cluster_key, errno_of
 from weftlib import random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -22,45 +22,31 @@ FILE = "model.safetensors"
 LEASE_SECONDS = 5
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    with Cluster(tmp_path, peers=True) as made:
-        yield made
+def slowly_from(cluster, *nodes, seed, rate="200mbit"):
+    """A model that the first has published and the others have too; their links are so slow that a read is still under
+    way when something happens. What was published."""
+    source = write_model(cluster.directory / "source", random_tensors(4, 16 << 20, seed=seed))
+    cluster.publish(nodes[0], source, "model")
+    for other in nodes[1:]:
+        other.store.weft("prefetch", "model")
+    for node in nodes:
+        node.host.shape(rate)
+    return source
 
 
-@pytest.fixture
-def three(cluster):
-    return [cluster.node() for _ in range(3)]
-
-
-def exchange(node):
-    return node.daemon.status()["exchange"]
-
-
-def errno_of(path):
-    try:
-        path.read_bytes()
-        return 0
-    except OSError as failure:
-        return failure.errno
-
-
-def comes_right(path, expected):
-    """Whether it reads as it should within the time; until then reads may fail, but bring nothing wrong."""
-    def right():
-        try:
-            got = path.read_bytes()
-        except OSError as failure:
-            assert failure.errno == errno.EIO
-            return False
-        assert got == expected
-        return True
-    wait_until(right, seconds_max=2 * SECONDS_MAX, pause=0.2)
-
-
-def slowly(node, rate="200mbit"):
-    """A link so slow that a read is still under way when something happens."""
-    node.host.shape(rate)
+def comes_right_on(node, source):
+    """Whether a node's mount reads as it should within the time; until then reads may fail, but bring nothing wrong."""
+    expected = (source / FILE).read_bytes()
+    with node.mounted() as mount:
+        def right():
+            try:
+                got = (mount.version("model", 1) / FILE).read_bytes()
+            except OSError as failure:
+                assert failure.errno == errno.EIO
+                return False
+            assert got == expected
+            return True
+        wait_until(right, seconds_max=2 * SECONDS_MAX, pause=0.2)
 
 
 @contextlib.contextmanager
@@ -155,39 +141,29 @@ def test_a_holder_that_tells_the_truth_is_asked_instead_of_one_that_lies(cluster
     cluster.publish(three[0], source, "model")
     three[1].store.weft("prefetch", "model")
     make_lie(three[0], tensors["layer.1.weight"][2], "wrong")
-    with three[2].mounted() as mount:
-        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+    comes_right_on(three[2], source)
     three[2].store.assert_sound()
 
 
-def test_a_holder_killed_mid_read_is_replaced_by_another(cluster, three, tmp_path):
-    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="killed"))
-    cluster.publish(three[0], source, "model")
-    three[1].store.weft("prefetch", "model")
-    slowly(three[0])
-    slowly(three[1])
+def test_a_holder_killed_mid_read_is_replaced_by_another(cluster, three):
+    source = slowly_from(cluster, three[0], three[1], seed="killed")
     with reading(three[2], source) as reader:
         three[0].daemon.kill()
         assert reader.wait(SECONDS_MAX) == 0
     three[2].store.assert_sound()
 
 
-def test_the_only_holder_killed_mid_read_is_an_errno_and_the_bytes_when_it_is_back(cluster, three, tmp_path):
-    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="only"))
-    cluster.publish(three[0], source, "model")
-    slowly(three[0])
+def test_the_only_holder_killed_mid_read_is_an_errno_and_the_bytes_when_it_is_back(cluster, three):
+    source = slowly_from(cluster, three[0], seed="only")
     with reading(three[1], source) as reader:
         three[0].daemon.kill()
         assert reader.wait(SECONDS_MAX) in (1, 2)
     three[0].daemon.start()
-    with three[1].mounted() as mount:
-        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+    comes_right_on(three[1], source)
 
 
-def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster, three, tmp_path):
-    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="stopped"))
-    cluster.publish(three[0], source, "model")
-    slowly(three[0])
+def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster, three):
+    source = slowly_from(cluster, three[0], seed="stopped")
     with reading(three[1], source) as reader:
         os.kill(three[0].daemon.pid, signal.SIGSTOP)
         try:
@@ -195,42 +171,35 @@ def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster
             assert three[1].daemon.alive()
         finally:
             os.kill(three[0].daemon.pid, signal.SIGCONT)
-    with three[1].mounted() as mount:
-        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+    comes_right_on(three[1], source)
 
 
-def test_a_partition_is_an_errno_and_its_end_brings_the_bytes(cluster, three, tmp_path):
-    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="partition"))
-    cluster.publish(three[0], source, "model")
-    slowly(three[0])
+def test_a_partition_is_an_errno_and_its_end_brings_the_bytes(cluster, three):
+    source = slowly_from(cluster, three[0], seed="partition")
     with reading(three[1], source) as reader:
         three[0].host.cut()
         try:
             assert reader.wait(SECONDS_MAX) in (1, 2)
         finally:
             three[0].host.mend()
-    with three[1].mounted() as mount:
-        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+    comes_right_on(three[1], source)
 
 
-def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, three, tmp_path):
-    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="reader"))
-    cluster.publish(three[0], source, "model")
-    slowly(three[0], "50mbit")
+def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, three):
+    source = slowly_from(cluster, three[0], seed="reader", rate="50mbit")
     memory = resident(three[0])
     with three[1].mounted("cold=stream") as mount:
         file = mount.version("model", 1) / FILE
         reader = threading.Thread(target=errno_of, args=(file,))
         reader.start()
-        wait_until(lambda: exchange(three[0])["windows"] > 0, seconds_max=SECONDS_MAX, pause=0.005)
+        wait_until(lambda: three[0].exchange()["windows"] > 0, seconds_max=SECONDS_MAX, pause=0.005)
         three[1].daemon.kill()
-        wait_until(lambda: exchange(three[0])["windows"] == 0, seconds_max=LEASE_SECONDS + 2, pause=0.05)
-        assert exchange(three[0])["window_bytes"] == 0
+        wait_until(lambda: three[0].exchange()["windows"] == 0, seconds_max=LEASE_SECONDS + 2, pause=0.05)
+        assert three[0].exchange()["window_bytes"] == 0
         assert resident(three[0]) < memory + (32 << 20)
         reader.join(2 * SECONDS_MAX)
         three[1].daemon.start()
-    with three[2].mounted() as mount:
-        comes_right(mount.version("model", 1) / FILE, (source / FILE).read_bytes())
+    comes_right_on(three[2], source)
 
 
 def resident(node):
@@ -250,8 +219,8 @@ def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp
         assert errno_of(mount.version("model", 1) / FILE) == errno.EIO
         assert time.monotonic() - begin < SECONDS_MAX
     assert stranger.fetched() == 0
-    wait_until(lambda: exchange(one)["half_open"] == 0, seconds_max=SECONDS_MAX)
-    assert exchange(one)["refused"] > 0
+    wait_until(lambda: one.exchange()["half_open"] == 0, seconds_max=SECONDS_MAX)
+    assert one.exchange()["refused"] > 0
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
     assert metrics(one.daemon.ask("metrics")["text"])["weft_peer_refused_total"] > 0

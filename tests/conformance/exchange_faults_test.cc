@@ -19,13 +19,6 @@ using namespace std::chrono_literals;
 using testing::as_text;
 using testing::random_bytes;
 
-void in_every_world(void (*check)(TransportWorld&)) {
-  for (const auto& world : transport_worlds()) {
-    CAPTURE(world->name());
-    check(*world);
-  }
-}
-
 // What somebody on the wire can keep. Any thread.
 class Recording {
  public:
@@ -93,47 +86,50 @@ TEST_CASE("who answers at an address must be the node that was asked for") {
   });
 }
 
+// One call from a to b was overheard, by somebody who can send to b.
+struct Overheard {
+  explicit Overheard(TransportWorld& world)
+      : a(open_node(world, key, "a", nullptr, recording.tap())),
+        b(open_node(world, key, "b", &server)),
+        attacker(world, *b) {
+    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
+  }
+  const KeyFile key;
+  ScriptedServer server;
+  Recording recording;
+  std::unique_ptr<Exchange> a, b;
+  Attacker attacker;
+};
+
 TEST_CASE("a session that is sent again gets no answer, and ends") {
   in_every_world([](TransportWorld& world) {
-    const KeyFile key;
-    ScriptedServer server;
-    Recording recording;
-    auto a = open_node(world, key, "a", nullptr, recording.tap());
-    auto b = open_node(world, key, "b", &server);
-    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
-    Attacker attacker(world, *b);
-    const auto kept = recording.kept();
-    for (const auto& message : kept) attacker.send(message);
-    CHECK(comes_true([&] { return b->figures().refused > 0; }));
-    CHECK(comes_true([&] { return b->figures().half_open == 0; }));
-    CHECK(server.answered == 1);
-    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());  // by a new session
-    CHECK(server.answered == 2);
+    Overheard on(world);
+    const auto kept = on.recording.kept();
+    for (const auto& message : kept) on.attacker.send(message);
+    CHECK(comes_true([&] { return on.b->figures().refused > 0; }));
+    CHECK(comes_true([&] { return on.b->figures().half_open == 0; }));
+    CHECK(on.server.answered == 1);
+    REQUIRE(ask(*on.a, at(*on.b, "b"), "echo").ok());  // by a new session
+    CHECK(on.server.answered == 2);
   });
 }
 
 TEST_CASE("whatever strangers send, memory is bounded and others are answered") {
   in_every_world([](TransportWorld& world) {
-    const KeyFile key;
-    ScriptedServer server;
-    Recording recording;
-    auto a = open_node(world, key, "a", nullptr, recording.tap());
-    auto b = open_node(world, key, "b", &server);
-    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
-    Attacker attacker(world, *b);
-    for (unsigned i = 0; i < 50; ++i) attacker.send(random_bytes(1 + i * 160, i));
-    for (const auto& message : recording.kept())
-      for (std::size_t cut = 1; cut < message.size(); cut += 13) attacker.send(std::span(message).first(cut));
-    net::Identity nobody{net::Secret(), "nobody", attacker.address()};
+    Overheard on(world);
+    for (unsigned i = 0; i < 50; ++i) on.attacker.send(random_bytes(1 + i * 160, i));
+    for (const auto& message : on.recording.kept())
+      for (std::size_t cut = 1; cut < message.size(); cut += 13) on.attacker.send(std::span(message).first(cut));
+    net::Identity nobody{net::Secret(), "nobody", on.attacker.address()};
     for (unsigned i = 0; i < 300; ++i) {
       nobody.address.back() = static_cast<std::byte>(i);  // most of them are nowhere
-      attacker.send(net::Caller(nobody.with_session(i + 1)).hello());
-      CHECK(b->figures().half_open <= 64);
+      on.attacker.send(net::Caller(nobody.with_session(i + 1)).hello());
+      CHECK(on.b->figures().half_open <= 64);
     }
-    CHECK(ask(*a, at(*b, "b"), "echo").ok());
-    CHECK(b->figures().refused > 100);
-    CHECK(comes_true([&] { return b->figures().half_open == 0; }));
-    CHECK(server.answered == 2);
+    CHECK(ask(*on.a, at(*on.b, "b"), "echo").ok());
+    CHECK(on.b->figures().refused > 100);
+    CHECK(comes_true([&] { return on.b->figures().half_open == 0; }));
+    CHECK(on.server.answered == 2);
   });
 }
 

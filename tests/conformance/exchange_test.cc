@@ -14,13 +14,6 @@ using namespace std::chrono_literals;
 using testing::as_bytes;
 using testing::as_text;
 
-void in_every_world(void (*check)(TransportWorld&)) {
-  for (const auto& world : transport_worlds()) {
-    CAPTURE(world->name());
-    check(*world);
-  }
-}
-
 TEST_CASE("a call brings its answer, and each end knows who the other is") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-using conformance::transport_worlds;
+using conformance::in_every_world;
 using conformance::TransportWorld;
 using testing::random_bytes;
 using Clock = PendingRead::Clock;
@@ -83,13 +83,6 @@ Status read_now(Transport& transport, PeerId peer, const RemoteWindow& window, s
                 std::size_t at, std::size_t length) {
   WEFT_TRY(auto pending, transport.read(peer, window, offset, target.landing, at, length));
   return pending->wait(Clock::now() + kPatience);
-}
-
-void in_every_world(void (*check)(TransportWorld&)) {
-  for (const auto& world : transport_worlds()) {
-    CAPTURE(world->name());
-    check(*world);
-  }
 }
 
 TEST_CASE("messages arrive whole, in order and once, whatever their size") {

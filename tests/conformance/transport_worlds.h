@@ -1,6 +1,8 @@
 // The transports that the conformance suite runs against.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,5 +21,13 @@ class TransportWorld {
 
 // The twin's, and one for each of libfabric's providers that works over loopback: net and tcp;ofi_rxm.
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
+
+// What fails tells in which one.
+inline void in_every_world(void (*check)(TransportWorld&)) {
+  for (const auto& world : transport_worlds()) {
+    CAPTURE(world->name());
+    check(*world);
+  }
+}
 
 }  // namespace weft::conformance
