@@ -72,6 +72,7 @@ Result<std::string> evict(control::Call& call, Bytes& bytes) {
   }
   WEFT_TRY(options.disk_bytes_max, call.body().number_or("bytes_max", 0));
   WEFT_TRY(options.dry_run, call.body().flag_or("dry_run", false));
+  if (!options.dry_run) bytes.fetcher.let_go();
   WEFT_TRY(const EvictReport report, bytes.store.evict(options));
   JsonWriter json;
   json.begin_object().member("packs", report.packs).member("disk_bytes", report.disk_bytes);

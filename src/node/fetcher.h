@@ -76,6 +76,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<Digest>> digests(const ContentId& id) override;
   // Puts what was brought of a version into the store's index, durably.
   Status settle(VersionId version);
+  // What has come is in the index, and what nobody waits for is held no longer: it may be evicted.
+  void let_go();
   FetchStatus status() const;
 
  private:
@@ -150,6 +152,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
 
   // fetcher_room.cc: the cache's bound is kept before bytes come.
   Status make_room(std::uint64_t bytes);  // for a unit that runs
+  bool is_queued(const std::shared_ptr<Transfer>& transfer) const;
   void let_go_of_idle();
   struct CacheUse {
     std::uint64_t listed = 0;    // bytes of disk

@@ -51,15 +51,34 @@ std::uint64_t Fetcher::coming_bytes() {
   return bytes;
 }
 
+bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
+  const auto of_it = [&](const Task& task) { return task.transfer == transfer; };
+  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it);
+}
+
 // A transfer in which nothing moves keeps its pack open; who goes on begins another.
 void Fetcher::let_go_of_idle() {
   const std::lock_guard lock(mutex_);
-  const auto queued = [this](const std::shared_ptr<Transfer>& transfer) {
-    const auto of_it = [&](const Task& task) { return task.transfer == transfer; };
-    return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it);
-  };
   for (const auto& transfer : transfers_)
-    if (transfer->used() + kIdle <= Clock::now() && !queued(transfer)) transfer->let_go();
+    if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
+  drop_idle();
+}
+
+void Fetcher::let_go() {
+  std::unique_lock lock(mutex_);
+  for (bool open = true; open && !ending_;) {
+    open = false;
+    for (const auto& transfer : transfers_) {
+      if (transfer->busy() || is_queued(transfer)) continue;
+      transfer->let_go();
+      if (transfer->whole_bytes() == 0 && !transfer->adding) continue;
+      transfer->hurry();
+      open = true;
+    }
+    if (!open) break;
+    keeper_.notify_one();
+    arrived_.wait_for(lock, kLook);
+  }
   drop_idle();
 }
 

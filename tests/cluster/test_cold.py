@@ -203,6 +203,8 @@ def test_evicted_bytes_come_back_and_pinned_ones_stay(cluster, pair, tmp_path):
     assert one.store.json("evict", "--all")["disk_bytes"] == 0  # it published them
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (tmp_path / "source" / FILE).read_bytes()
+    at_once = two.store.json("evict", "--all")
+    assert at_once["disk_bytes"] > 0 and at_once["busy_bytes"] == 0
 
 
 def cache_bytes(node):

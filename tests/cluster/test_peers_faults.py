@@ -224,3 +224,14 @@ def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
     assert metrics(one.daemon.ask("metrics")["text"])["weft_peer_refused_total"] > 0
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_daemon_that_begins_anew_is_heard_at_once(cluster, three, who):
+    for name in "abc":
+        source = write_model(cluster.directory / name, random_tensors(3, 1 << 20, seed=name))
+        cluster.publish(three[0], source, name)
+    for name in "abc":
+        three[1].store.weft("prefetch", name)
+        three[who].daemon.kill()
+        three[who].daemon.start()

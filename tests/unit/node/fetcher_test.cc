@@ -135,6 +135,18 @@ TEST_CASE("what was brought is put into the store, and the pack is the file") {
   CHECK(away.text(away.bring(later, all).value(), all) == away.bytes);
 }
 
+TEST_CASE("what nobody waits for is let go, with what has come in the store") {
+  Away away({3 * kDigestChunk, 5 * kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  REQUIRE(away.bring(fetcher, {0, 4 * kDigestChunk}).ok());
+  fetcher.let_go();
+  CHECK(away.store.adds() == 1);
+  CHECK(fetcher.status().transfers == 0);
+  CHECK(away.store.lock_blob(away.file.extents[0].id).ok());
+  const Range all{0, away.file.size};
+  CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+}
+
 TEST_CASE("a whole file comes whose end is here already") {
   Away away({3 * kDigestChunk, 1'000});
   Fetcher fetcher(away.store, {away.twin}, quick());
