@@ -19,8 +19,10 @@ constexpr std::size_t kCompletionsAtOnce = 64;
 }  // namespace
 
 void FabricTransport::run() {
+  progress_thread_ = std::this_thread::get_id();
   std::array<fi_cq_msg_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
+    make_changes();
     const int patience_ms = submit_waiting() ? kSleepMs : retry_ms_;
     // Not fi_trywait and poll: net's fi_trywait in libfabric 1.17 leaves the descriptor readable for good, and poll
     // spins.
@@ -30,6 +32,27 @@ void FabricTransport::run() {
     for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i)
       complete(entries.at(i).op_context, {}, entries.at(i).len);
   }
+  progresses_ = false;
+  make_changes();
+}
+
+void FabricTransport::make_changes() {
+  const std::lock_guard lock(changing_);
+  if (changes_.empty()) return;
+  for (Change* change : std::exchange(changes_, {})) {
+    change->make();
+    change->made = true;
+  }
+  changed_.notify_all();
+}
+
+void FabricTransport::between_progress(const std::function<void()>& change) {
+  std::unique_lock lock(changing_);  // also of changes that nobody else makes
+  if (!progresses_ || std::this_thread::get_id() == progress_thread_) return change();
+  Change mine{change};
+  changes_.push_back(&mine);
+  wake();
+  changed_.wait(lock, [&] { return mine.made; });
 }
 
 void FabricTransport::drain_error() {

@@ -17,11 +17,15 @@ constexpr std::size_t kUnsentPerPeerMax = 32;
 
 class FabricWindow final : public Window {
  public:
-  FabricWindow(Registration registration, RemoteWindow remote)
-      : registration_(std::move(registration)), remote_(remote) {}
+  FabricWindow(FabricTransport& transport, Registration registration, RemoteWindow remote)
+      : transport_(transport), registration_(std::move(registration)), remote_(remote) {}
+  ~FabricWindow() override {
+    transport_.between_progress([this] { registration_.close(); });
+  }
   RemoteWindow remote() const override { return remote_; }
 
  private:
+  FabricTransport& transport_;
   Registration registration_;
   RemoteWindow remote_;
 };
@@ -51,6 +55,7 @@ Status FabricTransport::start() {
   WEFT_TRY(send_buffers_, MessageBuffers::make(*endpoint_, kSendBuffers));
   for (auto buffer = receive_buffers_->take(); !buffer.empty(); buffer = receive_buffers_->take())
     post_receive(std::make_shared<MessageOperation>(OperationKind::receive, buffer));
+  progresses_ = true;
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -139,10 +144,12 @@ Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
 
 Result<std::unique_ptr<Window>> FabricTransport::open_window(std::span<const std::byte> memory) {
   if (memory.empty()) return Error{Errc::invalid, "a window of no bytes"};
-  WEFT_TRY(Registration registration, Registration::make(*endpoint_, memory, FI_REMOTE_READ));
+  Result<Registration> made = Error{Errc::internal, "nothing was registered"};
+  between_progress([&] { made = Registration::make(*endpoint_, memory, FI_REMOTE_READ); });
+  WEFT_TRY(Registration registration, std::move(made));
   const std::uint64_t address = endpoint_->needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
   const RemoteWindow remote{address, registration.key(), memory.size()};
-  return std::unique_ptr<Window>(std::make_unique<FabricWindow>(std::move(registration), remote));
+  return std::unique_ptr<Window>(std::make_unique<FabricWindow>(*this, std::move(registration), remote));
 }
 
 Result<std::shared_ptr<Landing>> FabricTransport::open_landing(std::span<std::byte> memory,

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -17,6 +19,9 @@ namespace weft::net {
 class FabricTransport final : public Transport {
  public:
   static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  // Runs it while no progress is made, and returns when it is done. What windows peers may read changes there alone:
+  // libfabric 1.17's net looks a key up without the lock that registering and closing memory take.
+  void between_progress(const std::function<void()>& change);
   explicit FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
   ~FabricTransport() override;
 
@@ -47,6 +52,7 @@ class FabricTransport final : public Transport {
   Status check_address(std::span<const std::byte> address) const;
   // The progress thread's (fabric_progress.cc):
   void run();
+  void make_changes();
   void wake() { fi_cq_signal(endpoint_->queue.get()); }
   void drain_error();
   void complete(void* context, Status outcome, std::size_t received);
@@ -75,6 +81,15 @@ class FabricTransport final : public Transport {
   PeerId next_peer_ = 1;                                                   // guarded by mutex_
   std::unordered_map<const void*, std::shared_ptr<Operation>> in_flight_;  // guarded by mutex_; by &context
   TransportCounters counters_;                                             // guarded by mutex_
+  struct Change {
+    const std::function<void()>& make;
+    bool made = false;
+  };
+  std::mutex changing_;
+  std::condition_variable changed_;
+  std::deque<Change*> changes_;          // guarded by changing_
+  std::atomic<bool> progresses_{false};  // the thread will make what is put there
+  std::atomic<std::thread::id> progress_thread_{};
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };
