@@ -23,6 +23,7 @@ FetchPolicy policy_of(const Config& config) {
   FetchPolicy policy;
   if (config.cache_max > 0) policy.cache_max = config.cache_max;
   policy.cold = cold_policy_named(config.cold).value_or(ColdPolicy::automatic);
+  policy.check_keys = config.verify == kVerifyBySums;
   return policy;
 }
 
@@ -48,7 +49,9 @@ Bytes::Bytes(ClusterStore& of, LiveConfig& live, Peers* others)
 }
 
 void Bytes::configure() {
-  fetcher.set_policy(policy_of(*config.get()));
+  const auto now = config.get();
+  fetcher.set_policy(policy_of(*now));
+  if (peers != nullptr) peers->verify_by_sums(now->verify == kVerifyBySums);
 }
 
 Bytes::~Bytes() {

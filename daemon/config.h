@@ -13,6 +13,8 @@
 
 namespace weft {
 
+inline constexpr std::string_view kVerifyBySums = "xxh3";
+
 struct Config {
   std::string store;
   std::string name, provider, key_file, origin;

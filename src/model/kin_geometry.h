@@ -28,8 +28,8 @@ class KinGeometry {
   double bottom() const { return top_left_.y + size_.y; }
   Spot card(std::uint32_t node) const { return corner(layout_.nodes[node]); }  // its left upper corner
   std::string path(std::size_t edge) const;                                    // of an SVG
-  // The middle of a label so wide and high, on the edge's last piece: as near to its end as an arrow lets it for 0, from
-  // there on for up to 1.
+  // The middle of a label so wide and high, on the edge's last piece: as near to its end as an arrow lets it for 0,
+  // from there on for up to 1.
   Spot label(std::size_t edge, Spot size, double back) const;
 
  private:

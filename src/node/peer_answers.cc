@@ -10,9 +10,12 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/hash.h"
 
 namespace weft {
 namespace {
+
+constexpr std::string_view kWhere = "a pack that a peer reads";
 
 // A run of bytes of one pack.
 struct Segment {
@@ -38,17 +41,30 @@ Result<std::vector<std::byte>> copy_of(std::span<const Segment> segments, std::u
   std::vector<std::byte> bytes(size);
   std::span<std::byte> rest(bytes);
   for (const auto& [place, length] : segments) {
-    WEFT_CHECK(read_exact(place.pack->fd(), place.offset, rest.first(length), "a pack that a peer reads"));
+    WEFT_CHECK(read_exact(place.pack->fd(), place.offset, rest.first(length), kWhere));
     rest = rest.subspan(length);
   }
   return bytes;
 }
 
-// In the answer's head when they are few, else in a window.
-Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
-  PeerReply reply;
-  if (bytes.size() <= kShortHeadBytesMax) {
-    reply.head = std::move(bytes);
+// XXH3-128 of each chunk of the runs, as the disk has it now.
+Result<std::vector<std::byte>> sums_of(std::span<const ChunkRun> runs, std::span<const LockedPlace> places) {
+  std::vector<Hash128> sums;
+  std::vector<std::byte> chunk(kDigestChunk);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    for (std::uint64_t at = 0; at < runs[i].length(); at += kDigestChunk) {
+      const auto part = std::span(chunk).first(std::min(kDigestChunk, runs[i].length() - at));
+      WEFT_CHECK(read_exact(places[i].pack->fd(), places[i].offset + at, part, kWhere));
+      sums.push_back(xxh3_128(part));
+    }
+  return encode_sums(sums);
+}
+
+// In the answer's head, behind what is there, when they are few, else in a window.
+Result<PeerReply> reply_with(std::vector<std::byte> bytes, std::vector<std::byte> head = {}) {
+  PeerReply reply{std::move(head), {}};
+  if (reply.head.size() + bytes.size() <= kShortHeadBytesMax) {
+    reply.head.insert(reply.head.end(), bytes.begin(), bytes.end());
     return reply;
   }
   WEFT_TRY(auto window, WindowMemory::of_bytes(bytes));
@@ -56,14 +72,14 @@ Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
   return reply;
 }
 
-Result<PeerReply> reply_with(std::span<const Segment> segments) {
+Result<PeerReply> reply_with(std::span<const Segment> segments, std::vector<std::byte> head) {
   std::uint64_t size = 0;
   for (const Segment& segment : segments) size += segment.length;
-  if (size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
+  if (head.size() + size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
     WEFT_TRY(auto bytes, copy_of(segments, size));
-    return reply_with(std::move(bytes));
+    return reply_with(std::move(bytes), std::move(head));
   }
-  PeerReply reply;
+  PeerReply reply{std::move(head), {}};
   for (const auto& [place, length] : segments) {
     WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length, place.pack));
     reply.windows.push_back(std::move(window));
@@ -122,8 +138,12 @@ Result<PeerReply> PeerAnswers::give(const AskBytes& ask) {
     if (!places[i].pack)
       return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", ask.runs[i].first,
                                                 ask.runs[i].first + ask.runs[i].count, to_hex(ask.runs[i].id.root))};
+  std::vector<std::byte> sums;
+  if (ask.sums) {
+    WEFT_TRY(sums, sums_of(ask.runs, places));
+  }
   const auto segments = segments_of(ask.runs, std::move(places));
-  return reply_with(std::span<const Segment>(segments));
+  return reply_with(std::span<const Segment>(segments), std::move(sums));
 }
 
 }  // namespace weft

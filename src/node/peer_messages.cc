@@ -111,7 +111,7 @@ struct Packer {
   flatbuffers::Offset<wire::Request> operator()(const AskBytes& ask) const {
     std::vector<wire::Run> runs;
     for (const ChunkRun& run : ask.runs) runs.push_back(packed(run));
-    return finish(wire::What::Read, wire::CreateRead(builder, builder.CreateVectorOfStructs(runs)));
+    return finish(wire::What::Read, wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.sums));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
     return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had)));
@@ -139,6 +139,7 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
     bytes += run.length();
     ask.runs.push_back(run);
   }
+  ask.sums = read.sums();
   return PeerRequest(std::move(ask));
 }
 
@@ -198,6 +199,25 @@ Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(sizeof(Digest));
   }
   return digests;
+}
+
+std::vector<std::byte> encode_sums(std::span<const Hash128> sums) {
+  std::vector<std::byte> bytes;
+  for (const Hash128& sum : sums)
+    for (const std::uint64_t half : {sum.low, sum.high})
+      for (unsigned shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::byte>(half >> shift));
+  return bytes;
+}
+
+std::vector<Hash128> decode_sums(std::span<const std::byte> bytes) {
+  const auto half = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    for (unsigned i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+    return value;
+  };
+  std::vector<Hash128> sums;
+  for (std::size_t at = 0; at + kSumBytes <= bytes.size(); at += kSumBytes) sums.push_back({half(at + 8), half(at)});
+  return sums;
 }
 
 }  // namespace weft

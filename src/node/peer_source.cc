@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
@@ -9,6 +10,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "node/peer_read.h"
+#include "store/hash.h"
 
 namespace weft {
 namespace {
@@ -24,6 +26,25 @@ milliseconds left(Deadline deadline) {
   return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
 }
 
+std::uint64_t chunks_in(std::span<const ChunkRun> runs) {
+  return std::accumulate(runs.begin(), runs.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const ChunkRun& run) { return sum + run.count; });
+}
+
+Status compare_sums(std::span<const ChunkRun> runs, std::span<const std::byte> bytes, std::span<const Hash128> sums) {
+  std::size_t chunk = 0;
+  for (const ChunkRun& run : runs)
+    for (std::uint64_t left = run.length(); left > 0; ++chunk) {
+      const auto part = bytes.first(std::min(kDigestChunk, left));
+      if (xxh3_128(part) != sums[chunk])
+        return Error{Errc::corrupt,
+                     fmt::format("peer: a chunk of the blob {} differs from its sum", to_hex(run.id.root))};
+      bytes = bytes.subspan(part.size());
+      left -= part.size();
+    }
+  return {};
+}
+
 Error nobody_has(std::string_view what) {
   return Error{Errc::not_found, fmt::format("no peer has {}", what)};
 }
@@ -36,6 +57,7 @@ class PeerSource::Reading {
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
       : source_(source), manifest_(manifest), runs_(runs), patience_(left(deadline)), aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
+    out_.summed = source.sums_;
   }
 
   Result<SourceBytes> run() {
@@ -129,13 +151,16 @@ class PeerSource::Reading {
       source_.links_.moved(from.number);
       if (aid_.moved) aid_.moved();
     };
-    WEFT_TRY(Answer answer, source_.exchange_.call(*address, encode_request(AskBytes{asked}), deadline_in(patience_)));
+    const auto request = encode_request(AskBytes{asked, out_.summed});
+    WEFT_TRY(Answer answer, source_.exchange_.call(*address, request, deadline_in(patience_)));
     target_.memory = {out_.memory.get() + done_, size};
     PeerTarget part = target_;
     part.at += done_;
+    part.prefix = out_.summed ? chunks_in(asked) * kSumBytes : 0;
     Status read = read_answer(source_.exchange_, answer, part, {patience_, moved});
     target_.spoiled = part.spoiled;
-    return read;
+    if (!read.ok() || !out_.summed) return read;
+    return compare_sums(asked, target_.memory, decode_sums(answer.head().first(part.prefix)));
   }
 
   void advance(const std::vector<ChunkRun>& asked, std::uint64_t size, std::uint32_t giver) {

@@ -1,6 +1,7 @@
 // Other nodes of the cluster as a source of bytes: whoever has them, the best first, several at once.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -30,6 +31,8 @@ class PeerSource final : public BlobSource {
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
   bool refuted(std::uint32_t giver) override;
+  // What comes is compared with XXH3 sums that its giver says: found is what the way there has damaged.
+  void set_sums(bool asked) { sums_ = asked; }
 
  private:
   class Reading;
@@ -42,6 +45,7 @@ class PeerSource final : public BlobSource {
   PeerView& view_;
   PeerLinks& links_;
   PeerNews& news_;
+  std::atomic<bool> sums_ = false;
 };
 
 }  // namespace weft

@@ -13,7 +13,7 @@ constexpr int kTriesMax = 3;                         // of a source that has oth
 constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 GiB
 
 // Of all chunks of all runs, whose bytes follow each other.
-std::vector<Digest> digests_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
+std::vector<Digest> hashes_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
   std::vector<std::span<const std::byte>> chunks;
   for (const ChunkRun& run : runs)
     for (std::uint64_t left = run.length(); left > 0;) {
@@ -76,6 +76,26 @@ Result<std::optional<VerifiedSource::Wrong>> VerifiedSource::check(const Digest&
       Wrong{static_cast<std::size_t>(differs - digests.begin()), wrong(run.id, "other bytes in place")});
 }
 
+// Those that were compared with sums have the digests that they should have.
+Result<std::vector<Digest>> VerifiedSource::digests_of(const Digest& manifest, std::span<const ChunkRun> runs,
+                                                       const SourceBytes& bytes, Deadline deadline) {
+  if (!bytes.summed) return hashes_of(runs, bytes.bytes());
+  std::vector<Digest> digests;
+  std::size_t at = 0;
+  for (const ChunkRun& run : runs) {
+    if (chunk_count(run.id.length) == 1) {
+      const auto hashes = hashes_of(std::span(&run, 1), bytes.bytes().subspan(at, run.length()));
+      digests.push_back(hashes.front());
+    } else {
+      WEFT_TRY(const Proof proven, proof(manifest, run.id, deadline));
+      const auto part = std::span(*proven).subspan(run.first, run.count);
+      digests.insert(digests.end(), part.begin(), part.end());
+    }
+    at += run.length();
+  }
+  return digests;
+}
+
 Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
                                                 Deadline deadline, ReadAid& aid, bool& again) {
   std::uint64_t wanted = 0;
@@ -83,7 +103,7 @@ Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::spa
   WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
   if (got.size != wanted)
     return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
-  std::vector<Digest> digests = digests_of(runs, got.bytes());
+  WEFT_TRY(std::vector<Digest> digests, digests_of(manifest, runs, got, deadline));
   std::size_t chunk = 0;
   for (const ChunkRun& run : runs) {
     WEFT_TRY(const auto wrong, check(manifest, run, std::span(digests).subspan(chunk, run.count), deadline));

@@ -45,6 +45,17 @@ def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
     assert three[0].exchange()["windows"] == 0
 
 
+def test_nodes_that_trust_their_fabric_compare_sums(cluster, tmp_path):
+    one, two = (cluster.node("--verify", "xxh3") for _ in range(2))
+    source = write_model(tmp_path / "source", random_tensors(6, 3 << 20, seed="sums"))
+    spec = cluster.publish(one, source, "model")
+    assert two.daemon.status()["verify"] == "xxh3"
+    assert loads_equal(two, source, spec)
+    assert two.fetched("peer") >= (source / FILE).stat().st_size
+    two.store.weft("prefetch", "model")
+    two.store.assert_sound()
+
+
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
     nodes = [cluster.node() for _ in range(8)]
     source = write_model(tmp_path / "source", random_tensors(8, 4 << 20, seed="eight"))

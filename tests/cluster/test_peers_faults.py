@@ -135,6 +135,15 @@ def test_a_peer_that_gives_other_bytes_is_found_out(cluster, three, tmp_path, ho
     three[1].store.assert_sound()
 
 
+def test_where_sums_are_trusted_a_damaged_tensor_is_not_kept(cluster, tmp_path):
+    one, two = (cluster.node("--verify", "xxh3") for _ in range(2))
+    tensors = random_tensors(4, 3 << 20, seed="kept")
+    cluster.publish(one, write_model(tmp_path / "source", tensors), "model")
+    make_lie(one, tensors["layer.1.weight"][2], "wrong")
+    assert two.store.weft("prefetch", "model", check=False).returncode == 1
+    two.store.assert_sound()
+
+
 def test_a_holder_that_tells_the_truth_is_asked_instead_of_one_that_lies(cluster, three, tmp_path):
     tensors = random_tensors(4, 3 << 20, seed="truth")
     source = write_model(tmp_path / "source", tensors)

@@ -38,6 +38,8 @@ TEST_CASE("a request is what it was") {
   const AskBytes bytes{{run_of(100, 0, 1), run_of(5 * kDigestChunk + 1, 3, 3)}};
   const auto read = std::get<AskBytes>(decode_request(encode_request(bytes)).value());
   CHECK(std::equal(read.runs.begin(), read.runs.end(), bytes.runs.begin(), bytes.runs.end(), same));
+  CHECK(!read.sums);
+  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, true})).value()).sums);
   const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}}}};
   CHECK(std::get<Announce>(decode_request(encode_request(announce)).value()).had == announce.had);
 }
@@ -48,6 +50,9 @@ TEST_CASE("holders and digests are what they were") {
   const std::vector<Digest> digests{digest_of(1), digest_of(2)};
   CHECK(decode_digests(encode_digests(digests)).value() == digests);
   CHECK(decode_digests(std::vector<std::byte>(33)).error().code == Errc::corrupt);
+  const std::vector<Hash128> sums{{1, 2}, {UINT64_MAX, 1ULL << 56U}};
+  CHECK(encode_sums(sums).size() == sums.size() * kSumBytes);
+  CHECK(decode_sums(encode_sums(sums)) == sums);
 }
 
 TEST_CASE("the largest request fits into one message") {
