@@ -1,5 +1,6 @@
 # Sourced by scripts/demo: three nodes in network name spaces, a real etcd, a daemon and a mount on each. As root.
 # shellcheck shell=bash
+# shellcheck disable=SC2154  # work: where scripts/demo has its files
 
 cluster_nodes=(1 2 3)
 cluster_net=weft-demo-$$
