@@ -23,7 +23,7 @@ bool possible_key(Bytes key) {
 }
 
 // What LMDB answers may lie anywhere, be any number of bytes long: whoever reads it later does so without a guard.
-[[gnu::no_sanitize("address", "thread")]] void touch(const MDB_val& val) {
+__attribute__((no_sanitize("address", "thread"))) void touch(const MDB_val& val) {
   constexpr std::size_t kPage = 4096;
   const auto* bytes = static_cast<const volatile char*>(val.mv_data);
   for (std::size_t at = 0; at < val.mv_size; at += kPage) static_cast<void>(bytes[at]);
