@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -210,6 +211,30 @@ TEST_CASE("many reads are in flight at once, from several threads") {
     CHECK(*target.memory == source);
     CHECK(reader->counters().reads_in_flight == 0);
     CHECK(reader->counters().read_bytes == source.size());
+  });
+}
+
+TEST_CASE("windows open and close on every thread while others are read") {
+  in_every_world([](TransportWorld& world) {
+    auto holder = world.open({});
+    auto reader = world.open({});
+    const PeerId peer = peer_of(*reader, *holder);
+    const auto content = random_bytes(100'000, 1);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 6; ++thread)
+      threads.emplace_back([&] {
+        Target target(*reader, content.size());
+        for (int round = 0; round < 500; ++round) {
+          auto window = holder->open_window(content);
+          const bool ok =
+              window.ok() && read_now(*reader, peer, (*window)->remote(), 0, target, 0, content.size()).ok();
+          if (!ok || *target.memory != content) ++wrong;
+          if (wrong > 0) return;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
   });
 }
 
