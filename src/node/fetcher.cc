@@ -201,17 +201,17 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
                                                      std::span<const Extent> absent) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!places[i].pack) continue;
-    const auto& [pack, offset] = places[i];
-    if (offset != file.extents[i].offset || pack->size() != file.size) break;
+    const PackReader& pack = *places[i].pack;
+    if (places[i].offset != file.extents[i].offset || pack.size() != file.size) break;
     {
       const std::lock_guard lock(mutex_);
       const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
-                                      [&](const auto& one) { return one->pack->id() == pack->id(); });
+                                      [&](const auto& one) { return one->pack->id() == pack.id(); });
       if (filled) break;
     }
-    const auto toc = read_toc_of(store_.path(), pack->id());
+    const auto toc = read_toc_of(store_.path(), pack.id());
     if (!toc.ok() || !has_room(*toc, absent)) break;
-    auto resumed = store_.resume_fetch(pack->id());
+    auto resumed = store_.resume_fetch(pack.id());
     if (resumed.ok()) return resumed;
     break;
   }

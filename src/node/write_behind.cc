@@ -61,7 +61,7 @@ struct WriteBehind::State final : public Progress {
 
   std::vector<VersionId> in_order(std::vector<VersionId> versions) {
     const std::lock_guard lock(mutex);
-    std::ranges::stable_partition(versions, [this](VersionId one) { return first.contains(one); });
+    std::stable_partition(versions.begin(), versions.end(), [this](VersionId one) { return first.contains(one); });
     return versions;
   }
 
