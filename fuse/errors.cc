@@ -19,8 +19,9 @@ int errno_of(Errc code) {
     case Errc::busy:
       return EBUSY;
     case Errc::corrupt:
-      return EIO;
     case Errc::io:
+    case Errc::absent:
+    case Errc::internal:
       return EIO;
     case Errc::unsupported:
       return EOPNOTSUPP;
@@ -38,10 +39,6 @@ int errno_of(Errc code) {
       return ETIMEDOUT;
     case Errc::unreachable:
       return EHOSTUNREACH;
-    case Errc::absent:
-      return EIO;
-    case Errc::internal:
-      return EIO;
   }
   return EIO;
 }

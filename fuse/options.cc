@@ -204,8 +204,7 @@ Status read_word(Words& words, std::span<const char* const> arguments, std::size
 
 Status set_places(MountOptions& options, const std::vector<std::string_view>& positional, const Caller& caller) {
   if (positional.empty() || positional.size() > 2)
-    return usage(
-        fmt::format("expected STORE DIR, got {} argument{}", positional.size(), positional.empty() ? "s" : "s"));
+    return usage(fmt::format("expected STORE DIR, got {} arguments", positional.size()));
   options.directory = positional.back();
   options.store = positional.size() == 2 ? std::string(positional.front()) : caller.store;
   if (options.store.empty()) return usage("no store: name it before DIR, or set WEFT_STORE");

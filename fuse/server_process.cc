@@ -13,6 +13,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/argv.h"
 #include "channel.h"
 
 namespace weft {
@@ -68,9 +69,7 @@ Launcher exec_launcher(std::string program, MountOptions options) {
     std::vector<std::string> words = to_words(options);
     words.insert(words.begin(), "mount.weft");
     words.push_back(fmt::format("--serve={},{}", ends.channel, ends.state));
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
+    std::vector<char*> argv = argv_of(words);
     const pid_t pid = ::fork();
     if (pid == 0) exec_server(program, options, argv, ends);
     if (pid < 0) return sys_error(errno, "starting a server");

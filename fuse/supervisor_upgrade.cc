@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/argv.h"
 #include "base/log.h"
 #include "channel.h"
 #include "supervisor.h"
@@ -82,9 +83,7 @@ void Supervisor::become(const std::string& program, Fd client) {
   std::vector<std::string> words = to_words(options_);
   words.insert(words.begin(), "mount.weft");
   words.push_back(fmt::format("--supervise={},{}", fmt::join(kept, ","), current_->process.pid()));
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  std::vector<char*> argv = argv_of(words);
   log_info("upgrading {} to {}", options_.directory, program);
   log_flush();
   for (const int fd : kept) inherit(fd);

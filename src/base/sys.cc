@@ -210,7 +210,7 @@ Status remove_entry(int dir, const std::string& name, const std::string& where, 
   while (const dirent* entry = ::readdir(handle.get())) {
     std::string child = entry->d_name;
     if (child == "." || child == "..") continue;
-    WEFT_CHECK(remove_entry(fd, child, where + "/" + child, device));
+    WEFT_CHECK(remove_entry(fd, child, fmt::format("{}/{}", where, child), device));
   }
   return check(::unlinkat(dir, name.c_str(), AT_REMOVEDIR), "rmdir", where);
 }

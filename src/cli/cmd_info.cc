@@ -53,6 +53,7 @@ std::string dtypes_of(const Manifest& manifest) {
     for (const Tensor& tensor : file.tensors)
       if (const DTypeInfo* info = dtype_info(tensor.dtype)) ++counts[info->name];
   std::vector<std::string> words;
+  words.reserve(counts.size());
   for (const auto& [name, count] : counts) words.push_back(fmt::format("{} {}", count, name));
   return joined(words, ", ");
 }

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/argv.h"
 #include "base/sys.h"
 #include "base/text.h"
 
@@ -21,19 +22,6 @@ std::optional<std::string> find_program(const CliEnvironment& environment, const
   }
   return std::nullopt;
 }
-
-namespace {
-
-// argv of a program; points into `words`.
-std::vector<char*> argv_of(std::vector<std::string>& words) {
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  return argv;
-}
-
-}  // namespace
 
 Result<int> run_program(std::vector<std::string> words) {
   std::vector<char*> argv = argv_of(words);

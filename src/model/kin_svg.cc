@@ -53,7 +53,7 @@ double letter_width(char c) {
 
 // The end of a name tells more than its beginning: "…minilm-finetuned@12".
 std::string short_name(const KinVersion& version) {
-  const std::string name = name_of(version);
+  std::string name = name_of(version);
   const double room = (KinGeometry::kCardWidth - kTextLeft - kTextRight) / kNameSize;
   double width = 0;
   std::size_t begin = name.size();

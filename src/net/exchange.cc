@@ -14,7 +14,7 @@ namespace {
 class JoinedExchange final : public Exchange {
  public:
   explicit JoinedExchange(const ExchangeOptions& options) : server_(options.server), threads_(options.threads) {}
-  Status start(Secret cluster_key, const std::string& node, const MakeTransport& make);
+  Status start(const Secret& cluster_key, const std::string& node, const MakeTransport& make);
   ~JoinedExchange() override;
 
   const std::string& provider() const override { return transport_->provider(); }
@@ -42,9 +42,9 @@ class JoinedExchange final : public Exchange {
   std::unique_ptr<Transport> transport_;  // ends first: its thread calls receive()
 };
 
-Status JoinedExchange::start(Secret cluster_key, const std::string& node, const MakeTransport& make) {
+Status JoinedExchange::start(const Secret& cluster_key, const std::string& node, const MakeTransport& make) {
   WEFT_TRY(transport_, make([this](std::span<const std::byte> message) { receive(message); }));
-  const Identity identity{std::move(cluster_key), node, transport_->address()};
+  const Identity identity{cluster_key, node, transport_->address()};
   landings_ = std::make_shared<LandingPool>(*transport_);
   outgoing_.emplace(*transport_, identity, landings_);
   incoming_.emplace(*transport_, identity, server_, threads_);
@@ -81,9 +81,9 @@ ExchangeFigures JoinedExchange::figures() const {
 Result<std::unique_ptr<Exchange>> open_exchange(const ExchangeOptions& options, const MakeTransport& make) {
   if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
     return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
-  WEFT_TRY(Secret key, read_cluster_key(options.key_file));
+  WEFT_TRY(const Secret key, read_cluster_key(options.key_file));
   auto made = std::make_unique<JoinedExchange>(options);
-  WEFT_CHECK(made->start(std::move(key), options.node, make));
+  WEFT_CHECK(made->start(key, options.node, make));
   return std::unique_ptr<Exchange>(std::move(made));
 }
 

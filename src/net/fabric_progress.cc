@@ -61,7 +61,7 @@ void FabricTransport::drain_error() {
   complete(entry.op_context, fabric_error(entry.err, "a peer"), 0);
 }
 
-void FabricTransport::complete(void* context, Status outcome, std::size_t received) {
+void FabricTransport::complete(void* context, const Status& outcome, std::size_t received) {
   std::shared_ptr<Operation> operation;
   {
     const std::lock_guard lock(mutex_);

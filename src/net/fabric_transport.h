@@ -55,7 +55,7 @@ class FabricTransport final : public Transport {
   void make_changes();
   void wake() { fi_cq_signal(endpoint_->queue.get()); }
   void drain_error();
-  void complete(void* context, Status outcome, std::size_t received);
+  void complete(void* context, const Status& outcome, std::size_t received);
   void complete_receive(std::shared_ptr<MessageOperation> operation, const Status& outcome, std::size_t received);
   void post_receive(std::shared_ptr<MessageOperation> operation);
   bool submit_waiting();

@@ -16,7 +16,7 @@ namespace weft::net {
 // The keys of one direction, epoch after epoch: each is made from the one before, which is then forgotten.
 class DirectionKeys {
  public:
-  explicit DirectionKeys(Secret first) : key_(std::move(first)) {}
+  explicit DirectionKeys(const Secret& first) : key_(first) {}
   const Secret& key() const { return key_; }
   std::uint16_t epoch() const { return epoch_; }
   DirectionKeys next() const;
@@ -36,8 +36,8 @@ class Session {
     std::string node;          // theirs, proved
     EndpointAddress address;   // theirs, as they said it; empty on the caller's side
   };
-  Session(Ends ends, Secret to_them, Secret to_us)
-      : ends_(std::move(ends)), sending_(std::move(to_them)), receiving_(std::move(to_us)) {}
+  Session(Ends ends, const Secret& to_them, const Secret& to_us)
+      : ends_(std::move(ends)), sending_(to_them), receiving_(to_us) {}
 
   const Ends& ends() const { return ends_; }
 

@@ -64,9 +64,10 @@ void append(std::vector<ColdPiece>& pieces, ColdPiece piece) {
 
 }  // namespace
 
-Fetcher::Fetcher(ClusterStore& store, std::vector<std::shared_ptr<BlobSource>> sources, const FetchOptions& options)
+Fetcher::Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources,
+                 const FetchOptions& options)
     : store_(store), options_(options) {
-  for (auto& source : sources) {
+  for (const auto& source : sources) {
     sources_.push_back(std::make_unique<Source>(source));
     sources_.back()->count.name = source->name();
   }
@@ -169,6 +170,7 @@ Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vect
 
 void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) {
   std::vector<ContentId> blobs;
+  blobs.reserve(absent.size());
   for (const Extent& extent : absent) blobs.push_back(extent.id);
   for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
 }

@@ -64,7 +64,7 @@ struct FetchStatus {
 class Fetcher final : public ColdReads, public LocalBytes {
  public:
   // `sources` from the cheapest on; `store` outlives this.
-  Fetcher(ClusterStore& store, std::vector<std::shared_ptr<BlobSource>> sources, const FetchOptions& options);
+  Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources, const FetchOptions& options);
   ~Fetcher() override;  // takes no longer than `patience`
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;

@@ -52,15 +52,15 @@ enum class At {
 
 At inner(At object, std::string_view key) {
   struct Step {
-    At object;
     std::string_view key;
+    At object;
     At to;
   };
   static constexpr Step kSteps[] = {
-      {At::top, "family", At::family},       {At::top, "vertices", At::vertices}, {At::vertex, "kind", At::kind},
-      {At::vertex, "name", At::name},        {At::vertex, "params", At::params},  {At::vertex, "tensors", At::tensors},
-      {At::vertex, "inputs", At::inputs},    {At::vertex, "summed", At::summed},  {At::tensor, "role", At::role},
-      {At::tensor, "name", At::tensor_name}, {At::tensor, "dtype", At::dtype},    {At::tensor, "shape", At::shape},
+      {"family", At::top, At::family},       {"vertices", At::top, At::vertices}, {"kind", At::vertex, At::kind},
+      {"name", At::vertex, At::name},        {"params", At::vertex, At::params},  {"tensors", At::vertex, At::tensors},
+      {"inputs", At::vertex, At::inputs},    {"summed", At::vertex, At::summed},  {"role", At::tensor, At::role},
+      {"name", At::tensor, At::tensor_name}, {"dtype", At::tensor, At::dtype},    {"shape", At::tensor, At::shape},
   };
   if (object == At::params) return At::param;
   for (const Step& step : kSteps)

@@ -80,6 +80,7 @@ std::vector<ArchComponent> components_of(const Manifest& manifest) {
     component.files.push_back(i);
   }
   std::vector<ArchComponent> components;
+  components.reserve(found.size());
   for (auto& [key, component] : found) components.push_back(std::move(component));
   return components;
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/argv.h"
 #include "base/sys.h"
 #include "testing.h"
 
@@ -25,9 +26,7 @@ class Process {
  public:
   Process(std::vector<std::string> words, const std::string& err) {
     words.insert(words.begin(), WEFT_PROGRAM);
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
+    std::vector<char*> argv = weft::argv_of(words);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
