@@ -10,7 +10,6 @@
 namespace weft {
 namespace {
 
-using etcd::Keys;
 using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;

@@ -25,10 +25,7 @@ struct EtcdNames::Facts {
 
 namespace {
 
-using etcd::Compare;
 using etcd::Keys;
-using etcd::KeyValue;
-using etcd::RangeAnswer;
 using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;

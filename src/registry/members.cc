@@ -6,13 +6,10 @@
 
 namespace weft {
 
-void MemberList::reset(std::vector<std::pair<std::uint64_t, Member>> members) {
+void MemberList::reset(const std::vector<std::pair<std::uint64_t, Member>>& members) {
   std::lock_guard lock(mutex_);
   known_.clear();
-  for (auto& [revision, member] : members) {
-    const std::string node = member.node;  // an assignment's right side is evaluated first
-    known_[node] = {revision, std::move(member)};
-  }
+  for (const auto& [revision, member] : members) known_[member.node] = {revision, member};
 }
 
 bool MemberList::set(std::uint64_t revision, const std::string& node, std::optional<Member> member) {

@@ -20,7 +20,7 @@ namespace weft {
 // What the watch says of members. Any thread.
 class MemberList {
  public:
-  void reset(std::vector<std::pair<std::uint64_t, Member>> members);  // with the revision of each
+  void reset(const std::vector<std::pair<std::uint64_t, Member>>& members);  // with the revision of each
   // Whether that changes anything: what is older than what is known does not.
   bool put(std::uint64_t revision, Member member);
   bool remove(std::uint64_t revision, const std::string& node);

@@ -120,7 +120,7 @@ Status Mirror::read_members() {
     member->node = key->name;
     members.emplace_back(item.mod_revision, std::move(member).value());
   }
-  members_.reset(std::move(members));
+  members_.reset(members);
   return {};
 }
 

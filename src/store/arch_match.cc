@@ -194,6 +194,7 @@ class Matcher {
 
   Result<ArchJoin> join_of(const std::vector<std::uint32_t>& must, const std::string& order) {
     std::vector<JoinItem> items;
+    items.reserve(must.size());
     for (std::uint32_t item : must) items.push_back(common_[item]);
     return ArchJoin::make(txn_, std::move(items), order);
   }

@@ -58,7 +58,7 @@ Status Collector::clear_temporaries() {
   auto names = list_directory(tmp);
   if (!names.ok()) return names.error().code == Errc::not_found ? Status{} : Status{names.error()};
   for (const std::string& name : *names) {
-    auto removed = remove_if_stale(tmp + "/" + name, dry_run_);
+    auto removed = remove_if_stale(fmt::format("{}/{}", tmp, name), dry_run_);
     if (!removed.ok()) log_warning("gc: {}", removed.error().message);
     if (removed.ok() && *removed) ++report_.stale_temporaries;
   }
@@ -200,7 +200,7 @@ Status Collector::clear_orphans() {
       if (needed) continue;
     }
     ++report_.stale_temporaries;
-    if (!dry_run_) WEFT_CHECK(remove_file(directory + "/" + name));
+    if (!dry_run_) WEFT_CHECK(remove_file(fmt::format("{}/{}", directory, name)));
   }
   return {};
 }

@@ -89,6 +89,7 @@ inline auto pack(Builder& builder, const TextPairs& pairs) {
 
 inline auto pack(Builder& builder, const std::vector<ParentRef>& parents) {
   std::vector<Offset<records::Parent>> out;
+  out.reserve(parents.size());
   for (const ParentRef& parent : parents)
     out.push_back(records::CreateParent(builder, builder.CreateString(parent.model), parent.number, parent.declared,
                                         parent.same_tensors, parent.same_bytes, parent.id));

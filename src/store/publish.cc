@@ -38,6 +38,7 @@ namespace {
 
 std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64_t number) {
   std::vector<TagWish> wishes;
+  wishes.reserve(tags.size());
   for (const std::string& tag : tags) wishes.emplace_back(tag, number);
   std::sort(wishes.begin(), wishes.end());
   wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());

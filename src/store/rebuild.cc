@@ -34,7 +34,7 @@ class Rebuilder {
   Status replay_publish(const PublishEvent& event);
   Status replay_adoption(const AdoptionEvent& event);
   Status replay_removal(const RemovalEvent& event);
-  bool is_own(const VersionRow& version) const { return input_.node != "" && version.publisher == input_.node; }
+  bool is_own(const VersionRow& version) const { return !input_.node.empty() && version.publisher == input_.node; }
   Status replay_tags(TagsEvent event);
   Status replay_repair(const RepairEvent& event);
   Status try_publish(const PublishEvent& event, const VersionContent* content, bool reaped);

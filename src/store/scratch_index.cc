@@ -39,7 +39,7 @@ Status ScratchIndex::close() {
 Status remove_stale_scratch(const std::string& index_dir) {
   WEFT_TRY(std::vector<std::string> names, list_directory(index_dir));
   for (const std::string& name : names)
-    if (name.starts_with(kScratch)) WEFT_CHECK(remove_tree(index_dir + "/" + name));
+    if (name.starts_with(kScratch)) WEFT_CHECK(remove_tree(fmt::format("{}/{}", index_dir, name)));
   return {};
 }
 

@@ -24,7 +24,7 @@ Status count_packs(const std::string& store_path, StoreCounts& counts) {
   WEFT_TRY(std::vector<std::string> names, list_directory(dir));
   for (const std::string& name : names) {
     if (!name.ends_with(".pack")) continue;
-    auto st = stat_file(dir + "/" + name);
+    auto st = stat_file(fmt::format("{}/{}", dir, name));
     if (!st.ok()) continue;  // gc just removed it
     ++counts.packs;
     counts.pack_disk_bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
