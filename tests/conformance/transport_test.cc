@@ -357,7 +357,7 @@ TEST_CASE("a transport without work does not use the processor") {
     };
     const long before = used_us();
     std::this_thread::sleep_for(1s);
-    CHECK(used_us() - before < 100'000);  // spinning would take all of the second
+    CHECK(used_us() - before < 300'000);  // spinning would take all of the second
   });
 }
 
