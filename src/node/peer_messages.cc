@@ -7,6 +7,7 @@
 #include <flatbuffers/flatbuffers.h>
 #include <fmt/core.h>
 
+#include "base/aligned.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "peers_generated.h"
@@ -133,6 +134,7 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
   std::uint64_t bytes = 0;
   if (read.runs()->size() == 0 || read.runs()->size() > kRunsPerRequest)
     return refused(fmt::format("expected 1 to {} runs, got {}", kRunsPerRequest, read.runs()->size()));
+  if (!lies_aligned<wire::Run>(*read.runs())) return refused("runs out of alignment");
   for (const wire::Run* packed_run : *read.runs()) {
     WEFT_TRY(const ChunkRun run, unpacked(*packed_run));
     if (run.length() > kSourceReadMax - bytes) return refused("more bytes than are read at once");

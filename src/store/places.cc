@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/aligned.h"
 #include "base/limits.h"
 #include "places_generated.h"
 #include "store/record.h"
@@ -63,6 +64,7 @@ Result<Places> decode_places(std::span<const std::byte> bytes, const Digest& man
   if (in->manifest() == nullptr || !std::ranges::equal(*in->manifest(), manifest.bytes))
     return corrupt(where, fmt::format("expected the places of manifest {}", to_hex(manifest)));
   if (in->blobs() != nullptr) {
+    if (!lies_aligned<records::PlacedBlob>(*in->blobs())) return corrupt(where, "places out of alignment");
     places.blobs.reserve(in->blobs()->size());
     for (const records::PlacedBlob* blob : *in->blobs()) places.blobs.push_back(decode_blob(*blob));
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/aligned.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
@@ -90,6 +91,7 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   const records::Toc* in = records::GetToc(payload.data());
   PackToc toc{in->pack(), in->size(), {}, in->cached()};
   if (in->entries() != nullptr) {
+    if (!lies_aligned<records::TocEntry>(*in->entries())) return corrupt(where, "entries out of alignment");
     toc.entries.reserve(in->entries()->size());
     for (const records::TocEntry* entry : *in->entries()) toc.entries.push_back(decode_entry(*entry));
   }

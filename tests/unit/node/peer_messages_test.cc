@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "testing.h"
@@ -100,6 +101,17 @@ TEST_CASE("a message that is cut short or changed is refused or another message"
     static_cast<void>(decode_request(changed));
     static_cast<void>(decode_holders(changed));
   }
+}
+
+TEST_CASE("runs that do not lie where numbers may be read are refused") {
+  const auto bytes = from_base64(
+      "DAAAAAgADgAHAAgACAAAAPf//wMMAAAAAAAGAAgABAAGAAAABAAAAAIAAABAAAAADAAAAAAABgAkAAQABgAAAAcHRwcHBwcHBwcH"
+      "BwcHBwcHBwcHBwcHBwAAAAAAAAAAAIAsAAQAAAAkACgADAAAAAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHAQAAAEAA"
+      "AAAMAAAAAAAGACQABAAGAAAABwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHAAAAAAAAAAAMACwABAAAACQAKAAMAAAABwcHBwcHBwcH"
+      "BwcHBwcHBwcHBwcHBwcHAAQAAAACAAAAAf8AAA==");  // found by peers_fuzz
+  const auto request = decode_request(bytes.value());
+  REQUIRE(!request.ok());
+  CHECK(request.error().message.find("alignment") != std::string::npos);
 }
 
 }  // namespace weft::testing
