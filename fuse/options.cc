@@ -218,7 +218,7 @@ Status set_inherited(CommandLine& line, std::string_view word) {
   const bool serves = word.starts_with(kServe);
   line.action = serves ? Action::serve : Action::supervise;
   std::vector<int*> places = {&line.ends.channel, &line.ends.state};
-  Inherited& all = line.inherited;
+  InheritedEnds& all = line.inherited;
   if (!serves) places = {&all.device, &all.state, &all.channel, &all.door, &all.client, &all.server_pid};
   const auto numbers = split(word.substr((serves ? kServe : kSupervise).size()), ',');
   if (numbers.size() != places.size()) return usage(fmt::format("{}: expected {} numbers", word, places.size()));

@@ -40,7 +40,7 @@ struct ServerEnds {
 };
 
 // What a supervisor hands to the program that it becomes at an upgrade: numbers of inherited descriptors.
-struct Inherited {
+struct InheritedEnds {
   int device = -1;
   int state = -1;
   int channel = -1;  // to the server
@@ -56,7 +56,7 @@ struct CommandLine {
   Action action = Action::mount;
   MountOptions mount;
   ServerEnds ends;
-  Inherited inherited;
+  InheritedEnds inherited;
 };
 
 // What the process is, for defaults.

@@ -82,7 +82,7 @@ Status mount_store(MountOptions options, std::ostream& err) {
   return options.foreground ? work([] {}) : run_in_background(work);
 }
 
-Status go_on_supervising(const MountOptions& options, const Inherited& inherited) {
+Status go_on_supervising(const MountOptions& options, const InheritedEnds& inherited) {
   for (const int fd : {inherited.device, inherited.state, inherited.channel, inherited.door, inherited.client})
     keep_private(fd);
   WEFT_CHECK(set_up_process(options));

@@ -82,7 +82,7 @@ Status Supervisor::run(const std::function<void()>& ready) {
   return supervise();
 }
 
-Status Supervisor::resume(const Inherited& inherited) {
+Status Supervisor::resume(const InheritedEnds& inherited) {
   device_ = Fd(inherited.device);
   door_.emplace(Fd(inherited.door));
   const Fd client(inherited.client);

@@ -31,7 +31,7 @@ class Supervisor {
   // or gives up: then the mount is taken away, so that nobody waits for it. `ready` is called when the mount answers.
   Status run(const std::function<void()>& ready);
   // The same from where another program left off.
-  Status resume(const Inherited& inherited);
+  Status resume(const InheritedEnds& inherited);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -194,10 +194,10 @@ class DuCommand final : public Command {
   }
 
   std::string text_of(const std::vector<ModelUsage>& models, const Usage& total) const {
-    Table table({{"LOGICAL", Align::right},
-                 {"OWNED", Align::right},
-                 {"SHARED", Align::right},
-                 {model_.empty() ? "MODEL" : "VERSION"}});
+    TextTable table({{"LOGICAL", Align::right},
+                     {"OWNED", Align::right},
+                     {"SHARED", Align::right},
+                     {model_.empty() ? "MODEL" : "VERSION"}});
     auto row = [&](const Usage& usage, const std::string& name) {
       table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared), name});
     };

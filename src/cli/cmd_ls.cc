@@ -87,13 +87,13 @@ class LsCommand final : public Command {
     return json;
   }
 
-  static Table models_table(const std::vector<ModelEntry>& models) {
-    Table table({{"MODEL"},
-                 {"LATEST", Align::right},
-                 {"VERSIONS", Align::right},
-                 {"SIZE", Align::right},
-                 {"PUBLISHED"},
-                 {"TAGS"}});
+  static TextTable models_table(const std::vector<ModelEntry>& models) {
+    TextTable table({{"MODEL"},
+                     {"LATEST", Align::right},
+                     {"VERSIONS", Align::right},
+                     {"SIZE", Align::right},
+                     {"PUBLISHED"},
+                     {"TAGS"}});
     for (const ModelEntry& model : models) {
       const VersionRow& latest = model.latest()->row;
       std::vector<std::string> tags;
@@ -108,7 +108,7 @@ class LsCommand final : public Command {
   Result<int> list_versions(const Context& context, const ModelEntry& model) const {
     JsonWriter json;
     json.begin_object().member("model", model.row.name).key("versions").begin_array();
-    Table table({{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
+    TextTable table({{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
     std::string names;
     for (const VersionEntry& version : model.versions) {
       const VersionRow& row = version.row;
@@ -168,16 +168,16 @@ class LsCommand final : public Command {
     json.end_array();
   }
 
-  static Table files_table(const Manifest& manifest) {
-    Table table({{"SIZE", Align::right}, {"FORMAT"}, {"TENSORS", Align::right}, {"FILE"}});
+  static TextTable files_table(const Manifest& manifest) {
+    TextTable table({{"SIZE", Align::right}, {"FORMAT"}, {"TENSORS", Align::right}, {"FILE"}});
     for (const File& file : manifest.files)
       table.row({human_bytes(file.size), file.format.empty() ? "-" : file.format,
                  file.format.empty() ? "-" : std::to_string(file.tensors.size()), file.path});
     return table;
   }
 
-  static Table tensors_table(const Manifest& manifest) {
-    Table table({{"SIZE", Align::right}, {"DTYPE"}, {"SHAPE"}, {"NAME"}, {"FILE"}});
+  static TextTable tensors_table(const Manifest& manifest) {
+    TextTable table({{"SIZE", Align::right}, {"DTYPE"}, {"SHAPE"}, {"NAME"}, {"FILE"}});
     for (const File& file : manifest.files) {
       if (file.tensors.empty()) table.row({human_bytes(file.size), "-", "-", "-", file.path});
       for (const Tensor& tensor : file.tensors)

@@ -88,11 +88,11 @@ class MatchCommand final : public Command {
   static void print_table(const Context& context, const MatchSubject& subject, const std::vector<Match>& matches,
                           const std::string& metric) {
     if (matches.empty()) return context.print("no version shares a layer\n");
-    std::vector<Table::Column> columns = {{"VERSION"}, {"SHARED", Align::right}, {"LAYERS", Align::right}};
+    std::vector<TextTable::Column> columns = {{"VERSION"}, {"SHARED", Align::right}, {"LAYERS", Align::right}};
     if (!metric.empty()) columns.push_back({metric, Align::right});
     columns.push_back({"TENSORS", Align::right});
     columns.push_back({"SIZE", Align::right});
-    Table table(std::move(columns));
+    TextTable table(std::move(columns));
     for (const Match& match : matches) {
       std::vector<std::string> cells = {spec_of(match.version),
                                         fmt::format("{} of {}", match.shared, subject.graph.vertices.size()),

@@ -29,7 +29,7 @@ class PeersCommand final : public Command {
     WEFT_TRY(const auto* peers, answer.body.array("peers"));
     JsonWriter json;
     json.begin_object().key("peers").begin_array();
-    Table table({{"NAME"}, {"ADDRESS"}, {"PROVIDER"}, {"SINCE"}, {"NODE"}});
+    TextTable table({{"NAME"}, {"ADDRESS"}, {"PROVIDER"}, {"SINCE"}, {"NODE"}});
     for (const JsonValue& peer : *peers) {
       json.begin_object();
       for (const std::string_view key : {"node", "name", "address", "provider", "since"}) {

@@ -99,7 +99,7 @@ class TagCommand final : public Command {
     WEFT_TRY(auto tags, tags_of(*store));
     JsonWriter json;
     json.begin_object().member("model", spec_).key("tags").begin_array();
-    Table table({{"TAG"}, {"VERSION", Align::right}, {"SET"}});
+    TextTable table({{"TAG"}, {"VERSION", Align::right}, {"SET"}});
     for (const TagRow& tag : tags) {
       json.begin_object().member("tag", tag.name).member("version", tag.number);
       json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();

@@ -16,7 +16,7 @@ std::size_t characters(std::string_view text) {
 
 }  // namespace
 
-std::string Table::text() const {
+std::string TextTable::text() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     widths.push_back(characters(columns_[i].title));

@@ -12,13 +12,13 @@ namespace weft {
 
 enum class Align : unsigned char { left, right };
 
-class Table {
+class TextTable {
  public:
   struct Column {
     std::string title;
     Align align = Align::left;
   };
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }  // one for each column
   bool empty() const { return rows_.empty(); }

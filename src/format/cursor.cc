@@ -7,11 +7,12 @@
 
 namespace weft {
 
-Cursor::Cursor(ByteSource& source, std::uint64_t end) : source_(source), end_(std::min(end, source.size())) {
+HeaderCursor::HeaderCursor(ByteSource& source, std::uint64_t end)
+    : source_(source), end_(std::min(end, source.size())) {
   window_.resize(std::min(kWindow, end_));
 }
 
-Status Cursor::need(std::uint64_t count) const {
+Status HeaderCursor::need(std::uint64_t count) const {
   if (count <= remaining()) return {};
   std::string_view of = end_ == source_.size() ? "file" : "largest header";
   return Error{Errc::invalid, fmt::format("expected {} bytes at byte {}, got {} before the end of the {}", count,
@@ -19,7 +20,7 @@ Status Cursor::need(std::uint64_t count) const {
 }
 
 // Moves the window so that it begins at position_.
-Status Cursor::fill() {
+Status HeaderCursor::fill() {
   window_begin_ = position_;
   window_size_ = 0;
   std::uint64_t count = std::min<std::uint64_t>(window_.size(), remaining());
@@ -28,7 +29,7 @@ Status Cursor::fill() {
   return {};
 }
 
-Status Cursor::read(std::span<std::byte> out) {
+Status HeaderCursor::read(std::span<std::byte> out) {
   WEFT_CHECK(need(out.size()));
   while (!out.empty()) {
     if (position_ - window_begin_ >= window_size_) WEFT_CHECK(fill());
@@ -41,13 +42,13 @@ Status Cursor::read(std::span<std::byte> out) {
   return {};
 }
 
-Status Cursor::skip(std::uint64_t count) {
+Status HeaderCursor::skip(std::uint64_t count) {
   WEFT_CHECK(need(count));
   position_ += count;
   return {};
 }
 
-Result<std::string> Cursor::text(std::uint64_t count) {
+Result<std::string> HeaderCursor::text(std::uint64_t count) {
   WEFT_CHECK(need(count));
   std::string out(count, '\0');
   WEFT_CHECK(read(std::as_writable_bytes(std::span(out))));

@@ -21,12 +21,12 @@ T load_le(const std::byte* bytes) {
 }
 
 // Errc::invalid, with the position, for what would lie past `end`. After an error only position() is of use.
-class Cursor {
+class HeaderCursor {
  public:
   static constexpr std::uint64_t kWindow = 64U << 10U;
 
   // Reads [0, min(end, source.size())). The source must outlive the cursor.
-  Cursor(ByteSource& source, std::uint64_t end);
+  HeaderCursor(ByteSource& source, std::uint64_t end);
 
   std::uint64_t position() const { return position_; }
   std::uint64_t remaining() const { return end_ - position_; }

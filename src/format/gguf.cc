@@ -62,7 +62,7 @@ class GgufReader {
   Result<Shape> read_shape();
   Result<DType> read_element_type();
 
-  Cursor cursor_;
+  HeaderCursor cursor_;
   std::uint64_t file_size_;
   Layout layout_;
   std::uint64_t tensor_count_ = 0;

@@ -23,7 +23,7 @@ bool has_magic(std::span<const std::byte> head) {
          std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
 }
 
-Result<std::string> read_header(Cursor& cursor) {
+Result<std::string> read_header(HeaderCursor& cursor) {
   std::array<std::byte, 8> prefix{};
   WEFT_CHECK(cursor.read(prefix));
   if (!has_magic(prefix)) return Error{Errc::invalid, "expected the magic \"\\x93NUMPY\", got other bytes"};
@@ -73,7 +73,7 @@ class Npy final : public Format {
   }
 
   Result<Layout> parse(std::string_view file_name, ByteSource& source) const override {
-    Cursor cursor(source, source.size());
+    HeaderCursor cursor(source, source.size());
     WEFT_TRY(std::string text, read_header(cursor));
     WEFT_TRY(NpyHeader header, parse_npy_header(text));
     if (header.descr.empty()) return Layout{};

@@ -256,7 +256,7 @@ Status HeaderReader::invalid(std::string_view what) const {
 Result<std::string> read_header(ByteSource& source) {
   if (source.size() < kPrefix)
     return Error{Errc::invalid, fmt::format("expected {} bytes of header length, got {}", kPrefix, source.size())};
-  Cursor cursor(source, source.size());
+  HeaderCursor cursor(source, source.size());
   WEFT_TRY(auto length, cursor.number<std::uint64_t>());
   if (length > limits::kSafetensorsHeaderMax)
     return Error{Errc::invalid, fmt::format("expected a header of at most {} bytes, got one of {}",

@@ -105,7 +105,7 @@ Result<WeightMap> parse_index(ByteSource& source) {
   if (source.size() > limits::kIndexJsonMax)
     return Error{Errc::invalid,
                  fmt::format("expected an index of at most {} bytes, got {}", limits::kIndexJsonMax, source.size())};
-  Cursor cursor(source, source.size());
+  HeaderCursor cursor(source, source.size());
   WEFT_TRY(std::string text, cursor.text(source.size()));
   if (!valid_utf8(text)) return Error{Errc::invalid, "expected an index in UTF-8, got other bytes"};
   WeightMap map;

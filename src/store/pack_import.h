@@ -51,7 +51,7 @@ struct FileState {
 };
 
 // What is known of an extent's content.
-struct Match {
+struct StoredMatch {
   std::optional<ContentId> equal;  // it is there already
   std::vector<Digest> taken;       // roots of other content with its length and XXH3-128
 };
@@ -96,18 +96,18 @@ class Importer final : public PackImport {
   Result<std::size_t> add_batch(Source& source, std::size_t first);
   Status resolve_oldest();
   Status resolve_all();
-  Result<std::vector<Match>> match_stored(Window& window);
-  Status compare_stored(Window& window, std::span<const std::vector<Candidate>> candidates,
-                        std::vector<Match>& matches);
-  Status match_fresh(Window& window, std::size_t first_fresh, const WindowExtent& extent, Match& match);
-  Result<Claims> claim_new(Window& window);
-  Status write_new(Window& window, const Claims& claims);
+  Result<std::vector<StoredMatch>> match_stored(ImportWindow& window);
+  Status compare_stored(ImportWindow& window, std::span<const std::vector<Candidate>> candidates,
+                        std::vector<StoredMatch>& matches);
+  Status match_fresh(ImportWindow& window, std::size_t first_fresh, const WindowExtent& extent, StoredMatch& match);
+  Result<Claims> claim_new(ImportWindow& window);
+  Status write_new(ImportWindow& window, const Claims& claims);
 
   // Larger ones (pack_import_large.cc).
   Status add_large(Source& source, std::size_t range);
-  Result<Match> match_large(Source& source, const Range& range, Streamed& seen);
+  Result<StoredMatch> match_large(Source& source, const Range& range, Streamed& seen);
   Result<std::vector<LargeTwin>> large_twins(const ContentId& id);
-  Status write_large(Source& source, std::size_t range, const Hash128* expected, const Match& match);
+  Status write_large(Source& source, std::size_t range, const Hash128* expected, const StoredMatch& match);
 
   struct Spot {
     PackWriter* pack = nullptr;
@@ -124,7 +124,7 @@ class Importer final : public PackImport {
   ThreadPool pool_;
   ThreadPool writer_{1};  // a file takes one write at a time: more threads would only wait for one another
   WindowRing ring_;
-  std::deque<Window*> unresolved_;  // filled, oldest first
+  std::deque<ImportWindow*> unresolved_;  // filled, oldest first
   FileState file_;
   std::optional<std::uint64_t> no_clones_from_;  // a device
   bool last_was_known_ = false;

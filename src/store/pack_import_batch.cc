@@ -30,7 +30,7 @@ bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
   while (!unresolved_.empty() && unresolved_.front() == &ring_.next()) WEFT_CHECK(resolve_oldest());
-  WEFT_TRY(Window * window, ring_.take());
+  WEFT_TRY(ImportWindow * window, ring_.take());
   std::size_t count = window->count_fitting(file_.ranges.subspan(first));
   WEFT_CHECK(window->fill(source, file_.ranges.subspan(first, count), first, proves()));
   unresolved_.push_back(window);
@@ -44,7 +44,7 @@ Status Importer::resolve_all() {
 }
 
 Status Importer::resolve_oldest() {
-  Window& window = *unresolved_.front();
+  ImportWindow& window = *unresolved_.front();
   unresolved_.pop_front();
   WEFT_CHECK(window.finish_ids(proves()));
   WEFT_TRY(Claims claims, claim_new(window));
@@ -52,12 +52,12 @@ Status Importer::resolve_oldest() {
   return write_new(window, claims);
 }
 
-Result<std::vector<Match>> Importer::match_stored(Window& window) {
+Result<std::vector<StoredMatch>> Importer::match_stored(ImportWindow& window) {
   std::vector<ContentId> ids;
   ids.reserve(window.extents.size());
   for (const WindowExtent& extent : window.extents) ids.push_back(extent.id);
   WEFT_TRY(auto candidates, known_.look_up(ids, proves()));
-  std::vector<Match> matches(ids.size());
+  std::vector<StoredMatch> matches(ids.size());
   if (!proves()) {
     WEFT_CHECK(compare_stored(window, candidates, matches));
     return matches;
@@ -67,8 +67,8 @@ Result<std::vector<Match>> Importer::match_stored(Window& window) {
   return matches;
 }
 
-Status Importer::compare_stored(Window& window, std::span<const std::vector<Candidate>> candidates,
-                                std::vector<Match>& matches) {
+Status Importer::compare_stored(ImportWindow& window, std::span<const std::vector<Candidate>> candidates,
+                                std::vector<StoredMatch>& matches) {
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].empty()) continue;
     window.hashing.run(
@@ -86,7 +86,8 @@ Status Importer::compare_stored(Window& window, std::span<const std::vector<Cand
 }
 
 // Content that came earlier in this import; numbers from `first_fresh` on are of this window and not placed yet.
-Status Importer::match_fresh(Window& window, std::size_t first_fresh, const WindowExtent& extent, Match& match) {
+Status Importer::match_fresh(ImportWindow& window, std::size_t first_fresh, const WindowExtent& extent,
+                             StoredMatch& match) {
   for (std::size_t number : fresh_.find(extent.id.length, extent.id.xxh)) {
     bool equal = proves() && fresh_.id(number).root == extent.id.root;
     if (!proves() && number >= first_fresh) {
@@ -106,8 +107,8 @@ Status Importer::match_fresh(Window& window, std::size_t first_fresh, const Wind
   return {};
 }
 
-Result<Claims> Importer::claim_new(Window& window) {
-  WEFT_TRY(std::vector<Match> matches, match_stored(window));
+Result<Claims> Importer::claim_new(ImportWindow& window) {
+  WEFT_TRY(std::vector<StoredMatch> matches, match_stored(window));
   Claims claims(window.extents.size());
   const std::size_t first_fresh = fresh_.all().size();
   window.fresh_extents.clear();
@@ -127,7 +128,7 @@ Result<Claims> Importer::claim_new(Window& window) {
   return claims;
 }
 
-Status Importer::write_new(Window& window, const Claims& claims) {
+Status Importer::write_new(ImportWindow& window, const Claims& claims) {
   Run run;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (!claims[i]) continue;

@@ -17,7 +17,7 @@ Status Importer::add_large(Source& source, std::size_t range) {
   if (!possible) return write_large(source, range, nullptr, {});
   // Where content was known so far, it is likely to be now: then one pass is enough if it proves at once.
   WEFT_TRY(Streamed seen, stream(ring_, source, {here, proves() && last_was_known_, nullptr, 0, {}}));
-  WEFT_TRY(Match match, match_large(source, here, seen));
+  WEFT_TRY(StoredMatch match, match_large(source, here, seen));
   last_was_known_ = match.equal.has_value();
   if (!last_was_known_) return write_large(source, range, &seen.id.xxh, match);
   file_.ids[range] = *match.equal;
@@ -35,9 +35,9 @@ Result<std::vector<LargeTwin>> Importer::large_twins(const ContentId& id) {
   return twins;
 }
 
-Result<Match> Importer::match_large(Source& source, const Range& range, Streamed& seen) {
+Result<StoredMatch> Importer::match_large(Source& source, const Range& range, Streamed& seen) {
   WEFT_TRY(std::vector<LargeTwin> twins, large_twins(seen.id));
-  Match match;
+  StoredMatch match;
   if (twins.empty()) return match;
   if (proves() && seen.chunks.empty()) {
     WEFT_TRY(seen, stream(ring_, source, {range, true, nullptr, 0, {}}));
@@ -56,7 +56,7 @@ Result<Match> Importer::match_large(Source& source, const Range& range, Streamed
   return match;
 }
 
-Status Importer::write_large(Source& source, std::size_t range, const Hash128* expected, const Match& match) {
+Status Importer::write_large(Source& source, std::size_t range, const Hash128* expected, const StoredMatch& match) {
   WEFT_TRY(Spot spot, next_spot(range));
   PackWriter* into = file_.cloned && spot.pack == file_.own ? nullptr : spot.pack;
   WEFT_TRY(Streamed written, stream(ring_, source, {file_.ranges[range], proves(), into, spot.offset, {}}));

@@ -20,7 +20,7 @@ struct Findings {
   Xxh3Stream xxh;
 };
 
-void start_hashing(Window& window, std::span<const std::byte> bytes, std::uint64_t offset, Findings& findings) {
+void start_hashing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t offset, Findings& findings) {
   auto digests = std::span(findings.chunks).subspan(offset / kDigestChunk, chunk_count(bytes.size()));
   window.hashing.run([bytes, digests]() -> Status {
     sha256_chunks(bytes, digests);
@@ -28,7 +28,7 @@ void start_hashing(Window& window, std::span<const std::byte> bytes, std::uint64
   });
 }
 
-void start_comparing(Window& window, std::span<const std::byte> bytes, const Twin& twin, Findings& findings) {
+void start_comparing(ImportWindow& window, std::span<const std::byte> bytes, const Twin& twin, Findings& findings) {
   window.hashing.run([bytes, twin, &findings]() -> Status {
     if (findings.differs) return {};
     WEFT_TRY(bool equal, equals_twin(bytes, twin));
@@ -38,7 +38,7 @@ void start_comparing(Window& window, std::span<const std::byte> bytes, const Twi
 }
 
 // Reads the slice that begins `done` bytes into the extent, its jobs starting as it comes, then has it written.
-Status read_slice(Window& window, std::size_t bytes, std::uint64_t done, Source& source, const StreamPlan& plan,
+Status read_slice(ImportWindow& window, std::size_t bytes, std::uint64_t done, Source& source, const StreamPlan& plan,
                   Findings& findings) {
   std::span<std::byte> slice = window.space().subspan(plan.at % kPackBlock, bytes);
   for (std::size_t filled = 0, hashed = 0; filled < bytes;) {
@@ -59,7 +59,7 @@ Status read_slice(Window& window, std::size_t bytes, std::uint64_t done, Source&
 
 Status read_and_start(WindowRing& ring, Source& source, const StreamPlan& plan, Findings& findings) {
   for (std::uint64_t done = 0; done < plan.range.length;) {
-    WEFT_TRY(Window * window, ring.take());
+    WEFT_TRY(ImportWindow * window, ring.take());
     std::size_t bytes = std::min<std::uint64_t>(window->capacity(), plan.range.length - done);
     WEFT_CHECK(read_slice(*window, bytes, done, source, plan, findings));
     done += bytes;
@@ -71,11 +71,12 @@ Status read_and_start(WindowRing& ring, Source& source, const StreamPlan& plan, 
 
 WindowRing::WindowRing(ThreadPool& hashers, ThreadPool& writer, std::size_t count, std::size_t capacity) {
   std::size_t whole_chunks = std::max<std::size_t>(1, capacity / kDigestChunk) * kDigestChunk;
-  for (std::size_t i = 0; i < count; ++i) windows_.push_back(std::make_unique<Window>(hashers, writer, whole_chunks));
+  for (std::size_t i = 0; i < count; ++i)
+    windows_.push_back(std::make_unique<ImportWindow>(hashers, writer, whole_chunks));
 }
 
-Result<Window*> WindowRing::take() {
-  Window* window = windows_[next_].get();
+Result<ImportWindow*> WindowRing::take() {
+  ImportWindow* window = windows_[next_].get();
   next_ = (next_ + 1) % windows_.size();
   WEFT_CHECK(window->hashing.wait());
   WEFT_CHECK(window->writing.wait());

@@ -18,13 +18,13 @@ namespace weft {
 class WindowRing {
  public:
   WindowRing(ThreadPool& hashers, ThreadPool& writer, std::size_t count, std::size_t capacity);
-  Window& next() { return *windows_[next_]; }  // what take() will give
-  Result<Window*> take();                      // when the jobs on its former content are done
-  Status wait_hashing();                       // of all windows
+  ImportWindow& next() { return *windows_[next_]; }  // what take() will give
+  Result<ImportWindow*> take();                      // when the jobs on its former content are done
+  Status wait_hashing();                             // of all windows
   Status wait_writing();
 
  private:
-  std::vector<std::unique_ptr<Window>> windows_;
+  std::vector<std::unique_ptr<ImportWindow>> windows_;
   std::size_t next_ = 0;
 };
 

@@ -17,7 +17,7 @@ std::size_t hash_job_bytes() {
   return sha256_each_best() * kDigestChunk;
 }
 
-std::size_t Window::count_fitting(std::span<const Range> ranges) const {
+std::size_t ImportWindow::count_fitting(std::span<const Range> ranges) const {
   std::size_t count = 0;
   std::uint64_t total = 0;
   while (count < ranges.size() && count < kWindowExtentsMax && ranges[count].length <= capacity_ - total)
@@ -25,7 +25,7 @@ std::size_t Window::count_fitting(std::span<const Range> ranges) const {
   return count;
 }
 
-void Window::lay_out(std::span<const Range> ranges, std::size_t first, bool prove) {
+void ImportWindow::lay_out(std::span<const Range> ranges, std::size_t first, bool prove) {
   extents.clear();
   pieces_.clear();
   next_piece_ = next_name_ = named_ = 0;
@@ -40,13 +40,13 @@ void Window::lay_out(std::span<const Range> ranges, std::size_t first, bool prov
   }
 }
 
-std::span<const std::byte> Window::bytes_of(const Piece& piece) {
+std::span<const std::byte> ImportWindow::bytes_of(const Piece& piece) {
   auto bytes = bytes_of(extents[piece.extent]);
   std::size_t begin = piece.chunk * kDigestChunk;
   return bytes.subspan(begin, std::min<std::size_t>(kDigestChunk, bytes.size() - begin));
 }
 
-void Window::hash_pieces(std::size_t first, std::size_t last) {
+void ImportWindow::hash_pieces(std::size_t first, std::size_t last) {
   std::vector<std::span<const std::byte>> messages;
   for (std::size_t i = first; i < last; ++i) messages.push_back(bytes_of(pieces_[i]));
   std::vector<Digest> digests(messages.size());
@@ -54,7 +54,7 @@ void Window::hash_pieces(std::size_t first, std::size_t last) {
   for (std::size_t i = first; i < last; ++i) extents[pieces_[i].extent].chunks[pieces_[i].chunk] = digests[i - first];
 }
 
-void Window::hash_ready(std::size_t filled) {
+void ImportWindow::hash_ready(std::size_t filled) {
   const std::byte* end = space().data() + filled;
   const std::size_t job_bytes = std::min(hash_job_bytes(), capacity_);
   while (next_piece_ < pieces_.size()) {
@@ -78,7 +78,7 @@ void Window::hash_ready(std::size_t filled) {
   }
 }
 
-void Window::name_ready(std::size_t filled) {
+void ImportWindow::name_ready(std::size_t filled) {
   for (; next_name_ < extents.size(); ++next_name_) {
     WindowExtent& extent = extents[next_name_];
     const std::size_t end = extent.at + extent.id.length;
@@ -95,7 +95,7 @@ void Window::name_ready(std::size_t filled) {
   }
 }
 
-Status Window::fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove) {
+Status ImportWindow::fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove) {
   space();
   lay_out(ranges, first, prove);
   const std::uint64_t offset = ranges.front().offset;
@@ -111,7 +111,7 @@ Status Window::fill(Source& source, std::span<const Range> ranges, std::size_t f
   return {};
 }
 
-Status Window::finish_ids(bool prove) {
+Status ImportWindow::finish_ids(bool prove) {
   WEFT_CHECK(hashing.wait());
   if (!prove) return {};
   for (WindowExtent& extent : extents) extent.id.root = tree_root(extent.id.length, extent.chunks);

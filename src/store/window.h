@@ -31,9 +31,9 @@ struct WindowExtent {
   std::vector<Digest> chunks;
 };
 
-class Window {
+class ImportWindow {
  public:
-  Window(ThreadPool& hashers, ThreadPool& writer, std::size_t capacity)
+  ImportWindow(ThreadPool& hashers, ThreadPool& writer, std::size_t capacity)
       : capacity_(capacity), hashing(hashers), writing(writer) {}
 
   std::size_t capacity() const { return capacity_; }

@@ -8,6 +8,7 @@ GOOD = {
     "src/model/tree.cc": '#include "model/tree.h"\n\n#include "base/text.h"\n',
     "src/model/tree.h": "#pragma once\n",
 }
+SPACE = "#pragma once\nnamespace weft {{\n{}\n}}  // namespace weft\n"
 # What is changed -> what is said about it.
 BROKEN = {
     "arrow": ({"src/model/tree.cc": '#include "model/tree.h"\n#include "store/pack.h"\n'}, "tree.cc:2"),
@@ -17,6 +18,8 @@ BROKEN = {
     "own header": ({"src/model/tree.cc": '#include <vector>\n#include "model/tree.h"\n'}, "own header"),
     "pragma once": ({"src/model/tree.h": "\n"}, "#pragma once"),
     "source that is not listed": ({"src/model/new.cc": "\n"}, "new.cc"),
+    "two types of one name": ({"src/model/tree.h": SPACE.format("struct Table {};"),
+                               "src/store/table.h": SPACE.format("class Table final : public X {};")}, "weft::Table"),
     "glob": ({"src/model/CMakeLists.txt": "file(GLOB S *.cc)\nweft_library(model tree.cc)\n"}, "globbed"),
 }
 
@@ -34,6 +37,12 @@ def test_this_project():
 
 def test_good(tmp_path):
     assert layout_of(tmp_path, GOOD).returncode == 0
+
+
+def test_types_that_nobody_else_can_name_may_be_called_alike(tmp_path):
+    hidden = SPACE.format("namespace {\nstruct Table {};\n}  // namespace\nstruct Row::Table {};\nstruct Table;")
+    assert layout_of(tmp_path, GOOD | {"src/model/tree.h": hidden,
+                                       "src/store/table.h": SPACE.format("struct Table {};")}).returncode == 0
 
 
 def test_comments_and_texts_may_name_errno(tmp_path):

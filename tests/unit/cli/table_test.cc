@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 using weft::Align;
-using weft::Table;
+using weft::TextTable;
 
 TEST_CASE("columns are aligned by characters, and lines end without blanks") {
-  Table table({{"NAME"}, {"SIZE", Align::right}, {"TAGS"}});
+  TextTable table({{"NAME"}, {"SIZE", Align::right}, {"TAGS"}});
   table.row({"größe", "1 B", ""});
   table.row({"a", "10.0 KiB", "x y"});
   CHECK(table.text() ==
