@@ -80,7 +80,10 @@ std::string endpoint_text(std::span<const std::byte> address) {
 }
 
 std::optional<EndpointAddress> parse_endpoint(std::string_view text) {
-  if (text.starts_with('x')) return from_hex(text.substr(1));
+  if (text.starts_with('x')) {
+    const auto address = from_hex(text.substr(1));
+    return address && endpoint_text(*address) == text ? address : std::nullopt;
+  }
   const auto parts = split_host(text);
   if (!parts || parts->port == 0) return {};
   sockaddr_in four{};

@@ -12,7 +12,8 @@ TEST_CASE("addresses are texts and come back") {
     REQUIRE(address.has_value());
     CHECK(endpoint_text(*address) == text);
   }
-  for (const std::string text : {"", "x", "x0", "xzz", "10.0.0.7", "10.0.0.7:0", "10.0.0.7:65536", "host:80", "[::1]"})
+  for (const std::string text : {"", "x", "x0", "xzz", "10.0.0.7", "10.0.0.7:0", "10.0.0.7:65536", "host:80", "[::1]",
+                                 "x00FF10", "x02000000000152214583180172394122"})
     CHECK(!parse_endpoint(text));
 }
 
