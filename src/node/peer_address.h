@@ -12,7 +12,7 @@
 namespace weft {
 
 std::string endpoint_text(std::span<const std::byte> address);
-// Only what endpoint_text() writes: an address has one text.
+// Nothing for what is none, nor for hex digits of an address that endpoint_text() writes otherwise.
 std::optional<EndpointAddress> parse_endpoint(std::string_view text);
 
 // What weftd's `listen` says: "", "HOST", "HOST:PORT", "[HOST]:PORT". Without a host the loopback; port 0: any.
