@@ -11,7 +11,6 @@ namespace {
 
 using namespace conformance;
 using namespace std::chrono_literals;
-using testing::as_bytes;
 using testing::as_text;
 
 TEST_CASE("a call brings its answer, and each end knows who the other is") {
