@@ -43,7 +43,7 @@ std::unique_ptr<Vfs> small_tree(const std::string& backing) {
 }
 
 ServedMount mount_small(MountOptions options = {}, const std::string& backing = "") {
-  return ServedMount([&backing] { return small_tree(backing); }, options);
+  return ServedMount([&backing] { return small_tree(backing); }, std::move(options));
 }
 
 int errno_of_open(const std::string& path, int flags) {

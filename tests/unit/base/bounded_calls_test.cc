@@ -35,7 +35,7 @@ class Gate {
   bool open_ = false;
 };
 
-std::function<Result<int>()> through(std::shared_ptr<Gate> gate) {
+std::function<Result<int>()> through(const std::shared_ptr<Gate>& gate) {
   return [gate] {
     gate->pass();
     return Result<int>(1);

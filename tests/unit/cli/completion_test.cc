@@ -18,7 +18,7 @@ std::set<std::string> options_of(const std::string& command) {
   std::set<std::string> options;
   for (std::string line; std::getline(lines, line);)
     if (auto at = line.find("--"); line.starts_with("  ") && at <= 6)
-      options.insert(line.substr(at + 2, line.find_first_of(" ", at) - at - 2));
+      options.insert(line.substr(at + 2, line.find(' ', at) - at - 2));
   return options;
 }
 

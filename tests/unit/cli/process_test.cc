@@ -1,11 +1,11 @@
 // What only a process of its own can show: signals, closed pipes, exit codes as a shell sees them.
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -15,7 +15,6 @@
 
 using weft::testing::read_text;
 using weft::testing::TempDir;
-using weft::testing::write_file;
 
 namespace fs = std::filesystem;
 

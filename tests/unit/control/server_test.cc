@@ -109,7 +109,8 @@ TEST_CASE("descriptors go both ways") {
   served.server->on("swap", Runs::own_thread, [](const std::shared_ptr<Call>& call) {
     std::vector<Fd> fds = call->take_fds();
     std::reverse(fds.begin(), fds.end());
-    call->answer(number(fds.size()), std::move(fds));
+    const std::string body = number(fds.size());
+    call->answer(body, std::move(fds));
   });
   const auto client = served.start();
   std::vector<Fd> fds;

@@ -94,9 +94,10 @@ TEST_CASE("help and version need nothing else") {
 }
 
 TEST_CASE("options become words that give the same options, whoever calls") {
-  const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o",
-                                       "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,loglevel=debug,"
-                                       "stall=7,cold=stream,assembly_cache_max=5,log=/x/y"});
+  const std::string list =
+      "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,loglevel=debug,"
+      "stall=7,cold=stream,assembly_cache_max=5,log=/x/y";
+  const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
   for (const MountOptions& given : {options, with_comma, parsed({"/s", "/d"})}) {

@@ -14,7 +14,7 @@ namespace {
 using Parts = std::vector<std::span<const std::byte>>;
 
 std::string key_file(const testing::TempDir& dir, std::size_t bytes, mode_t mode) {
-  const std::string path = dir / "key";
+  std::string path = dir / "key";
   testing::write_file(path, std::string(bytes, 'k'));
   REQUIRE(::chmod(path.c_str(), mode) == 0);
   return path;

@@ -257,7 +257,7 @@ TEST_CASE("names: all nodes agree on what the cluster is") {
 
 TEST_CASE("names: with a user and a password, over two endpoints of which one is dead") {
   EtcdProcess etcd;
-  for (std::vector<std::string> step : std::vector<std::vector<std::string>>{
+  for (const std::vector<std::string>& step : std::vector<std::vector<std::string>>{
            {"user", "add", "root:rootpw"},
            {"user", "grant-role", "root", "root"},
            {"role", "add", "weft"},

@@ -1,10 +1,10 @@
 // Writers that die, journals that end in the middle, an index that is damaged.
 #include <doctest/doctest.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -291,7 +291,7 @@ TEST_CASE("an index that is not one says how it can be made again") {
   TestStore test;
   fill(*open_store(test.path));
   std::string data = test.path + "/index/data.mdb";
-  for (std::string bytes : {std::string(), std::string(8192, '\0'), std::string(100, 'x')}) {
+  for (const std::string& bytes : {std::string(), std::string(8192, '\0'), std::string(100, 'x')}) {
     std::filesystem::remove(data);
     write_file(data, bytes);
     auto store = Store::open(test.path, {});

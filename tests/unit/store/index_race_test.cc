@@ -1,11 +1,11 @@
 // Several at once on one store, and what a death between two steps leaves to the others.
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <functional>
 
 #include <fmt/core.h>
