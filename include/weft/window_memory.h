@@ -2,7 +2,9 @@
 //
 // Any thread. A read that is under way when its window closes may still be answered from this place. So memory whose
 // reader has not said that it is done is withdrawn before it goes: its pages and its file are let go, and its addresses
-// are kept from other use, so that what is sent late is nothing rather than somebody else's bytes.
+// are kept from other use, so that what is sent late is zeros rather than somebody else's bytes. Sent it must be: where
+// libfabric's net (1.17) cannot read what it sends, it leaves the rest out and goes on, and from then on the peer takes
+// every message for what is left of this one.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +18,9 @@ namespace weft {
 
 class WindowMemory {
  public:
-  // [offset, offset + length) of a file, at least one byte; it must not shrink meanwhile. `owner` (such as a lock on
-  // it) is kept for as long as the memory. The descriptor is not.
+  // [offset, offset + length) of a file, at least one byte; it must not shrink meanwhile. All of it is read first: what
+  // the file does not have, or its disk does not give, is an error here. `owner` (such as a lock on it) is kept for as
+  // long as the memory. The descriptor is not.
   static Result<std::unique_ptr<WindowMemory>> of_file(int fd, std::uint64_t offset, std::size_t length,
                                                        std::shared_ptr<const void> owner);
   // A copy of these bytes, at least one.
@@ -35,6 +38,7 @@ class WindowMemory {
  private:
   WindowMemory(std::span<std::byte> mapped, std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
       : mapped_(mapped), bytes_(bytes), owner_(std::move(owner)) {}
+  Status read_in() const;
   static Result<std::span<std::byte>> map(int fd, std::uint64_t offset, std::size_t length);
 
   std::span<std::byte> mapped_;  // whole pages; empty when withdrawn

@@ -10,11 +10,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "testing.h"
 #include "transport_worlds.h"
+#include "weft/window_memory.h"
 
 namespace weft {
 namespace {
@@ -308,6 +311,43 @@ TEST_CASE("keys of windows are not to be guessed from one another") {
     }
     std::sort(keys.begin(), keys.end());
     for (std::size_t i = 1; i < keys.size(); ++i) CHECK(keys[i] - keys[i - 1] > 1U << 20U);
+  });
+}
+
+TEST_CASE("memory that is withdrawn while it is being sent keeps no later message from its reader") {
+  in_every_world([](TransportWorld& world) {
+    constexpr std::size_t kMoreThanASocketTakes = 48U << 20U;
+    auto memory = WindowMemory::of_bytes(random_bytes(kMoreThanASocketTakes, 1));
+    REQUIRE(memory.ok());
+    Inbox inbox;
+    std::promise<void> hears;
+    std::promise<void> go_on;
+    auto holder = world.open({});
+    auto reader = world.open([&, heard = false](std::span<const std::byte> message) mutable {
+      if (!std::exchange(heard, true)) {  // until it goes on, nothing more is taken off the socket
+        hears.set_value();
+        go_on.get_future().wait();
+      }
+      inbox.receiver()(message);
+    });
+    const PeerId to_reader = peer_of(*holder, *reader);
+    const PeerId to_holder = peer_of(*reader, *holder);
+    auto window = holder->open_window((*memory)->bytes());
+    REQUIRE(window.ok());
+    send_surely(*holder, to_reader, random_bytes(8, 1));
+    hears.get_future().wait();
+    Target target(*reader, kMoreThanASocketTakes);
+    auto pending = reader->read(to_holder, (*window)->remote(), 0, target.landing, 0, kMoreThanASocketTakes);
+    std::this_thread::sleep_for(200ms);  // it is being sent, and cannot be sent whole
+    window->reset();
+    (*memory)->withdraw();
+    go_on.set_value();
+    if (pending.ok()) static_cast<void>((*pending)->wait(Clock::now() + kPatience));
+    const auto last = random_bytes(8, 2);
+    send_surely(*holder, to_reader, last);
+    const auto came = inbox.wait_for(2);
+    REQUIRE(came.size() == 2);
+    CHECK(came.back() == last);
   });
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <string>
 
 #include "base/sys.h"
 #include "testing.h"
@@ -16,12 +16,13 @@ namespace {
 
 using testing::must;
 
-// Whether the kernel can read there, as it does for a peer.
-bool readable(const std::byte* at) {
-  std::array<std::byte, 16> into{};
+// What the kernel reads there, as it does for a peer; nothing when it cannot.
+std::string read_at(const std::byte* at) {
+  std::string into(16, '?');
   const iovec local{into.data(), into.size()};
   const iovec remote{const_cast<std::byte*>(at), into.size()};
-  return ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(into.size());
+  if (::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) != static_cast<ssize_t>(into.size())) into.clear();
+  return into;
 }
 
 TEST_CASE("a window shows a part of a file, wherever it begins") {
@@ -41,22 +42,34 @@ TEST_CASE("a window shows a part of a file, wherever it begins") {
   CHECK(!WindowMemory::of_bytes({}).ok());
 }
 
-TEST_CASE("what is withdrawn is let go, and its addresses hold nothing that could be read, nor anything new") {
+TEST_CASE("a window of a file that has less is an error, not a window whose reading would fail") {
+  const testing::TempDir directory;
+  testing::write_file(directory / "file", std::string(8192, 'x'));
+  const Fd file = must(open_file(directory / "file", O_RDONLY));
+  auto owner = std::make_shared<int>(1);
+  const auto window = WindowMemory::of_file(file.get(), 4096, 8192, owner);
+  REQUIRE(!window.ok());
+  CHECK(window.error().code == Errc::io);
+  CHECK(owner.use_count() == 1);
+}
+
+TEST_CASE("what is withdrawn is let go, and its addresses hold zeros and nothing new") {
+  const std::string zeros(16, '\0');
   auto owner = std::make_shared<int>(1);
   const testing::TempDir directory;
   testing::write_file(directory / "file", std::string(8192, 'x'));
   const Fd file = must(open_file(directory / "file", O_RDONLY));
   auto window = must(WindowMemory::of_file(file.get(), 0, 8192, owner));
   const std::byte* const at = window->bytes().data();
-  CHECK(readable(at));
+  CHECK(read_at(at) == std::string(16, 'x'));
   window->withdraw();
   CHECK(owner.use_count() == 1);
-  CHECK(!readable(at));
+  CHECK(read_at(at) == zeros);
   window.reset();
   for (int i = 0; i < 64; ++i) {
     const auto other = must(WindowMemory::of_bytes(testing::random_bytes(8192, 2)));
     CHECK(other->bytes().data() != at);
-    CHECK(!readable(at));
+    CHECK(read_at(at) == zeros);
   }
 }
 
