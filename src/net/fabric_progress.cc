@@ -110,8 +110,11 @@ bool FabricTransport::submit_waiting() {
          std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second.waiting.empty(); });
 }
 
+// The thread may sleep by now: what waits is tried again by nobody else, not even when a connection is made.
 void FabricTransport::submit(Peer& peer, std::shared_ptr<Operation> operation) {
-  if (!peer.waiting.empty() || !post(peer, operation)) peer.waiting.push_back(std::move(operation));
+  const bool posted = peer.waiting.empty() && post(peer, operation);
+  if (!posted) peer.waiting.push_back(std::move(operation));
+  if (!posted || needs_progress_) wake();
 }
 
 bool FabricTransport::post(Peer& peer, const std::shared_ptr<Operation>& operation) {

@@ -138,7 +138,6 @@ Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
     ++found->second.unsent;
     submit(found->second, std::move(operation));
   }
-  if (needs_progress_) wake();
   return {};
 }
 
@@ -177,7 +176,6 @@ Result<std::unique_ptr<PendingRead>> FabricTransport::read(PeerId peer, const Re
     if (found == peers_.end()) return no_peer(peer);
     submit(found->second, std::move(operation));
   }
-  if (needs_progress_) wake();
   return std::unique_ptr<PendingRead>(std::make_unique<AwaitedRead>(std::move(outcome)));
 }
 
