@@ -70,26 +70,26 @@ void PeerNews::run() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     lock.unlock();
-    const bool moves = turn();
+    const Turn done = turn();
     lock.lock();
     if (ending_) return;
-    if (moves)
+    if (done == Turn::moving)
       wake_.wait_for(lock, kTick, [this] { return ending_; });
     else
-      wake_.wait_for(lock, kSayAgain);
+      wake_.wait_for(lock, done == Turn::untold ? kSilentRest : kSayAgain);
   }
 }
 
-// False: nothing moves.
-bool PeerNews::turn() {
+PeerNews::Turn PeerNews::turn() {
   const auto now = Clock::now();
-  for (const Digest& manifest : due(now)) tell(manifest);
+  bool all_told = true;
+  for (const Digest& manifest : due(now)) all_told = tell(manifest) && all_told;
   {
     const std::lock_guard lock(mutex_);
-    if (active_ + kActive <= now) return false;
+    if (active_ + kActive <= now) return all_told ? Turn::still : Turn::untold;
   }
   for (const Digest& manifest : parts_.view.to_ask(kAsked)) ask(manifest);
-  return true;
+  return Turn::moving;
 }
 
 std::vector<Digest> PeerNews::due(Clock::time_point now) {
@@ -132,15 +132,22 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   return had.chunks->none() ? std::nullopt : std::optional(had.chunks->told(manifest, *map));
 }
 
-void PeerNews::tell(const Digest& manifest) {
+// False: somebody could not be told, and will be.
+bool PeerNews::tell(const Digest& manifest) {
   const auto news = news_of(manifest);
-  if (!news) return;
-  for (const std::string& node : nodes_for(manifest)) {
+  if (!news) return true;
+  const auto nodes = nodes_for(manifest);
+  bool all_told = !nodes.empty();
+  for (const std::string& node : nodes) {
     if (node == parts_.self)
       parts_.directory.put(node, *news);
     else
-      static_cast<void>(call(node, Announce{{*news}}));
+      all_told = call(node, Announce{{*news}}).has_value() && all_told;
   }
+  if (all_told) return true;
+  const std::lock_guard lock(mutex_);
+  if (const auto had = had_.find(manifest); had != had_.end()) had->second.dirty = true;
+  return false;
 }
 
 void PeerNews::ask(const Digest& manifest) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,11 +57,16 @@ class PeerNews {
     Clock::time_point changed = Clock::now();
   };
 
+  enum class Turn : std::uint8_t {
+    moving,
+    untold,  // nothing moves, but somebody who is to be told did not answer
+    still,
+  };
   void run();
-  bool turn();
+  Turn turn();
   std::vector<Digest> due(Clock::time_point now);
   std::optional<HadChunks> news_of(const Digest& manifest);
-  void tell(const Digest& manifest);
+  bool tell(const Digest& manifest);
   ChunkSet survey(const ChunkMap& map) const;
   std::vector<std::string> nodes_for(const Digest& manifest) const;
   std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request);

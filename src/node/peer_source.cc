@@ -64,16 +64,15 @@ class PeerSource::Reading {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
     place();
     while (run_ < runs_.size()) {
-      const auto candidates = source_.view_.candidates(manifest_, &runs_[run_]);
+      const auto candidates = source_.candidates(manifest_, &runs_[run_], asked_);
       const bool again = failures_ < kTriesMax;
       const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
       if (choice) {
         step(*choice);
       } else if (again && Clock::now() < end_ && source_.links_.may_come(candidates, tried_)) {
         source_.links_.wait(Clock::now() + kBusyWait);
-      } else if (!asked_) {
-        asked_ = true;  // somebody else may have it by now
-        source_.news_.ask(manifest_);
+      } else if (!std::exchange(asked_, true)) {
+        source_.news_.ask(manifest_);  // somebody else may have it by now
       } else {
         return failure_.code == Errc::internal ? nobody_has(to_hex(runs_[run_].id.root)) : failure_;
       }
@@ -199,7 +198,7 @@ class PeerSource::Reading {
   std::uint64_t done_ = 0;            // bytes
   std::vector<std::uint32_t> tried_;  // for what comes next
   std::size_t failures_ = 0;          // of these, by other than not having it
-  bool asked_ = false;
+  bool asked_ = false;                // who else has it
   Error failure_{Errc::internal, ""};
 };
 
@@ -215,15 +214,25 @@ Result<std::vector<std::byte>> PeerSource::ask(const std::string& node, const Pe
   return answer_bytes(exchange_, answer, kSourceReadMax, {left(deadline), {}});
 }
 
+// Where all that are known were silent or wrong a moment ago, somebody else may have it: asked once.
+std::vector<PeerCandidate> PeerSource::candidates(const Digest& manifest, const ChunkRun* run, bool& asked) {
+  auto known = view_.candidates(manifest, run);
+  if (asked || links_.readiness(known) != Readiness::lacking) return known;
+  asked = true;
+  news_.ask(manifest);
+  return view_.candidates(manifest, run);
+}
+
 // One after the other, each with its share of the time that is left.
 template <class T>
 Result<T> PeerSource::from_any(const Digest& manifest, const ChunkRun* run, Deadline deadline,
                                const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask) {
   Error last = nobody_has(fmt::format("manifest {}", to_hex(manifest)));
   std::vector<std::uint32_t> tried;
+  bool asked = false;
   const Deadline end = Clock::now() + kBusyMax;
   for (std::size_t tries = 0; tries < kTriesMax;) {
-    auto choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
+    auto choice = links_.take(candidates(manifest, run, asked), tried, PeerLinks::Size::question);
     if (!choice) {  // somebody else may have it by now
       news_.ask(manifest);
       choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);

@@ -1,0 +1,127 @@
+// Who tells whom what is here: over exchanges of twins, to a node whose directory answers or does not.
+#include "node/peer_news.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <variant>
+
+#include "base/sha256.h"
+#include "exchange_support.h"
+#include "fakes/blob_store.h"
+#include "node/peer_address.h"
+#include "node/peer_source.h"
+
+namespace weft::conformance {
+namespace {
+
+// Keeps a directory and has nothing else to give.
+class DirectoryNode final : public PeerServer {
+ public:
+  Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override {
+    WEFT_TRY(const PeerRequest asked, decode_request(request));
+    {
+      const std::lock_guard lock(mutex_);
+      kinds_.push_back(asked.index());
+    }
+    if (fails) return Error{Errc::busy, "too much to do"};
+    if (const auto* announce = std::get_if<Announce>(&asked)) {
+      for (const HadChunks& had : announce->had) directory.put(node, had);
+      return PeerReply{};
+    }
+    if (const auto* ask = std::get_if<AskHolders>(&asked))
+      return PeerReply{encode_holders(directory.find(ask->manifest)), {}};
+    return Error{Errc::not_found, "this node has no bytes"};
+  }
+  // Indices into PeerRequest, as they came.
+  std::vector<std::size_t> kinds() const {
+    const std::lock_guard lock(mutex_);
+    return kinds_;
+  }
+  std::atomic<bool> fails = false;
+  PeerDirectory directory;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::size_t> kinds_;  // guarded by mutex_
+};
+
+template <class T>
+std::size_t index_of() {
+  return PeerRequest(T{}).index();
+}
+
+// A cluster of "self", whose news they are, and "other". Both keep the directory of every manifest.
+struct World {
+  World() {
+    row.id = 1;
+    row.manifest = sha256(testing::random_bytes(8, 1));
+    row.publisher = "other";
+    view.expect(row, &manifest, {});
+  }
+  std::vector<Member> members() const {
+    return {{"other", "", endpoint_text(other->address()), "", 0}, {"self", "", endpoint_text(self->address()), "", 0}};
+  }
+  bool other_knows() { return other_node.directory.find(row.manifest).size() == 1; }
+
+  const ContentId blob{4 * kDigestChunk, {1, 1}, sha256({})};
+  const Manifest manifest{{{"a", blob.length, "", {{0, blob}}, {}, {}}}, {}};
+  VersionRow row;
+  std::unique_ptr<TransportWorld> world = std::move(transport_worlds().front());
+  KeyFile key;
+  testing::BlobStore store;
+  DirectoryNode other_node;
+  PeerDirectory directory;
+  std::unique_ptr<Exchange> other = open_node(*world, key, "other", &other_node);
+  std::unique_ptr<Exchange> self = open_node(*world, key, "self", nullptr);
+  PeerView view{store, "self"};
+  PeerLinks links{[this] { return members(); }};
+  PeerNews news{{store, "self", directory, view, links, *self}};
+};
+
+TEST_CASE("what has come is told to the directories, here and elsewhere") {
+  World it;
+  it.news.expect(it.row.manifest);
+  const ChunkRun run{it.blob, 1, 2};
+  it.news.arrived(it.row.manifest, std::span(&run, 1));
+  REQUIRE(comes_true([&] { return it.other_knows(); }));
+  const auto had = it.other_node.directory.find(it.row.manifest);
+  CHECK(had.front().node == "self");
+  CHECK(had.front().bits == std::vector<std::uint8_t>{0b0110});
+  CHECK(it.directory.find(it.row.manifest).size() == 1);
+}
+
+TEST_CASE("a directory that could not be told is told when it answers again") {
+  World it;
+  it.other_node.fails = true;
+  it.news.expect(it.row.manifest);
+  const ChunkRun run{it.blob, 0, 1};
+  it.news.arrived(it.row.manifest, std::span(&run, 1));
+  const auto was_told = [&] {
+    const auto kinds = it.other_node.kinds();
+    return std::ranges::find(kinds, index_of<Announce>()) != kinds.end();
+  };
+  REQUIRE(comes_true(was_told));
+  it.other_node.fails = false;
+  CHECK(comes_true([&] { return it.other_knows(); }));
+}
+
+TEST_CASE("where all who are known gave wrong bytes, others are asked for before them") {
+  World it;
+  PeerSource source(*it.self, it.view, it.links, it.news);
+  const auto known = it.view.candidates(it.row.manifest, nullptr);
+  const auto choice = it.links.take(known, {});
+  REQUIRE(choice);
+  it.links.done(choice->number, 0, {}, nullptr);
+  source.refuted(choice->number);
+  const ChunkRun run{it.blob, 0, 1};
+  ReadAid aid;
+  CHECK(!source.read(it.row.manifest, std::span(&run, 1), soon(), aid).ok());
+  const auto kinds = it.other_node.kinds();
+  REQUIRE(kinds.size() >= 2);
+  CHECK(kinds[0] == index_of<AskHolders>());
+  CHECK(kinds[1] == index_of<AskBytes>());
+}
+
+}  // namespace
+}  // namespace weft::conformance
