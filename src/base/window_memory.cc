@@ -53,9 +53,9 @@ Result<std::span<std::byte>> WindowMemory::map(int fd, std::uint64_t offset, std
 
 Status WindowMemory::read_in() const {
   if (::madvise(mapped_.data(), mapped_.size(), MADV_POPULATE_READ) == 0) return {};
-  if (errno == EINVAL) return {};  // Linux before 5.14: a disk that fails is met where the bytes are sent
-  const int failed = errno == EFAULT ? EIO : errno;
-  return sys_error(failed, fmt::format("a window: reading {} bytes in", mapped_.size()));
+  Error failed = sys_error(errno, fmt::format("a window: reading {} bytes in", mapped_.size()));
+  if (failed.code == Errc::invalid) return {};  // Linux before 5.14: a disk that fails is met where they are sent
+  return failed;
 }
 
 Result<std::unique_ptr<WindowMemory>> WindowMemory::of_file(int fd, std::uint64_t offset, std::size_t length,
