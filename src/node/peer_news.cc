@@ -1,8 +1,10 @@
 #include "node/peer_news.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/sha256.h"
 
 namespace weft {
@@ -66,7 +68,42 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   wake_.notify_all();
 }
 
+// The newest first; what this node has published itself is known to be here.
+Result<std::vector<VersionRow>> PeerNews::versions_of_others() const {
+  WEFT_TRY(const auto snapshot, parts_.store.snapshot());
+  WEFT_TRY(const auto models, snapshot->models());
+  std::vector<VersionRow> out;
+  for (const ModelRow& model : models) {
+    WEFT_TRY(const auto versions, snapshot->versions(model.id));
+    for (const VersionRow& row : versions) {
+      if (row.removed || row.publisher == parts_.self) continue;
+      WEFT_TRY(const bool bare, snapshot->is_bare(row.id));
+      if (!bare) out.push_back(row);
+    }
+  }
+  std::ranges::sort(out, std::greater<>(), &VersionRow::id);
+  out.resize(std::min(out.size(), kManifestsMax));
+  return out;
+}
+
+// What an earlier run of this daemon brought is told too: nobody else remembers it.
+void PeerNews::recall() {
+  const auto rows = versions_of_others();
+  if (!rows.ok()) return log_warning("what is here is not told to peers: {}", rows.error().message);
+  for (const VersionRow& row : *rows) {
+    const auto bytes = parts_.store.open_manifest(row.manifest);
+    if (!bytes.ok()) continue;
+    const auto manifest = decode_manifest((*bytes)->bytes());
+    if (!manifest.ok()) continue;
+    auto map = std::make_shared<const ChunkMap>(*manifest);
+    const std::lock_guard lock(mutex_);
+    if (ending_ || had_.size() >= kManifestsMax) return;
+    if (Had& had = had_[row.manifest]; !had.map) had.map = std::move(map);
+  }
+}
+
 void PeerNews::run() {
+  recall();
   std::unique_lock lock(mutex_);
   while (!ending_) {
     lock.unlock();

@@ -63,6 +63,8 @@ class PeerNews {
     still,
   };
   void run();
+  void recall();
+  Result<std::vector<VersionRow>> versions_of_others() const;
   Turn turn();
   std::vector<Digest> due(Clock::time_point now);
   std::optional<HadChunks> news_of(const Digest& manifest);

@@ -8,7 +8,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from daemonlib import Daemon, metrics
-from nodes import SECONDS_MAX, cluster_key
+from nodes import SECONDS_MAX, cluster_key, errno_of
 from weftlib import Store, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -110,6 +110,21 @@ def test_who_fetched_gives_to_others(cluster, three, tmp_path):
     three[0].daemon.kill()
     assert loads_equal(three[2], source, spec)
     assert three[1].exchange()["served_bytes"] > 0
+
+
+def test_what_a_daemon_has_from_an_earlier_run_is_found(cluster, three, tmp_path):
+    tensors = random_tensors(6, 3 << 20, seed="earlier")
+    source = write_model(tmp_path / "source", tensors)
+    cluster.publish(three[0], source, "model")
+    three[1].store.weft("prefetch", "model")
+    for node in three:
+        node.daemon.stop()
+    for node in three[1:]:
+        node.daemon.start()
+    with three[2].mounted() as mount:
+        wait_until(lambda: errno_of(mount.version("model", 1) / FILE) == 0, seconds_max=SECONDS_MAX, pause=0.1)
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    assert three[1].exchange()["served_bytes"] >= size_of(tensors)
 
 
 def test_peers_and_metrics_tell_of_each_other(cluster, three, tmp_path):
