@@ -169,7 +169,8 @@ Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::
   Brought& brought = this->brought(run);
   if (auto piece = brought.find(at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;
-  WEFT_CHECK(bring(run, {at, std::min(length, rest)}, std::min(ahead, rest), false));
+  const std::uint64_t now = std::min(length, rest);
+  WEFT_CHECK(bring(run, {at, now}, std::min(ahead, rest - now), false));
   if (auto piece = brought.find(at)) return *std::move(piece);
   return Error{Errc::internal, where_ + ": what was brought is not there"};
 }

@@ -30,14 +30,17 @@ class Lender final : public ColdReads {
   Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
     if (!answers.ok()) return answers.error();
     asked.push_back(what.range);
+    ends.push_back(what.range.offset + what.range.length + what.ahead);
     WEFT_TRY(const auto row, near_.resolve("model"));
     WEFT_TRY(const auto loaded, load_version(*near_.store, row));
     std::vector<ColdPiece> pieces;
     for (const Extent& extent : loaded.tree->manifest().files[what.file].extents) {
-      if (extent.offset + extent.id.length <= what.range.offset) continue;
-      if (extent.offset >= what.range.offset + what.range.length) break;
+      const std::uint64_t begin = std::max(extent.offset, what.range.offset);
+      const std::uint64_t end = std::min(extent.offset + extent.id.length, what.range.offset + what.range.length);
+      if (begin >= end) continue;
       WEFT_TRY(LockedPlace place, near_.store->lock_blob(extent.id));
-      pieces.push_back({extent.offset, extent.id.length, std::move(place)});
+      place.offset += begin - extent.offset;
+      pieces.push_back({begin, end - begin, std::move(place)});
     }
     return pieces;
   }
@@ -47,6 +50,7 @@ class Lender final : public ColdReads {
   int looks = 0;
   ColdAdvice advised;
   std::vector<Range> asked;
+  std::vector<std::uint64_t> ends;  // of what is brought, and read ahead
   Status answers;
 
  private:
@@ -177,6 +181,28 @@ TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they
   std::uint64_t asked = 0;
   for (const Range& range : far.lender->asked) asked += range.length;
   CHECK(asked <= 16384);
+}
+
+TEST_CASE("what is read ahead of a view's reader ends where the view does") {
+  constexpr std::size_t kTensor = 8U << 20U;
+  constexpr std::size_t kStep = 1U << 20U;
+  Far far;
+  const auto tensor = random_bytes(kTensor, 1);
+  const std::string file =
+      safetensors_file({{"first", "U8", {kTensor}, tensor}, {"next", "U8", {kTensor}, random_bytes(kTensor, 2)}});
+  write_file(far.near.dir / "large/model.safetensors", file);
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  const auto attr = far.find("model/2/tensors/first.npy");
+  REQUIRE(attr.ok());
+  const auto view = far.vfs->open(attr->ino);
+  REQUIRE(view.ok());
+  std::vector<std::byte> bytes(attr->size);
+  for (std::size_t at = 0; at < bytes.size(); at += kStep)
+    REQUIRE((*view)->read(at, std::span(bytes).subspan(at, std::min(kStep, bytes.size() - at))).ok());
+  CHECK(std::ranges::equal(std::span(bytes).last(kTensor), tensor));
+  const std::uint64_t end = file.size() - kTensor;
+  CHECK(std::ranges::max(far.lender->ends) == end);
 }
 
 TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {
