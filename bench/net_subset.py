@@ -62,6 +62,7 @@ def through_views(node):
 
 def h5_seconds(sshd, host, where, directory):
     drop_caches()
+    warm(where / "model.h5")
     with sshfs(sshd, host, where, directory / "h5mount") as mount:
         out = subprocess.run(["/usr/bin/python3", "-c", READ_H5, mount / "model.h5", *WANTED], check=True,
                              stdout=subprocess.PIPE, text=True).stdout

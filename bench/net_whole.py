@@ -17,13 +17,12 @@ LOOPS = {"xxh3": [("into a mapped file", "map:{}", 0.85)],
 class Reader:
     """Reads one published file cold, through the mount of a node, and says how busy the machine was."""
 
-    def __init__(self, node, holder_copy, size):
-        self.node, self.holder_copy, self.size = node, holder_copy, size
+    def __init__(self, node, size):
+        self.node, self.size = node, size
         self.cores = Cores()
 
     def __call__(self):
         with cold_mount(self.node, moves=self.size) as mount:
-            warm(self.holder_copy)
             with self.cores.measured():
                 return cat(mount.version("whole", 1) / FILE)
 
@@ -39,11 +38,6 @@ class RawReader:
         warm(self.native)
         with self.cores.measured():
             return self.raw.read(self.into.format(self.scratch), MIB, 4, self.size)[0]
-
-
-def pack_of(node):
-    """The pack that the published file lies in."""
-    return max((node.directory / "store").rglob("*.pack"), key=lambda path: path.stat().st_size)
 
 
 def against_loop(ours, raw, loop, size, native, count):
@@ -64,7 +58,7 @@ def measure(verify, build, directory, model, args):
         one, two = (cluster.node("--provider", args.provider, "--verify", verify) for _ in range(2))
         publish(cluster, one, model, "whole")
         size = (model / FILE).stat().st_size
-        reader = Reader(two, pack_of(one), size)
+        reader = Reader(two, size)
         with Raw(build, args.provider, one.host, two.host, model / FILE) as raw:
             notes = [against_loop(reader, raw, loop, size, model / FILE, args.pairs) for loop in LOOPS[verify]]
         for name, theirs in others(one, two, model, directory) if verify == "sha256" else []:
