@@ -1,6 +1,7 @@
 """What every bench shares: running commands, alternated pairs, medians with their interval, tables."""
 
 import importlib
+import mmap
 import os
 import pathlib
 import platform
@@ -34,6 +35,15 @@ def drop_caches():
     os.sync()
     with open("/proc/sys/vm/drop_caches", "w") as f:
         f.write("3\n")
+
+
+def touch_memory(size):
+    """So many bytes of free memory are the machine's own: a guest's host takes back what is free, and the first touch of it
+    then costs several times a later one. Whoever is timed next would pay for that, or not, as chance has it."""
+    block = b"\1" * (16 << 20)
+    with mmap.mmap(-1, size) as memory:
+        for _ in range(size // len(block)):
+            memory.write(block)
 
 
 def interval(values):

@@ -3,7 +3,7 @@ two hosts; and other ways to read a file of another host."""
 
 import statistics
 
-from measure import PAIR_HEAD, Pairs, drop_caches
+from measure import PAIR_HEAD, Pairs, drop_caches, touch_memory
 from net_nodes import FILE, MIB, Cluster, Cores, Raw, cat, cold_mount, publish, random_tensors, warm, write_model
 from net_others import others
 
@@ -23,6 +23,7 @@ class Reader:
 
     def __call__(self):
         with cold_mount(self.node, moves=self.size) as mount:
+            touch_memory(3 * self.size)
             with self.cores.measured():
                 return cat(mount.version("whole", 1) / FILE)
 
@@ -36,6 +37,7 @@ class RawReader:
         self.scratch.unlink(missing_ok=True)
         drop_caches()
         warm(self.native)
+        touch_memory(3 * self.size)
         with self.cores.measured():
             return self.raw.read(self.into.format(self.scratch), MIB, 4, self.size)[0]
 
