@@ -138,6 +138,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   void ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Transfer::Place place_of(Transfer& transfer, Range range);
+  Transfer::Place shared_place(Transfer& transfer);
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, const Transfer::Place& place, const ReadAid& aid,
                      std::span<const std::byte> bytes);
   template <class T>

@@ -22,9 +22,16 @@ Result<Transfer::Place> make_place(const FetchPack& pack, const FetchOptions& op
 
 }  // namespace
 
-// Blocks are taken before anything lands: there is no error to tell of a full disk afterwards.
+// Blocks are taken before anything lands: there is no error to tell of a full disk afterwards. So are pages: the thread
+// that receives for all would take them one by one.
 Transfer::Place Fetcher::place_of(Transfer& transfer, Range range) {
   if (!options_.land || !allocate(transfer.pack->fd(), range.offset, range.length, kWhere).ok()) return {};
+  Transfer::Place place = shared_place(transfer);
+  if (place.area) place.area->take_pages(range.offset, range.length);
+  return place;
+}
+
+Transfer::Place Fetcher::shared_place(Transfer& transfer) {
   {
     const std::lock_guard lock(mutex_);
     if (transfer.place.area) return transfer.place;

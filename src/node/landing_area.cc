@@ -1,6 +1,7 @@
 #include "node/landing_area.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -15,6 +16,11 @@ Result<std::byte*> map_at(void* place, int fd, std::uint64_t size, int flags) {
   return static_cast<std::byte*>(mapped);
 }
 
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<LandingArea>> LandingArea::map(Fd file, std::uint64_t size) {
@@ -24,6 +30,11 @@ Result<std::shared_ptr<LandingArea>> LandingArea::map(Fd file, std::uint64_t siz
 
 LandingArea::~LandingArea() {
   ::munmap(memory_.data(), memory_.size());
+}
+
+void LandingArea::take_pages(std::uint64_t offset, std::uint64_t length) const {
+  const std::uint64_t before = offset % page_bytes();
+  static_cast<void>(::madvise(memory_.data() + (offset - before), before + length, MADV_POPULATE_WRITE));
 }
 
 // First said, then done: who sees it false afterwards has landed in the file.

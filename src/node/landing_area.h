@@ -27,6 +27,8 @@ class LandingArea {
   LandingArea& operator=(const LandingArea&) = delete;
 
   std::span<std::byte> memory() const { return memory_; }
+  // Takes the pages of a range, where the kernel can do that ahead: else whoever brings bytes takes them one by one.
+  void take_pages(std::uint64_t offset, std::uint64_t length) const;
   // What lands from now on is seen in memory(), and is not in the file. When it fails, late bytes may still reach it.
   Status leave();
   bool left() const { return left_; }
