@@ -74,6 +74,7 @@ Result<std::string> evict(control::Call& call, Bytes& bytes) {
   WEFT_TRY(options.dry_run, call.body().flag_or("dry_run", false));
   if (!options.dry_run) bytes.fetcher.let_go();
   WEFT_TRY(const EvictReport report, bytes.store.evict(options));
+  if (!options.dry_run && bytes.peers != nullptr) bytes.peers->evicted();
   JsonWriter json;
   json.begin_object().member("packs", report.packs).member("disk_bytes", report.disk_bytes);
   json.member("kept_bytes", report.kept_bytes).member("pinned_bytes", report.pinned_bytes);

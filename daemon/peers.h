@@ -32,6 +32,7 @@ class Peers {
   double share() const;
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
+  void evicted() { news_->look_again(); }
   void verify_by_sums(bool asked) { source_->set_sums(asked); }  // else by SHA-256
   // Whose members are the peers; outlives this.
   void join(const Registry& registry) { registry_ = &registry; }

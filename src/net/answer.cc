@@ -14,12 +14,18 @@ namespace {
 class CountedRead final : public PendingRead {
  public:
   CountedRead(WindowRead read, std::shared_ptr<CallLink> link, std::shared_ptr<AnswerReads> reads, std::size_t length)
-      : read_(std::move(read)), link_(std::move(link)), reads_(std::move(reads)), length_(length) {}
+      : read_(std::move(read)), link_(std::move(link)), reads_(std::move(reads)), length_(length) {
+    link_->reading(1);
+  }
+  ~CountedRead() override {
+    if (!over_) link_->reading(-1);
+  }
 
   Status wait(Clock::time_point deadline) override {
     Status status = read_->wait(deadline);
     const bool over = status.ok() || status.error().code != Errc::timed_out;
     if (over && !std::exchange(over_, true)) {
+      link_->reading(-1);
       reads_->end(status.ok() ? length_ : 0);
       if (status.ok()) link_->heard();
     }

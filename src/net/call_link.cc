@@ -9,6 +9,7 @@ namespace {
 constexpr std::chrono::milliseconds kAskAfter{300};  // between a call, or the last question, and the next one
 // Of silence, while a call waits: a peer that lives answers questions at once, also when its answer takes long.
 constexpr std::chrono::milliseconds kLostAfter{1'500};
+constexpr std::chrono::milliseconds kLostReading{4'000};  // behind bytes on a link that many share
 
 }  // namespace
 
@@ -34,7 +35,8 @@ CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline 
   for (auto ask_at = begun + kAskAfter;; ask_at = Clock::now() + kAskAfter) {
     changed_.wait_until(lock, std::min(deadline, ask_at), [&] { return waiting.outcome || lost_; });
     if (waiting.outcome) return std::move(*waiting.outcome);
-    if (lost_ || Clock::now() - std::max(begun, heard_) >= kLostAfter) return {};
+    const auto silence_max = reads_ > 0 ? kLostReading : kLostAfter;
+    if (lost_ || Clock::now() - std::max(begun, heard_) >= silence_max) return {};
     const bool over = Clock::now() >= deadline;
     lock.unlock();
     if (over) done(call, 0);
@@ -102,6 +104,11 @@ bool CallLink::lost() const {
 void CallLink::heard() {
   const std::lock_guard lock(mutex_);
   heard_ = Clock::now();
+}
+
+void CallLink::reading(int more) {
+  const std::lock_guard lock(mutex_);
+  reads_ += more;
 }
 
 }  // namespace weft::net

@@ -36,7 +36,8 @@ class CallLink {
   Heard receive(const FrameView& frame);
   void lose();  // all its calls are lost
   bool lost() const;
-  void heard();  // a sign of life, such as a read that came
+  void heard();            // a sign of life, such as a read that came
+  void reading(int more);  // so many more reads are in flight: behind them a message may be late
 
   Channel& channel() { return channel_; }
   PeerRecord& record() { return *record_; }
@@ -57,6 +58,7 @@ class CallLink {
   std::unordered_map<std::uint64_t, Waiting> waiting_;  // guarded by mutex_, as all that follows
   std::uint64_t next_call_ = 1;
   Clock::time_point heard_ = Clock::now();
+  int reads_ = 0;
   bool lost_ = false;
 };
 

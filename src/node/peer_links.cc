@@ -113,10 +113,13 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   return best;
 }
 
-bool PeerLinks::may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+bool PeerLinks::may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                         Clock::time_point moved_since) {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(candidates, [&](const PeerCandidate& one) {
-    return member(one.node) != nullptr && std::ranges::find(tried, link(one.node).number) == tried.end();
+    if (member(one.node) == nullptr) return false;
+    const Link& link = this->link(one.node);
+    return link.moved_at >= moved_since && std::ranges::find(tried, link.number) == tried.end();
   });
 }
 

@@ -43,8 +43,9 @@ class PeerLinks {
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
   Readiness readiness(std::span<const PeerCandidate> candidates);
-  // Whether take() may give one of them later: it is there, and was not tried.
-  bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
+  // Whether take() may give one of them later: it is there, was not tried, and has given something since then.
+  bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                Clock::time_point moved_since);
   // Something of a read came from it: while it gives to one, it is not silent to the others.
   void moved(std::uint32_t number);
   bool moved_since(std::uint32_t number, Clock::time_point then);

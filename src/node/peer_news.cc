@@ -68,37 +68,48 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   wake_.notify_all();
 }
 
+void PeerNews::look_again() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [manifest, had] : had_) {
+    had.chunks.reset();
+    had.said = {};
+    had.dirty = true;
+  }
+  wake_.notify_all();
+}
+
 // The newest first; what this node has published itself is known to be here.
-Result<std::vector<VersionRow>> PeerNews::versions_of_others() const {
+Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
   WEFT_TRY(const auto snapshot, parts_.store.snapshot());
   WEFT_TRY(const auto models, snapshot->models());
-  std::vector<VersionRow> out;
+  std::vector<std::pair<VersionId, Digest>> found;
   for (const ModelRow& model : models) {
     WEFT_TRY(const auto versions, snapshot->versions(model.id));
     for (const VersionRow& row : versions) {
       if (row.removed || row.publisher == parts_.self) continue;
       WEFT_TRY(const bool bare, snapshot->is_bare(row.id));
-      if (!bare) out.push_back(row);
+      if (!bare) found.emplace_back(row.id, row.manifest);
     }
   }
-  std::ranges::sort(out, std::greater<>(), &VersionRow::id);
-  out.resize(std::min(out.size(), kManifestsMax));
+  std::ranges::sort(found, std::greater<>(), &std::pair<VersionId, Digest>::first);
+  std::vector<Digest> out;
+  for (std::size_t i = 0; i < std::min(found.size(), kManifestsMax); ++i) out.push_back(found[i].second);
   return out;
 }
 
 // What an earlier run of this daemon brought is told too: nobody else remembers it.
 void PeerNews::recall() {
-  const auto rows = versions_of_others();
-  if (!rows.ok()) return log_warning("what is here is not told to peers: {}", rows.error().message);
-  for (const VersionRow& row : *rows) {
-    const auto bytes = parts_.store.open_manifest(row.manifest);
+  const auto digests = manifests_of_others();
+  if (!digests.ok()) return log_warning("what is here is not told to peers: {}", digests.error().message);
+  for (const Digest& digest : *digests) {
+    const auto bytes = parts_.store.open_manifest(digest);
     if (!bytes.ok()) continue;
     const auto manifest = decode_manifest((*bytes)->bytes());
     if (!manifest.ok()) continue;
     auto map = std::make_shared<const ChunkMap>(*manifest);
     const std::lock_guard lock(mutex_);
     if (ending_ || had_.size() >= kManifestsMax) return;
-    if (Had& had = had_[row.manifest]; !had.map) had.map = std::move(map);
+    if (Had& had = had_[digest]; !had.map) had.map = std::move(map);
   }
 }
 
@@ -147,7 +158,7 @@ ChunkSet PeerNews::survey(const ChunkMap& map) const {
   return chunks;
 }
 
-// What is told: nothing when none of it is here.
+// What is told: nothing when none of it is here, nor was.
 std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   std::shared_ptr<const ChunkMap> map;
   bool look = false;
@@ -166,7 +177,8 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   if (here) had.chunks = std::move(here);
   had.dirty = false;
   had.said = Clock::now();
-  return had.chunks->none() ? std::nullopt : std::optional(had.chunks->told(manifest, *map));
+  const bool was_told = std::exchange(had.told, !had.chunks->none());
+  return was_told || had.told ? std::optional(had.chunks->told(manifest, *map)) : std::nullopt;
 }
 
 // False: somebody could not be told, and will be.

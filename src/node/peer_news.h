@@ -44,6 +44,8 @@ class PeerNews {
   // A version is being read: what is here of it is told, who else has it is asked for.
   void expect(const Digest& manifest);
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
+  // Something may have gone: what is here is looked at again, and said, also that there is nothing any more.
+  void look_again();
   // Asks now who has it.
   void ask(const Digest& manifest);
 
@@ -53,6 +55,7 @@ class PeerNews {
     std::shared_ptr<const ChunkMap> map;
     std::optional<ChunkSet> chunks;  // none: it is not known yet what is here
     bool dirty = true;
+    bool told = false;  // of any chunk
     Clock::time_point said{};
     Clock::time_point changed = Clock::now();
   };
@@ -64,7 +67,7 @@ class PeerNews {
   };
   void run();
   void recall();
-  Result<std::vector<VersionRow>> versions_of_others() const;
+  Result<std::vector<Digest>> manifests_of_others() const;
   Turn turn();
   std::vector<Digest> due(Clock::time_point now);
   std::optional<HadChunks> news_of(const Digest& manifest);

@@ -20,7 +20,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kTriesMax = 3;  // peers that are asked for one run
 constexpr auto kBusyWait = milliseconds(20);
-constexpr auto kBusyMax = std::chrono::seconds(10);  // that everybody may have too much to do
+constexpr auto kBusyMax = std::chrono::seconds(10);  // that everybody may have too much to do, and give nothing
+constexpr auto kMovedMax = std::chrono::seconds(2);  // after that, since who has too much to do gave something
 
 milliseconds left(Deadline deadline) {
   return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
@@ -69,7 +70,7 @@ class PeerSource::Reading {
       const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
       if (choice) {
         step(*choice);
-      } else if (again && Clock::now() < end_ && source_.links_.may_come(candidates, tried_)) {
+      } else if (again && source_.links_.may_come(candidates, tried_, moved_since())) {
         source_.links_.wait(Clock::now() + kBusyWait);
       } else if (!std::exchange(asked_, true)) {
         source_.news_.ask(manifest_);  // somebody else may have it by now
@@ -137,6 +138,9 @@ class PeerSource::Reading {
     if (target_.spoiled) leave_landing();
     if (aid_.moved) aid_.moved();
   }
+
+  // Who is waited for: anybody at first, then only those who give to other reads of this node.
+  Clock::time_point moved_since() const { return Clock::now() < end_ ? Clock::time_point{} : Clock::now() - kMovedMax; }
 
   // It only had too much on its way: until kBusyMax is over it is asked again.
   bool was_behind_since(std::uint32_t peer, Clock::time_point asked) const {

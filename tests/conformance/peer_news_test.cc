@@ -106,6 +106,19 @@ TEST_CASE("a directory that could not be told is told when it answers again") {
   CHECK(comes_true([&] { return it.other_knows(); }));
 }
 
+TEST_CASE("that nothing is here any more is told too") {
+  World it;
+  it.news.expect(it.row.manifest);
+  const ChunkRun run{it.blob, 1, 2};
+  it.news.arrived(it.row.manifest, std::span(&run, 1));
+  REQUIRE(comes_true([&] { return it.other_knows(); }));
+  it.news.look_again();
+  CHECK(comes_true([&] {
+    const auto had = it.other_node.directory.find(it.row.manifest);
+    return had.size() == 1 && had.front().bits == std::vector<std::uint8_t>{0};
+  }));
+}
+
 TEST_CASE("where all who are known gave wrong bytes, others are asked for before them") {
   World it;
   PeerSource source(*it.self, it.view, it.links, it.news);

@@ -68,6 +68,19 @@ TEST_CASE("who gives to one read is not silent to another") {
   CHECK(of.readiness(kA) == Readiness::ready);
 }
 
+TEST_CASE("who has too much to do may be waited for, and later only while it gives") {
+  PeerLinks of = links();
+  const auto begin = Clock::now();
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  CHECK(of.may_come(kA, {}, {}));
+  CHECK_FALSE(of.may_come(kA, {}, begin));
+  of.moved(asked->number);
+  CHECK(of.may_come(kA, {}, begin));
+  CHECK_FALSE(of.may_come(kA, std::span(&asked->number, 1), {}));
+  of.done(asked->number, 0, milliseconds(1), nullptr);
+}
+
 TEST_CASE("who does not have something does not rest for it") {
   PeerLinks of = links();
   const Error lacks{Errc::not_found, "not here"};
