@@ -62,6 +62,12 @@ struct World {
   std::vector<Member> members() const {
     return {{"other", "", endpoint_text(other->address()), "", 0}, {"self", "", endpoint_text(self->address()), "", 0}};
   }
+  // Chunks of the blob have come for a reader of the version.
+  void arrive(std::uint64_t first, std::uint64_t count) {
+    news.expect(row.manifest);
+    const ChunkRun run{blob, first, count};
+    news.arrived(row.manifest, std::span(&run, 1));
+  }
   bool other_knows() { return other_node.directory.find(row.manifest).size() == 1; }
 
   const ContentId blob{4 * kDigestChunk, {1, 1}, sha256({})};
@@ -81,9 +87,7 @@ struct World {
 
 TEST_CASE("what has come is told to the directories, here and elsewhere") {
   World it;
-  it.news.expect(it.row.manifest);
-  const ChunkRun run{it.blob, 1, 2};
-  it.news.arrived(it.row.manifest, std::span(&run, 1));
+  it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.other_knows(); }));
   const auto had = it.other_node.directory.find(it.row.manifest);
   CHECK(had.front().node == "self");
@@ -94,9 +98,7 @@ TEST_CASE("what has come is told to the directories, here and elsewhere") {
 TEST_CASE("a directory that could not be told is told when it answers again") {
   World it;
   it.other_node.fails = true;
-  it.news.expect(it.row.manifest);
-  const ChunkRun run{it.blob, 0, 1};
-  it.news.arrived(it.row.manifest, std::span(&run, 1));
+  it.arrive(0, 1);
   const auto was_told = [&] {
     const auto kinds = it.other_node.kinds();
     return std::ranges::find(kinds, index_of<Announce>()) != kinds.end();
@@ -108,9 +110,7 @@ TEST_CASE("a directory that could not be told is told when it answers again") {
 
 TEST_CASE("that nothing is here any more is told too") {
   World it;
-  it.news.expect(it.row.manifest);
-  const ChunkRun run{it.blob, 1, 2};
-  it.news.arrived(it.row.manifest, std::span(&run, 1));
+  it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.other_knows(); }));
   it.news.look_again();
   CHECK(comes_true([&] {
