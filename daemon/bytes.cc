@@ -27,11 +27,11 @@ FetchPolicy policy_of(const Config& config) {
   return policy;
 }
 
-FetchOptions options_of(const Peers* peers) {
+FetchOptions options_of(Peers* peers) {
   FetchOptions options;
   if (peers == nullptr) return options;
   options.threads = kThreadsWithPeers;
-  options.first = peers->share();
+  options.first = [peers] { return peers->share(); };
   options.land = [peers](std::span<std::byte> memory, std::shared_ptr<const void> owner) {
     return peers->exchange().register_landing(memory, std::move(owner));
   };

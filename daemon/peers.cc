@@ -1,8 +1,9 @@
 #include "daemon/peers.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
-#include "base/sha256.h"
 #include "node/peer_address.h"
 
 namespace weft {
@@ -54,9 +55,10 @@ Peers::~Peers() {
   answers_.end();
 }
 
-double Peers::share() const {
-  const Digest digest = sha256(std::as_bytes(std::span(self_)));
-  return static_cast<double>(digest.bytes[0] * 256U + digest.bytes[1]) / 65536.0;
+double Peers::share() {
+  const auto nodes = links_.nodes();
+  const auto before = std::ranges::count_if(nodes, [this](const std::string& node) { return node < self_; });
+  return nodes.empty() ? 0 : static_cast<double>(before) / static_cast<double>(nodes.size());
 }
 
 void write_peers_status(JsonWriter& json, const Peers& peers) {

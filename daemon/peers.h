@@ -28,8 +28,8 @@ class Peers {
   ~Peers();
 
   Exchange& exchange() const { return *exchange_; }
-  // From 0 to 1, another for each node.
-  double share() const;
+  // From 0 to 1, another for each node that is a member now.
+  double share();
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   void evicted() { news_->look_again(); }

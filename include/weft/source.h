@@ -62,7 +62,8 @@ struct ReadAid {
 };
 
 // Whether a source can read some runs at once, or without any the manifest, by what it knows without asking anybody.
-enum class Readiness : std::uint8_t { ready, busy, lacking };
+// Dear: it can, but others are about to have them too, and would take them from each other.
+enum class Readiness : std::uint8_t { ready, dear, busy, lacking };
 
 class BlobSource {
  public:

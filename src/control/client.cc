@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <deque>
 #include <utility>
@@ -14,8 +13,6 @@
 
 namespace weft::control {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 64U << 10U;
 constexpr auto kLook = std::chrono::milliseconds(50);          // how often options.cancelled is asked
@@ -26,65 +23,67 @@ constexpr auto kCancelPatience = std::chrono::seconds(60);  // for its answer af
 
 }  // namespace
 
-// A request that waits for its answer.
-class Client::Pending {
- public:
-  explicit Pending(std::uint64_t id) : id_(id) {}
-  std::uint64_t id() const { return id_; }
-
-  void deliver(Message message) {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
-    arrived_.notify_one();
-  }
-  std::optional<Message> next(std::chrono::milliseconds timeout) {
-    std::unique_lock lock(mutex_);
-    if (!arrived_.wait_for(lock, timeout, [this] { return !messages_.empty(); })) return {};
-    Message message = std::move(messages_.front());
-    messages_.pop_front();
-    return message;
-  }
-
- private:
-  const std::uint64_t id_;
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Message> messages_;  // guarded by mutex_
+// A request that waits for its answer. Guarded by the client's mutex_.
+struct Client::Pending {
+  std::uint64_t id = 0;
+  std::condition_variable changed;  // a message, or somebody has to receive
+  bool waits = false;               // for that
+  std::deque<Message> messages;
 };
-
-Client::Client(Fd socket, std::string path) : socket_(std::move(socket)), path_(std::move(path)) {
-  thread_ = std::thread([this] { run(); });
-}
 
 Result<std::unique_ptr<Client>> Client::connect(const std::string& socket_path) {
   WEFT_TRY(Fd socket, connect_unix(socket_path));
   return std::unique_ptr<Client>(new Client(std::move(socket), socket_path));
 }
 
-Client::~Client() {
-  end("closed");
-  waker_.wake();
-  thread_.join();
-}
+Client::~Client() = default;
 
+// Where nobody waits, nobody has seen it end.
 bool Client::lost() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (!lost_ && !receiving_) receive_until(lock, nullptr, Clock::now());
   return lost_.has_value();
 }
 
-void Client::run() {
-  while (!lost()) {
-    std::array<pollfd, 2> ready = {{{waker_.fd(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
-    if (::poll(ready.data(), ready.size(), -1) < 0 || ready[1].revents == 0) continue;
-    if (Status status = receive(); !status.ok()) end(status.error().message);
+std::optional<Message> Client::next(Pending& pending, std::chrono::milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  while (pending.messages.empty() && Clock::now() < until) {
+    if (!receiving_ && !lost_) {
+      receive_until(lock, &pending, until);
+      continue;
+    }
+    pending.waits = true;
+    pending.changed.wait_until(lock, until);
+    pending.waits = false;
   }
+  if (pending.messages.empty()) return {};
+  Message message = std::move(pending.messages.front());
+  pending.messages.pop_front();
+  return message;
+}
+
+// For all, until this one has something; the next of those that wait goes on.
+void Client::receive_until(std::unique_lock<std::mutex>& lock, const Pending* pending, Clock::time_point until) {
+  receiving_ = true;
+  do {
+    lock.unlock();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    Status status;
+    if (wait_for(socket_.get(), POLLIN, std::max(left, kNoTime))) status = receive();
+    if (!status.ok()) end(status.error().message);
+    lock.lock();
+  } while (!lost_ && pending != nullptr && pending->messages.empty() && Clock::now() < until);
+  receiving_ = false;
+  for (const auto& [id, other] : in_flight_)
+    if (other->waits && other->messages.empty()) return other->changed.notify_one();
 }
 
 Status Client::receive() {
-  std::vector<std::byte> bytes(kReadBytes);
-  WEFT_TRY(Received received, receive_some(socket_.get(), bytes));
+  const auto bytes = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
+  WEFT_TRY(Received received, receive_some(socket_.get(), {bytes.get(), kReadBytes}));
   if (received.end) return Error{Errc::unreachable, "it ended or closed the connection"};
-  WEFT_CHECK(reader_.feed(std::span(bytes).first(received.bytes), std::move(received.fds)));
+  WEFT_CHECK(reader_.feed({bytes.get(), received.bytes}, std::move(received.fds)));
   for (;;) {
     WEFT_TRY(std::optional<Message> message, reader_.next());
     if (!message) return {};
@@ -93,29 +92,23 @@ Status Client::receive() {
 }
 
 void Client::deliver(Message message) {
-  std::shared_ptr<Pending> pending;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = in_flight_.find(message.id);
-    if (found == in_flight_.end()) return;  // given up
-    pending = found->second;
-  }
-  pending->deliver(std::move(message));
+  const std::lock_guard lock(mutex_);
+  const auto found = in_flight_.find(message.id);
+  if (found == in_flight_.end()) return;  // given up
+  found->second->messages.push_back(std::move(message));
+  found->second->changed.notify_one();
 }
 
 void Client::end(const std::string& why) {
-  std::map<std::uint64_t, std::shared_ptr<Pending>> waiting;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!lost_) lost_ = why;
-    waiting.swap(in_flight_);
-  }
+  const std::lock_guard lock(mutex_);
+  if (!lost_) lost_ = why;
   ::shutdown(socket_.get(), SHUT_RDWR);
-  for (const auto& [id, pending] : waiting) {
+  for (const auto& [id, pending] : std::exchange(in_flight_, {})) {
     Message message;
     message.kind = MessageKind::error;
     message.error = {Errc::unreachable, fmt::format("weftd at {} did not answer: {}", path_, why)};
-    pending->deliver(std::move(message));
+    pending->messages.push_back(std::move(message));
+    pending->changed.notify_one();
   }
 }
 
@@ -132,36 +125,36 @@ Status Client::send(const Draft& draft, std::vector<Fd> fds) {
   }
 }
 
-std::shared_ptr<Client::Pending> Client::begin() {
+bool Client::begin(Pending& pending) {
   const std::lock_guard lock(mutex_);
-  if (lost_) return nullptr;
-  auto pending = std::make_shared<Pending>(next_id_++);
-  in_flight_.emplace(pending->id(), pending);
-  return pending;
+  if (lost_) return false;
+  pending.id = next_id_++;
+  in_flight_.emplace(pending.id, &pending);
+  return true;
 }
 
-void Client::forget(std::uint64_t id) {
+void Client::forget(const Pending& pending) {
   const std::lock_guard lock(mutex_);
-  in_flight_.erase(id);
+  in_flight_.erase(pending.id);
 }
 
 Result<Answer> Client::call(std::string_view name, std::string_view body, std::vector<Fd> fds,
                             const CallOptions& options) {
-  const std::shared_ptr<Pending> pending = begin();
-  if (!pending) return Error{Errc::unreachable, fmt::format("weftd at {}: the connection is lost", path_)};
+  Pending pending;
+  if (!begin(pending)) return Error{Errc::unreachable, fmt::format("weftd at {}: the connection is lost", path_)};
   const std::size_t fd_count = fds.size();
-  Status sent = send({pending->id(), MessageKind::request, name, body, fd_count}, std::move(fds));
-  Result<Answer> answer = sent.ok() ? converse(*pending, options) : Result<Answer>(std::move(sent).error());
-  forget(pending->id());
+  Status sent = send({pending.id, MessageKind::request, name, body, fd_count}, std::move(fds));
+  Result<Answer> answer = sent.ok() ? converse(pending, options) : Result<Answer>(std::move(sent).error());
+  forget(pending);
   return answer;
 }
 
 Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
   const SendMore more = [&](std::string_view body, std::vector<Fd> fds) {
     const std::size_t count = fds.size();
-    return send({pending.id(), MessageKind::more, {}, body, count}, std::move(fds));
+    return send({pending.id, MessageKind::more, {}, body, count}, std::move(fds));
   };
-  auto give_up = [&] { static_cast<void>(send({pending.id(), MessageKind::cancel}, {})); };
+  auto give_up = [&] { static_cast<void>(send({pending.id, MessageKind::cancel}, {})); };
   auto until = options.patience.count() > 0 ? Clock::now() + options.patience : Clock::time_point::max();
   bool cancelled = false;
   for (;;) {
@@ -171,7 +164,7 @@ Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
       give_up();
     }
     const auto look = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    std::optional<Message> message = pending.next(std::clamp(look, kNoTime, options.cancelled ? kLook : kLongLook));
+    std::optional<Message> message = next(pending, std::clamp(look, kNoTime, options.cancelled ? kLook : kLongLook));
     if (!message && Clock::now() < until) continue;
     if (!message) {
       give_up();
@@ -191,11 +184,11 @@ Result<std::shared_ptr<Client>> Link::client() {
   const std::lock_guard lock(mutex_);
   if (client_ && !client_->lost()) return client_;
   client_.reset();
-  if (Clock::now() < next_try_) return failure_;
+  if (std::chrono::steady_clock::now() < next_try_) return failure_;
   auto made = Client::connect(path_);
   if (made.ok()) return client_ = std::move(made).value();
   failure_ = std::move(made).error();
-  next_try_ = Clock::now() + kLinkPause;
+  next_try_ = std::chrono::steady_clock::now() + kLinkPause;
   return failure_;
 }
 

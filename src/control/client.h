@@ -1,4 +1,5 @@
-// A program's end of the control socket. Any number of threads may have requests in flight over one client.
+// A program's end of the control socket. Any number of threads may have requests in flight over one client. It has no
+// thread of its own: one of those that wait for answers receives for all.
 #pragma once
 
 #include <chrono>
@@ -10,13 +11,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "control/message.h"
 #include "control/message_reader.h"
 #include "control/send_queue.h"
-#include "control/waker.h"
 
 namespace weft::control {
 
@@ -52,28 +51,29 @@ class Client {
   bool lost();  // for good: connect anew
 
  private:
-  class Pending;
-  Client(Fd socket, std::string path);
-  void run();
+  using Clock = std::chrono::steady_clock;
+  struct Pending;
+  Client(Fd socket, std::string path) : socket_(std::move(socket)), path_(std::move(path)) {}
+  std::optional<Message> next(Pending& pending, std::chrono::milliseconds timeout);
+  void receive_until(std::unique_lock<std::mutex>& lock, const Pending* pending, Clock::time_point until);
   Status receive();
   void deliver(Message message);
   void end(const std::string& why);
   Status send(const Draft& draft, std::vector<Fd> fds);
-  std::shared_ptr<Pending> begin();  // null: the connection is lost
-  void forget(std::uint64_t id);
+  bool begin(Pending& pending);  // false: the connection is lost
+  void forget(const Pending& pending);
   Result<Answer> converse(Pending& pending, const CallOptions& options);
 
   const Fd socket_;
   const std::string path_;
-  const Waker waker_;
-  MessageReader reader_;
+  MessageReader reader_;  // of the thread that receives
   std::mutex send_mutex_;
   SendQueue queue_;  // guarded by send_mutex_
   std::mutex mutex_;
-  std::uint64_t next_id_ = 1;                                    // guarded by mutex_
-  std::map<std::uint64_t, std::shared_ptr<Pending>> in_flight_;  // guarded by mutex_
-  std::optional<std::string> lost_;                              // guarded by mutex_
-  std::thread thread_;
+  bool receiving_ = false;                       // guarded by mutex_, as all below: some thread is
+  std::uint64_t next_id_ = 1;                    //
+  std::map<std::uint64_t, Pending*> in_flight_;  //
+  std::optional<std::string> lost_;              //
 };
 
 // A client that is made when it is first needed, and anew after the daemon was away. Any thread.

@@ -232,19 +232,19 @@ void Fetcher::want(Part& part) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
     transfer->queue(unit);  // also what waits to be read ahead: now it comes first
-    wanted_.push_back({transfer, unit, 0});
+    wanted_.push_back({transfer, unit, 0, false});
   }
 }
 
 void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
   const auto [first, end] = units;
   const std::size_t count = end - first;
-  const auto begin = static_cast<std::size_t>(options_.first * static_cast<double>(count));
+  const auto begin = static_cast<std::size_t>(options_.first ? options_.first() * static_cast<double>(count) : 0);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
     if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
     transfer->queue(unit);
-    ahead_.push_back({transfer, unit, 0});
+    ahead_.push_back({transfer, unit, 0, false});
   }
 }
 
@@ -285,7 +285,13 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::ti
 Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   std::unique_lock lock(mutex_);
   queue(parts, what);
-  wake_.notify_all();
+  const auto own = take_own(parts);
+  if (!wanted_.empty() || !ahead_.empty()) wake_.notify_one();
+  if (own) {
+    lock.unlock();
+    run(*own);
+    lock.lock();
+  }
   Clock::time_point moved = Clock::now();
   for (;;) {
     if (const auto end = outcome(parts, moved)) return *end;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -36,8 +37,8 @@ struct FetchOptions {
   std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
   // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
-  // which begin at once soon have parts for each other.
-  double first = 0;
+  // which begin at once soon have parts for each other. Empty: at its begin. Called with the Fetcher's lock held.
+  std::function<double()> first;
   // Makes memory ready for sources' reads to land in; empty, or an error: they bring bytes in memory of their own.
   std::function<Result<std::shared_ptr<Landing>>(std::span<std::byte>, std::shared_ptr<const void>)> land;
 };
@@ -92,6 +93,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::shared_ptr<Transfer> transfer;
     std::size_t unit = 0;
     std::size_t end = 0;  // once it runs: of the units from `unit` on that are moved as one; they touch
+    bool dear = false;    // once it runs: it is taken from who others take theirs from too
     Range range() const;
     std::vector<ChunkRun> runs() const;
   };
@@ -125,16 +127,23 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point& moved) const;
   void queue(std::vector<Part>& parts, const ColdRange& what);
   Status wait_for(std::vector<Part>& parts, const ColdRange& what);
+  std::optional<Task> take_own(const std::vector<Part>& parts);
   ColdPiece here_of(const Part& part, Range range) const;
   std::vector<ColdPiece> pieces_of(const std::vector<Part>& parts, Range range) const;
 
   LockedPlace arrived(const ChunkRun& run) const;
 
   void work();
+  void run(const Task& task);
   std::optional<Task> next();
-  std::optional<Task> take_ready(std::deque<Task>& queue);
-  bool must_wait(const Task& task) const;
-  static bool goes_on(const Task& task);
+  using Queue = std::deque<Task>;
+  std::optional<Task> take_wanted();
+  std::optional<Task> take_ahead();
+  std::optional<Task> take_dear(const std::vector<std::size_t>& dear);
+  Task take(Queue& queue, std::size_t at, Readiness readiness);
+  static bool dropped(Queue& queue, std::size_t at);
+  Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
+  bool goes_on(const Task& task, Readiness readiness) const;
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   void ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Transfer::Place place_of(Transfer& transfer, Range range);
@@ -178,7 +187,10 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::condition_variable wake_;     // a task, or the end
   std::condition_variable arrived_;  // a unit, or blobs in the index
   std::condition_variable keeper_;
-  std::deque<Task> wanted_, ahead_;                   // all below guarded by mutex_
+  Queue wanted_, ahead_;  // all below guarded by mutex_
+  unsigned dear_running_ = 0;
+  bool one_looks_ = false;  // some worker
+  std::minstd_rand random_{std::random_device{}()};
   std::vector<std::shared_ptr<Transfer>> transfers_;  // their state too
   std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
   std::map<VersionId, std::shared_future<Status>> looking_;

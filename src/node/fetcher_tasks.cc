@@ -1,4 +1,5 @@
 // Which of what is wanted is asked for next: in order, but for what nobody has time for now.
+#include <algorithm>
 #include <utility>
 
 #include "node/fetcher_impl.h"
@@ -10,6 +11,9 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);  // whether somebody 
 constexpr std::size_t kLookedMax = 64;                      // of what waits
 constexpr std::uint64_t kTaskBytesMax = 4U << 20U;          // a good size for one request
 constexpr std::size_t kTaskUnitsMax = 80;
+constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // of a unit that who waits for it moves itself
+constexpr std::size_t kOwnUnitsMax = 1;             // of all that is wanted
+constexpr unsigned kDearMax = 2;                    // reads at a time of what others are fetching too
 
 }  // namespace
 
@@ -25,59 +29,129 @@ std::vector<ChunkRun> Fetcher::Task::runs() const {
   return out;
 }
 
+// One looks again whether there is time for what waits; it wakes the next before it goes to work.
 std::optional<Fetcher::Task> Fetcher::next() {
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return ending_ || !wanted_.empty() || !ahead_.empty(); });
     if (ending_) return {};
-    for (std::deque<Task>* queue : {&wanted_, &ahead_})
-      if (auto task = take_ready(*queue)) return task;
-    if (!wanted_.empty() || !ahead_.empty()) wake_.wait_for(lock, kLookAgain);
+    auto task = take_wanted();
+    if (!task) task = take_ahead();
+    if (task) {
+      wake_.notify_one();
+      return task;
+    }
+    if (wanted_.empty() && ahead_.empty()) continue;
+    if (one_looks_) {
+      wake_.wait(lock);
+      continue;
+    }
+    one_looks_ = true;
+    wake_.wait_for(lock, kLookAgain);
+    one_looks_ = false;
   }
 }
 
+// Little is moved by who waits for it: to wake others for that takes longer.
+std::optional<Fetcher::Task> Fetcher::take_own(const std::vector<Part>& parts) {
+  if (wanted_.empty() || wanted_.size() > kOwnUnitsMax) return {};
+  const Task& last = wanted_.back();
+  const bool own = std::ranges::any_of(parts, [&last](const Part& part) {
+    return !part.place.pack && part.home.transfer == last.transfer && part.units.first <= last.unit &&
+           last.unit < part.units.second;
+  });
+  const std::size_t at = wanted_.size() - 1;
+  if (!own || last.transfer->plan.units[last.unit].length > kOwnBytesMax || dropped(wanted_, at)) return {};
+  if (readiness_of(last.transfer, last.unit) != Readiness::ready) return {};
+  return take(wanted_, at, Readiness::ready);
+}
+
 // The first that a source has time for.
-std::optional<Fetcher::Task> Fetcher::take_ready(std::deque<Task>& queue) {
-  std::size_t looked = 0;
-  for (auto at = queue.begin(); at != queue.end() && looked < kLookedMax; ++looked) {
-    if (at->transfer->state(at->unit) != UnitState::queued) {  // it was asked for twice
-      at = queue.erase(at);
-      continue;
-    }
-    if (must_wait(*at)) {
-      ++at;
-      continue;
-    }
-    Task task = *at;
-    queue.erase(at);
-    task.end = task.unit;
-    while (goes_on(task)) task.transfer->begin(task.end++);
-    return task;
+std::optional<Fetcher::Task> Fetcher::take_wanted() {
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
+    if (dropped(wanted_, at)) continue;
+    const Readiness readiness = readiness_of(wanted_[at].transfer, wanted_[at].unit);
+    if (readiness == Readiness::ready || readiness == Readiness::dear) return take(wanted_, at, readiness);
+    ++at;
   }
   return {};
 }
 
-// What follows is asked for with it, where that is wanted too.
-bool Fetcher::goes_on(const Task& task) {
-  const auto& units = task.transfer->plan.units;
-  if (task.end == units.size() || task.transfer->state(task.end) != UnitState::queued) return false;
+// Among what may come in any order, what need not be taken from who everybody asks comes first.
+std::optional<Fetcher::Task> Fetcher::take_ahead() {
+  std::vector<std::size_t> dear;
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
+    if (dropped(ahead_, at)) continue;
+    const Readiness readiness = readiness_of(ahead_[at].transfer, ahead_[at].unit);
+    if (readiness == Readiness::ready) return take(ahead_, at, readiness);
+    if (readiness == Readiness::dear) dear.push_back(at);
+    ++at;
+  }
+  for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
+    const std::size_t any = random_() % ahead_.size();
+    const Task& task = ahead_[any];
+    if (task.transfer->state(task.unit) != UnitState::queued) continue;
+    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take(ahead_, any, Readiness::ready);
+  }
+  return take_dear(dear);
+}
+
+// Where this node began it goes on; then anywhere, so that nodes seldom take the same at one time.
+std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& dear) {
+  if (dear.empty() || dear_running_ >= kDearMax) return {};
+  const auto goes_on =
+      std::ranges::find_if(dear, [this](std::size_t at) { return ahead_[at].transfer->follows == ahead_[at].unit; });
+  const std::size_t at = goes_on != dear.end() ? *goes_on : dear[random_() % dear.size()];
+  ahead_[at].transfer->follows = ahead_[at].unit;
+  Task task = take(ahead_, at, Readiness::dear);
+  task.dear = true;
+  ++dear_running_;
+  return task;
+}
+
+// It was asked for twice, and goes.
+bool Fetcher::dropped(Queue& queue, std::size_t at) {
+  if (queue[at].transfer->state(queue[at].unit) == UnitState::queued) return false;
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+  return true;
+}
+
+Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
+  Task task = queue[at];
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+  Transfer& transfer = *task.transfer;
+  task.end = task.unit;
+  while (goes_on(task, readiness)) transfer.begin(task.end++);
+  if (!transfer.follows || transfer.follows == task.unit) transfer.follows = task.end;
+  return task;
+}
+
+// What follows is asked for with it, where that is wanted too; not much until it is known who else fetches it.
+bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
+  const Transfer& transfer = *task.transfer;
+  const auto& units = transfer.plan.units;
+  if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
   if (task.end == task.unit) return true;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
-  return next.offset == range.offset + range.length && range.length + next.length <= kTaskBytesMax &&
-         task.end - task.unit < kTaskUnitsMax;
+  const bool begins = readiness == Readiness::dear || transfer.arrived() == Clock::time_point{};
+  return next.offset == range.offset + range.length &&
+         range.length + next.length <= (begins ? kDigestChunk : kTaskBytesMax) &&
+         task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;
 }
 
-// Whoever would be asked first has too much to do.
-bool Fetcher::must_wait(const Task& task) const {
-  const ChunkRun& run = task.transfer->plan.units[task.unit].run;
+// Of whoever would be asked first.
+Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const {
+  const ChunkRun& run = transfer->plan.units[unit].run;
   const auto now = Clock::now();
   for (const auto& source : sources_) {
     if (source->rests_until > now) continue;
-    const Readiness readiness = source->source.unverified().readiness(task.transfer->manifest, std::span(&run, 1));
-    if (readiness != Readiness::lacking) return readiness == Readiness::busy;
+    const Readiness readiness = source->source.unverified().readiness(transfer->manifest, std::span(&run, 1));
+    if (readiness != Readiness::lacking) return readiness;
   }
-  return false;
+  return Readiness::ready;  // who is asked will say why not
 }
 
 }  // namespace weft

@@ -122,6 +122,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
 
 void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const std::lock_guard lock(mutex_);
+  if (task.dear) --dear_running_;
   if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
   // While others of the file come, this one is behind them on a slow link: it is asked for again.
   const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
@@ -130,7 +131,7 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
     if (is_late) {
       task.transfer->put_back(unit);
-      wanted_.push_back({task.transfer, unit});
+      wanted_.push_back({task.transfer, unit, 0, false});
       continue;
     }
     if (!digests.ok()) {
@@ -142,17 +143,19 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
   }
 }
 
+void Fetcher::run(const Task& task) {
+  const auto begun = Clock::now();
+  const auto runs = task.runs();
+  const auto digests = move(task, runs);
+  ended(task, digests, begun);
+  arrived_.notify_all();
+  keeper_.notify_one();
+  if (!digests.ok()) return;
+  for (const auto& source : sources_) source->source.unverified().arrived(task.transfer->manifest, runs);
+}
+
 void Fetcher::work() {
-  while (auto task = next()) {
-    const auto begun = Clock::now();
-    const auto runs = task->runs();
-    const auto digests = move(*task, runs);
-    ended(*task, digests, begun);
-    arrived_.notify_all();
-    keeper_.notify_one();
-    if (!digests.ok()) continue;
-    for (const auto& source : sources_) source->source.unverified().arrived(task->transfer->manifest, runs);
-  }
+  while (auto task = next()) run(*task);
 }
 
 FetchStatus Fetcher::status() const {

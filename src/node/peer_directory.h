@@ -24,7 +24,8 @@ std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const
 class PeerDirectory {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kKept{30};  // after it was announced
+  static constexpr std::chrono::seconds kKept{30};   // after it was announced
+  static constexpr std::chrono::seconds kMoving{3};  // unless it says so again
   static constexpr std::size_t kManifestsMax = 100'000;
   static constexpr std::size_t kBytesMax = 32U << 20U;  // of bits
 

@@ -14,10 +14,16 @@ constexpr auto kWrongRest = std::chrono::seconds(60);
 constexpr double kNewest = 0.3;       // weight of the newest measurement
 constexpr double kUnknownRate = 1e9;  // who was never asked is tried
 constexpr double kFirstCosts = 1.5;   // everybody asks the first holder
+constexpr double kSoughtCosts = 6;    // and just now they do
 // What is asked of a peer and on its way delays its answers: no more of its time than this, and little before its rate
 // is known. A link that others begin to use too gives a fraction of what it gave.
 constexpr double kAtOnceSeconds = 0.4;
 constexpr std::uint64_t kFirstBytes = kDigestChunk;
+
+double cost_of(PeerCandidate::Kind kind) {
+  if (kind == PeerCandidate::Kind::sought) return kSoughtCosts;
+  return kind == PeerCandidate::Kind::first ? kFirstCosts : 1.0;
+}
 
 }  // namespace
 
@@ -74,17 +80,19 @@ PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, s
                                     Size size) {
   const auto now = Clock::now();
   const bool all_rest = std::ranges::none_of(candidates, [&](const auto& one) { return can_be_asked(one, now); });
+  const bool sought =
+      std::ranges::find(candidates, PeerCandidate::Kind::sought, &PeerCandidate::kind) != candidates.end();
   Link* best = nullptr;
   double lowest = 0;
   for (const PeerCandidate& candidate : candidates) {
     if (all_rest ? member(candidate.node) == nullptr : !can_be_asked(candidate, now)) continue;
     Link& link = this->link(candidate.node);
     const bool busy = size == Size::read && link.reads >= kReadsMax;
-    if (busy || std::ranges::find(tried, link.number) != tried.end()) continue;
-    const double cost = (link.reads + 1) / (link.rate > 0 ? link.rate : kUnknownRate) *
-                        (candidate.kind == PeerCandidate::Kind::first ? kFirstCosts : 1.0);
-    if (best != nullptr && cost >= lowest) continue;
-    best = &link;
+    if (std::ranges::find(tried, link.number) != tried.end()) continue;
+    if (busy && !sought) continue;
+    const double cost = (link.reads + 1) / (link.rate > 0 ? link.rate : kUnknownRate) * cost_of(candidate.kind);
+    if (lowest > 0 && cost >= lowest) continue;
+    best = busy ? nullptr : &link;  // who is sought is left to others: better wait for those who are not
     lowest = cost;
   }
   return best;
@@ -107,8 +115,10 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   Readiness best = Readiness::lacking;
   for (const PeerCandidate& candidate : candidates) {
     if (!can_be_asked(candidate, now)) continue;
-    if (link(candidate.node).reads < kReadsMax) return Readiness::ready;
-    best = Readiness::busy;
+    const bool is_free = link(candidate.node).reads < kReadsMax;
+    const bool is_sought = candidate.kind == PeerCandidate::Kind::sought;
+    if (is_free && !is_sought) return Readiness::ready;
+    if (!is_sought || best == Readiness::lacking) best = is_free ? Readiness::dear : Readiness::busy;
   }
   return best;
 }

@@ -79,7 +79,7 @@ flatbuffers::Offset<HadVector> packed(Builder& builder, std::span<const HadChunk
     const auto node = one.node.empty() ? 0 : builder.CreateString(one.node);
     const auto bits = one.bits.empty() ? 0 : builder.CreateVector(one.bits);
     const auto digest = packed(one.manifest);
-    out.push_back(wire::CreateHad(builder, &digest, node, one.chunks_per_bit, bits));
+    out.push_back(wire::CreateHad(builder, &digest, node, one.chunks_per_bit, bits, one.moving));
   }
   return builder.CreateVector(out);
 }
@@ -88,7 +88,7 @@ Result<std::vector<HadChunks>> unpacked(const HadVector& had, std::size_t count_
   if (had.size() > count_max) return refused(fmt::format("expected at most {} holders, got {}", count_max, had.size()));
   std::vector<HadChunks> out;
   for (const wire::Had* one : had) {
-    HadChunks made{unpacked(*one->manifest()->bytes()), "", one->chunks_per_bit(), {}};
+    HadChunks made{unpacked(*one->manifest()->bytes()), "", one->chunks_per_bit(), {}, one->moving()};
     if (one->node() != nullptr) made.node = one->node()->str();
     if (one->bits() != nullptr) made.bits.assign(one->bits()->begin(), one->bits()->end());
     if (made.node.size() > limits::kNodeIdMax) return refused("a node's id that is too long");

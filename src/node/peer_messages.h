@@ -26,6 +26,7 @@ struct HadChunks {
   std::string node;                  // "" in announcements: who calls
   std::uint32_t chunks_per_bit = 0;  // 0: it has all of them
   std::vector<std::uint8_t> bits;    // at most limits::kAnnouncedBytesMax; empty when it has all
+  bool moving = false;               // more of them are coming to it now
   bool operator==(const HadChunks&) const = default;
 };
 

@@ -14,8 +14,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kTick = milliseconds(100);   // while something moves
-constexpr auto kAsked = milliseconds(250);  // between two questions about one manifest
+constexpr auto kAsked = milliseconds(100);  // between two questions about one manifest
 constexpr auto kActive = seconds(5);        // since something moved
+constexpr auto kMoving = seconds(2);        // of one manifest
 constexpr auto kSayAgain = seconds(10);     // before others forget it
 constexpr auto kSettled = seconds(30);      // nothing came for so long: what is here may have been evicted
 constexpr auto kPatience = milliseconds(500);
@@ -47,9 +48,12 @@ void PeerNews::expect(const Digest& manifest) {
   const auto map = parts_.view.chunks(manifest);
   const std::lock_guard lock(mutex_);
   active_ = Clock::now();
-  if (map && !had_.contains(manifest)) {
-    if (had_.size() >= kManifestsMax) drop_one();
-    had_[manifest].map = map;
+  if (map) {
+    if (!had_.contains(manifest) && had_.size() >= kManifestsMax) drop_one();
+    Had& had = had_[manifest];
+    had.map = map;
+    had.moved = active_;
+    had.dirty = true;
   }
   wake_.notify_all();
 }
@@ -60,7 +64,7 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   const auto found = had_.find(manifest);
   if (found == had_.end()) return;
   Had& had = found->second;
-  had.changed = active_;
+  had.changed = had.moved = active_;
   if (!had.chunks) had.chunks.emplace(*had.map);
   for (const ChunkRun& run : runs)
     if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
@@ -177,8 +181,12 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   if (here) had.chunks = std::move(here);
   had.dirty = false;
   had.said = Clock::now();
-  const bool was_told = std::exchange(had.told, !had.chunks->none());
-  return was_told || had.told ? std::optional(had.chunks->told(manifest, *map)) : std::nullopt;
+  const bool moving = had.said < had.moved + kMoving && !had.chunks->all();
+  const bool was_told = std::exchange(had.told, moving || !had.chunks->none());
+  if (!was_told && !had.told) return {};
+  HadChunks told = had.chunks->told(manifest, *map);
+  told.moving = moving;
+  return told;
 }
 
 // False: somebody could not be told, and will be.

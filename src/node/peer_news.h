@@ -58,6 +58,7 @@ class PeerNews {
     bool told = false;  // of any chunk
     Clock::time_point said{};
     Clock::time_point changed = Clock::now();
+    Clock::time_point moved{};  // when more was last expected or came
   };
 
   enum class Turn : std::uint8_t {

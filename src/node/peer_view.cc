@@ -73,14 +73,16 @@ void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, 
     if (std::none_of(out.begin(), out.end(), [&](const PeerCandidate& one) { return one.node == node; }))
       out.push_back({node, kind});
   };
+  bool sought = false;
   for (const HadChunks& had : known.had) {
     if (had.node == known.publisher) continue;
+    sought = sought || (had.moving && had.node != self_);
     if (had.chunks_per_bit == 0)
       put(had.node, PeerCandidate::Kind::whole);
     else if (run != nullptr && known.chunks && known.chunks->has(had, *run))
       put(had.node, PeerCandidate::Kind::part);
   }
-  put(known.publisher, PeerCandidate::Kind::first);
+  put(known.publisher, sought ? PeerCandidate::Kind::sought : PeerCandidate::Kind::first);
 }
 
 // Who has the version's own manifest has its blobs; who had a blob first comes before who published the version.

@@ -22,9 +22,9 @@
 namespace weft {
 
 // Who may have some bytes. In the order in which equals are asked: those who are fetching them too, others who have
-// all, and last who everybody would ask.
+// all, and last who everybody would ask: `sought` while others are fetching the same.
 struct PeerCandidate {
-  enum class Kind : std::uint8_t { part, whole, first };
+  enum class Kind : std::uint8_t { part, whole, first, sought };
   std::string node;
   Kind kind = Kind::first;
 };
@@ -57,8 +57,8 @@ class PeerView {
     std::shared_ptr<const ChunkMap> chunks;
     std::unordered_map<ContentId, Digest> inherited;  // blob -> manifest of the version that had it first
     std::vector<HadChunks> had;
-    Clock::time_point asked{};     // for its holders
-    Clock::time_point expected{};  // lately, by a reader
+    Clock::time_point asked = Clock::time_point::min();  // for its holders
+    Clock::time_point expected{};                        // lately, by a reader
   };
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
   void add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,8 +67,9 @@ class Transfer {
     std::shared_ptr<Landing> landing;
   };
   Place place;
-  bool adding = false;  // some of its blobs are just being put there
-  Status settled;       // how that last went
+  std::optional<std::size_t> follows;  // the unit behind those that were asked for in order from the first on
+  bool adding = false;                 // some of its blobs are just being put there
+  Status settled;                      // how that last went
 
  private:
   void end(std::size_t unit);

@@ -68,7 +68,15 @@ struct World {
     const ChunkRun run{blob, first, count};
     news.arrived(row.manifest, std::span(&run, 1));
   }
-  bool other_knows() { return other_node.directory.find(row.manifest).size() == 1; }
+  // What the other node knows of this one.
+  std::optional<HadChunks> known() {
+    const auto had = other_node.directory.find(row.manifest);
+    return had.size() == 1 ? std::optional(had.front()) : std::nullopt;
+  }
+  bool knows(std::uint8_t bits) {
+    const auto had = known();
+    return had && had->node == "self" && had->bits == std::vector<std::uint8_t>{bits};
+  }
 
   const ContentId blob{4 * kDigestChunk, {1, 1}, sha256({})};
   const Manifest manifest{{{"a", blob.length, "", {{0, blob}}, {}, {}}}, {}};
@@ -88,11 +96,16 @@ struct World {
 TEST_CASE("what has come is told to the directories, here and elsewhere") {
   World it;
   it.arrive(1, 2);
-  REQUIRE(comes_true([&] { return it.other_knows(); }));
-  const auto had = it.other_node.directory.find(it.row.manifest);
-  CHECK(had.front().node == "self");
-  CHECK(had.front().bits == std::vector<std::uint8_t>{0b0110});
+  REQUIRE(comes_true([&] { return it.knows(0b0110); }));
+  CHECK(it.known()->moving);
   CHECK(it.directory.find(it.row.manifest).size() == 1);
+}
+
+TEST_CASE("that more is about to come is told before any has") {
+  World it;
+  it.news.expect(it.row.manifest);
+  REQUIRE(comes_true([&] { return it.knows(0); }));
+  CHECK(it.known()->moving);
 }
 
 TEST_CASE("a directory that could not be told is told when it answers again") {
@@ -105,18 +118,15 @@ TEST_CASE("a directory that could not be told is told when it answers again") {
   };
   REQUIRE(comes_true(was_told));
   it.other_node.fails = false;
-  CHECK(comes_true([&] { return it.other_knows(); }));
+  CHECK(comes_true([&] { return it.knows(0b0001); }));
 }
 
 TEST_CASE("that nothing is here any more is told too") {
   World it;
   it.arrive(1, 2);
-  REQUIRE(comes_true([&] { return it.other_knows(); }));
+  REQUIRE(comes_true([&] { return it.knows(0b0110); }));
   it.news.look_again();
-  CHECK(comes_true([&] {
-    const auto had = it.other_node.directory.find(it.row.manifest);
-    return had.size() == 1 && had.front().bits == std::vector<std::uint8_t>{0};
-  }));
+  CHECK(comes_true([&] { return it.knows(0); }));
 }
 
 TEST_CASE("where all who are known gave wrong bytes, others are asked for before them") {

@@ -81,6 +81,30 @@ TEST_CASE("who has too much to do may be waited for, and later only while it giv
   of.done(asked->number, 0, milliseconds(1), nullptr);
 }
 
+TEST_CASE("who everybody asks is left to others while somebody else has it") {
+  PeerLinks of = links();
+  const std::vector<PeerCandidate> sought = {{"b", PeerCandidate::Kind::sought}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
+  CHECK(of.readiness(sought) == Readiness::dear);
+  CHECK(of.readiness(either) == Readiness::ready);
+  const auto peer = of.take(either, {});
+  REQUIRE(peer);
+  CHECK(peer->node == "a");
+  while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
+  CHECK(of.readiness(either) == Readiness::busy);
+  CHECK_FALSE(of.take(either, {}));
+  const auto first = of.take(either, std::span(&peer->number, 1));  // who was tried in vain is not waited for
+  REQUIRE(first);
+  CHECK(first->node == "b");
+}
+
+TEST_CASE("who everybody asks is asked all the same where others are very slow") {
+  PeerLinks of = links();
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
+  of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
+  CHECK(of.take(either, {})->node == "b");
+}
+
 TEST_CASE("who does not have something does not rest for it") {
   PeerLinks of = links();
   const Error lacks{Errc::not_found, "not here"};

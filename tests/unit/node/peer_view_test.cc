@@ -61,6 +61,16 @@ TEST_CASE("who has a part is asked for that part, this node never") {
   CHECK(it.of({it.small, 0, 1}).size() == 2);
 }
 
+TEST_CASE("who published a version is sought while others fetch it") {
+  Viewed it;
+  const std::vector<std::pair<std::string, Kind>> first{{"publisher", Kind::first}};
+  const std::vector<std::pair<std::string, Kind>> sought{{"publisher", Kind::sought}};
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, true}});
+  CHECK(it.of({it.large, 0, 1}) == sought);
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, false}, {it.row.manifest, "self", 1, {0}, true}});
+  CHECK(it.of({it.large, 0, 1}) == first);
+}
+
 TEST_CASE("who lacks a blob is not asked for it again for a while, and for others it is") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
