@@ -141,6 +141,7 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
     task.transfer->arrive(unit, rest.first(chunks));
     rest = rest.subspan(chunks);
   }
+  if (over_ || due()) keeper_.notify_one();
 }
 
 void Fetcher::run(const Task& task) {
@@ -149,7 +150,6 @@ void Fetcher::run(const Task& task) {
   const auto digests = move(task, runs);
   ended(task, digests, begun);
   arrived_.notify_all();
-  keeper_.notify_one();
   if (!digests.ok()) return;
   for (const auto& source : sources_) source->source.unverified().arrived(task.transfer->manifest, runs);
 }

@@ -55,7 +55,7 @@ void PeerNews::expect(const Digest& manifest) {
     had.moved = active_;
     had.dirty = true;
   }
-  wake_.notify_all();
+  if (sleeps_) wake_.notify_all();
 }
 
 void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
@@ -69,7 +69,7 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   for (const ChunkRun& run : runs)
     if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
   had.dirty = true;
-  wake_.notify_all();
+  if (sleeps_) wake_.notify_all();
 }
 
 void PeerNews::look_again() {
@@ -79,7 +79,7 @@ void PeerNews::look_again() {
     had.said = {};
     had.dirty = true;
   }
-  wake_.notify_all();
+  if (sleeps_) wake_.notify_all();
 }
 
 // The newest first; what this node has published itself is known to be here.
@@ -125,10 +125,12 @@ void PeerNews::run() {
     const Turn done = turn();
     lock.lock();
     if (ending_) return;
-    if (done == Turn::moving)
+    sleeps_ = done != Turn::moving && active_ + kActive <= Clock::now();
+    if (!sleeps_)
       wake_.wait_for(lock, kTick, [this] { return ending_; });
     else
       wake_.wait_for(lock, done == Turn::untold ? kSilentRest : kSayAgain);
+    sleeps_ = false;
   }
 }
 

@@ -85,6 +85,7 @@ class PeerNews {
   Clock::time_point active_{};                       // guarded by mutex_: when something last moved
   std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: until when a node is not asked
   bool ending_ = false;                              // guarded by mutex_
+  bool sleeps_ = false;                              // guarded by mutex_: until somebody wakes it
   std::thread thread_;
 };
 
