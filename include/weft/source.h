@@ -54,6 +54,8 @@ struct ReadAid {
   // Where the caller would put the bytes, at `at`; null: anywhere.
   std::shared_ptr<Landing> landing;
   std::size_t at = 0;
+  // The caller can take others first: Errc::busy for what another node was just given, and will soon give itself.
+  bool yields = false;
   // Set by the source: a read that was given up may still write to the landing.
   bool spoiled = false;
   // To be called when some of the bytes have come: a read that goes on may then take as long again as `deadline` gave

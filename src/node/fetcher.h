@@ -151,7 +151,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, const Transfer::Place& place, const ReadAid& aid,
                      std::span<const std::byte> bytes);
   template <class T>
-  Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs,
+  Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
                      const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
   std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs);
   void count(Source& source, std::uint64_t bytes, const Error* failure);

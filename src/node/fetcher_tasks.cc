@@ -13,7 +13,7 @@ constexpr std::uint64_t kTaskBytesMax = 4U << 20U;          // a good size for o
 constexpr std::size_t kTaskUnitsMax = 80;
 constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // of a unit that who waits for it moves itself
 constexpr std::size_t kOwnUnitsMax = 1;             // of all that is wanted
-constexpr unsigned kDearMax = 2;                    // reads at a time of what others are fetching too
+constexpr unsigned kDearMax = 1;                    // reads at a time of what others are fetching too
 
 }  // namespace
 
@@ -78,17 +78,26 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
   return {};
 }
 
-// Among what may come in any order, what need not be taken from who everybody asks comes first.
+// Among what may come in any order, what need not be taken from who everybody asks comes first. Of a file that others
+// fetch too anything may be next: what all take in one order, all want from one node at one time.
 std::optional<Fetcher::Task> Fetcher::take_ahead() {
+  std::vector<std::size_t> ready;
   std::vector<std::size_t> dear;
   std::size_t at = 0;
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
-    const Readiness readiness = readiness_of(ahead_[at].transfer, ahead_[at].unit);
-    if (readiness == Readiness::ready) return take(ahead_, at, readiness);
-    if (readiness == Readiness::dear) dear.push_back(at);
+    const Task& task = ahead_[at];
+    // Who else fetches a file is known once something of it has come.
+    const Readiness readiness = task.transfer->begins() ? Readiness::busy : readiness_of(task.transfer, task.unit);
+    if (readiness == Readiness::dear) {
+      task.transfer->is_shared = true;
+      dear.push_back(at);
+    }
+    if (readiness == Readiness::ready) ready.push_back(at);
+    if (readiness == Readiness::ready && !task.transfer->is_shared) break;
     ++at;
   }
+  if (!ready.empty()) return take(ahead_, ready.back() == at ? at : ready[random_() % ready.size()], Readiness::ready);
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
     const Task& task = ahead_[any];
@@ -136,9 +145,9 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   if (task.end == task.unit) return true;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
-  const bool begins = readiness == Readiness::dear || transfer.arrived() == Clock::time_point{};
+  const bool little = transfer.is_shared || transfer.arrived() == Clock::time_point{};
   return next.offset == range.offset + range.length &&
-         range.length + next.length <= (begins ? kDigestChunk : kTaskBytesMax) &&
+         range.length + next.length <= (little ? kDigestChunk : kTaskBytesMax) &&
          task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;
 }
 

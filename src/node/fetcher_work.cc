@@ -52,13 +52,13 @@ void Fetcher::count(Source& source, std::uint64_t bytes, const Error* failure) {
 
 // The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
 template <class T>
-Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> runs,
+Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
                             const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
   Error last{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
   const auto each = options_.patience * 8 / 10 / std::max<std::size_t>(1, sources_.size());
   for (Source* source : ranked(manifest, runs)) {
     auto got = ask(source->source, Clock::now() + each);
-    if (got.ok()) return got;
+    if (got.ok() || (yields && got.error().code == Errc::busy)) return got;
     count(*source, 0, &got.error());
     if (last.code == Errc::unreachable || got.error().code != Errc::not_found) last = got.error();
   }
@@ -70,8 +70,9 @@ Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> ru
 Result<std::vector<std::byte>> Fetcher::await_manifest(const Digest& digest) {
   const auto until = Clock::now() + options_.patience;
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
-    auto bytes = from_any<std::vector<std::byte>>(
-        digest, {}, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
+    auto bytes = from_any<std::vector<std::byte>>(digest, {}, false, [&](VerifiedSource& source, Deadline deadline) {
+      return source.manifest(digest, deadline);
+    });
     if (bytes.ok() || bytes.error().code != Errc::not_found || Clock::now() + pause >= until) return bytes;
     std::unique_lock lock(mutex_);
     if (ending_) return bytes;
@@ -101,18 +102,19 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   const Range range = task.range();
   WEFT_CHECK(make_room(range.length));
   const Transfer::Place place = place_of(transfer, range);
-  ReadAid aid{place.landing, range.offset, false, [&] {
+  ReadAid aid{place.landing, range.offset, task.dear, false, [&] {
                 const std::lock_guard lock(mutex_);
                 transfer.move();
               }};
   Source* gave = nullptr;
-  auto got = from_any<VerifiedBytes>(transfer.manifest, runs, [&](VerifiedSource& source, Deadline deadline) {
-    for (const auto& one : sources_)
-      if (&one->source == &source) gave = one.get();
-    auto read = source.read(transfer.manifest, runs, deadline, aid);
-    aid.moved();
-    return read;
-  });
+  auto got =
+      from_any<VerifiedBytes>(transfer.manifest, runs, task.dear, [&](VerifiedSource& source, Deadline deadline) {
+        for (const auto& one : sources_)
+          if (&one->source == &source) gave = one.get();
+        auto read = source.read(transfer.manifest, runs, deadline, aid);
+        aid.moved();
+        return read;
+      });
   const auto bytes = got.ok() ? got->bytes.bytes() : std::span<const std::byte>();
   WEFT_CHECK(put_in_pack(transfer, range.offset, place, aid, bytes));
   if (!got.ok()) return std::move(got).error();
@@ -126,12 +128,13 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
   if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
   // While others of the file come, this one is behind them on a slow link: it is asked for again.
   const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
+  const bool yielded = !digests.ok() && task.dear && digests.error().code == Errc::busy;
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
-    if (is_late) {
+    if (is_late || yielded) {
       task.transfer->put_back(unit);
-      wanted_.push_back({task.transfer, unit, 0, false});
+      (yielded ? ahead_ : wanted_).push_back({task.transfer, unit, 0, false});
       continue;
     }
     if (!digests.ok()) {

@@ -105,13 +105,14 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, std::span<const std
   if (bytes_ == nullptr) return Error{Errc::unreachable, "this daemon begins or ends"};
   if (const auto* announce = std::get_if<Announce>(&asked)) {
     for (const HadChunks& had : announce->had) directory_.put(node, had);
-    return PeerReply{};
+    if (!announce->asks || announce->had.empty()) return PeerReply{};
+    return PeerReply{encode_holders(directory_.find(announce->had.front().manifest)), {}};
   }
   if (const auto* ask = std::get_if<AskHolders>(&asked))
     return PeerReply{encode_holders(directory_.find(ask->manifest)), {}};
   if (const auto* ask = std::get_if<AskManifest>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
-  return give(std::get<AskBytes>(asked));
+  return give(node, std::get<AskBytes>(asked));
 }
 
 Result<PeerReply> PeerAnswers::give(const AskManifest& ask) {
@@ -132,12 +133,15 @@ Result<PeerReply> PeerAnswers::give(const AskChunks& ask) {
   return reply_with(encode_digests(std::span(digests).subspan(ask.run.first, ask.run.count)));
 }
 
-Result<PeerReply> PeerAnswers::give(const AskBytes& ask) {
+Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
   WEFT_TRY(auto places, bytes_->here(ask.runs));
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!places[i].pack)
       return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", ask.runs[i].first,
                                                 ask.runs[i].first + ask.runs[i].count, to_hex(ask.runs[i].id.root))};
+  if (!given_.give(node, ask.runs, ask.yields))
+    return Error{Errc::busy, fmt::format("chunks of the blob {} were just given to another node",
+                                         to_hex(ask.runs.front().id.root))};
   std::vector<std::byte> sums;
   if (ask.sums) {
     WEFT_TRY(sums, sums_of(ask.runs, places));

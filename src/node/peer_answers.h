@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "node/given_lately.h"
 #include "node/local_bytes.h"
 #include "node/peer_directory.h"
 #include "node/peer_messages.h"
@@ -28,12 +29,13 @@ class PeerAnswers final : public PeerServer {
  private:
   Result<PeerReply> give(const AskManifest& ask);
   Result<PeerReply> give(const AskChunks& ask);
-  Result<PeerReply> give(const AskBytes& ask);
+  Result<PeerReply> give(std::string_view node, const AskBytes& ask);
 
   Store& store_;
   PeerDirectory& directory_;
   std::shared_mutex gate_;
   LocalBytes* bytes_ = nullptr;  // guarded by gate_
+  GivenLately given_;
 };
 
 }  // namespace weft

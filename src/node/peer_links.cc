@@ -106,7 +106,11 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   ++best->reads;
   const double at_once = best->rate * kAtOnceSeconds / kReadsMax;
   const double bytes = std::clamp(at_once, static_cast<double>(kFirstBytes), static_cast<double>(kSourceReadMax));
-  return Choice{nodes_[best->number], best->number, static_cast<std::uint64_t>(bytes)};
+  const std::string& node = nodes_[best->number];
+  const bool sought = std::ranges::any_of(candidates, [&node](const PeerCandidate& one) {
+    return one.kind == PeerCandidate::Kind::sought && one.node == node;
+  });
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought};
 }
 
 Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
@@ -154,6 +158,11 @@ void PeerLinks::moved(std::uint32_t number) {
 bool PeerLinks::moved_since(std::uint32_t number, Clock::time_point then) {
   const std::lock_guard lock(mutex_);
   return links_.at(nodes_.at(number)).moved_at > then;
+}
+
+bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
+  const std::lock_guard lock(mutex_);
+  return link(node).moved_at > then;
 }
 
 void PeerLinks::refuted(std::uint32_t number) {

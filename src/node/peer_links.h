@@ -39,6 +39,7 @@ class PeerLinks {
     std::string node;
     std::uint32_t number = 0;     // of the peer in this object
     std::uint64_t bytes_max = 0;  // best asked for at once
+    bool sought = false;          // PeerCandidate::Kind::sought
   };
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
@@ -49,6 +50,7 @@ class PeerLinks {
   // Something of a read came from it: while it gives to one, it is not silent to the others.
   void moved(std::uint32_t number);
   bool moved_since(std::uint32_t number, Clock::time_point then);
+  bool gave_since(const std::string& node, Clock::time_point then);  // the same
   // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
   void refuted(std::uint32_t number);  // what it gave was wrong: it rests for a long time

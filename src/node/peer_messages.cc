@@ -112,10 +112,11 @@ struct Packer {
   flatbuffers::Offset<wire::Request> operator()(const AskBytes& ask) const {
     std::vector<wire::Run> runs;
     for (const ChunkRun& run : ask.runs) runs.push_back(packed(run));
-    return finish(wire::What::Read, wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.sums));
+    return finish(wire::What::Read,
+                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.sums, ask.yields));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
-    return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had)));
+    return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
   }
   flatbuffers::Offset<wire::Request> operator()(const AskHolders& ask) const {
     const auto digest = packed(ask.manifest);
@@ -142,6 +143,7 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
     ask.runs.push_back(run);
   }
   ask.sums = read.sums();
+  ask.yields = read.yields();
   return PeerRequest(std::move(ask));
 }
 
@@ -166,7 +168,7 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
   if (const auto* read = request.what_as_Read()) return unpacked(*read);
   if (const auto* announce = request.what_as_Announce()) {
     WEFT_TRY(auto had, unpacked(*announce->had(), limits::kAnnouncedAtOnceMax));
-    return PeerRequest(Announce{std::move(had)});
+    return PeerRequest(Announce{std::move(had), announce->asks()});
   }
   if (const auto* who = request.what_as_WhoHas()) return PeerRequest(AskHolders{unpacked(*who->manifest()->bytes())});
   return refused("a request of an unknown kind");

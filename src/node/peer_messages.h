@@ -40,9 +40,11 @@ struct AskChunks {
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
   bool sums = false;           // the head begins with what encode_sums() makes of the chunks' sums
+  bool yields = false;         // Errc::busy when another node was given some of them a moment ago
 };
 struct Announce {
   std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax
+  bool asks = false;           // as AskHolders of the first, besides
 };
 struct AskHolders {
   Digest manifest;

@@ -17,6 +17,7 @@ constexpr auto kTick = milliseconds(100);   // while something moves
 constexpr auto kAsked = milliseconds(100);  // between two questions about one manifest
 constexpr auto kActive = seconds(5);        // since something moved
 constexpr auto kMoving = seconds(2);        // of one manifest
+constexpr auto kBackup = seconds(1);        // between two tellings of the second directory
 constexpr auto kSayAgain = seconds(10);     // before others forget it
 constexpr auto kSettled = seconds(30);      // nothing came for so long: what is here may have been evicted
 constexpr auto kPatience = milliseconds(500);
@@ -137,12 +138,17 @@ void PeerNews::run() {
 PeerNews::Turn PeerNews::turn() {
   const auto now = Clock::now();
   bool all_told = true;
-  for (const Digest& manifest : due(now)) all_told = tell(manifest) && all_told;
+  auto to_ask = parts_.view.to_ask(kAsked);
+  for (const Digest& manifest : due(now)) {
+    const Told told = tell(manifest);
+    all_told = all_told && told.all;
+    if (told.heard) std::erase(to_ask, manifest);
+  }
   {
     const std::lock_guard lock(mutex_);
     if (active_ + kActive <= now) return all_told ? Turn::still : Turn::untold;
   }
-  for (const Digest& manifest : parts_.view.to_ask(kAsked)) ask(manifest);
+  for (const Digest& manifest : to_ask) ask(manifest);
   return Turn::moving;
 }
 
@@ -150,7 +156,8 @@ std::vector<Digest> PeerNews::due(Clock::time_point now) {
   std::vector<Digest> out;
   const std::lock_guard lock(mutex_);
   for (const auto& [manifest, had] : had_)
-    if (had.dirty || had.said + kSayAgain <= now) out.push_back(manifest);
+    if (had.dirty || had.said + kSayAgain <= now || (had.backup_waits && had.backup_said + kBackup <= now))
+      out.push_back(manifest);
   return out;
 }
 
@@ -191,22 +198,46 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   return told;
 }
 
-// False: somebody could not be told, and will be.
-bool PeerNews::tell(const Digest& manifest) {
+// The second of them hears of it now and then: it is asked only where the first is silent.
+PeerNews::Told PeerNews::tell(const Digest& manifest) {
   const auto news = news_of(manifest);
-  if (!news) return true;
+  if (!news) return {};
   const auto nodes = nodes_for(manifest);
-  bool all_told = !nodes.empty();
-  for (const std::string& node : nodes) {
-    if (node == parts_.self)
-      parts_.directory.put(node, *news);
-    else
-      all_told = call(node, Announce{{*news}}).has_value() && all_told;
+  Told told{!nodes.empty(), false};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (i > 0 && told.all && !backup_is_due(manifest)) break;
+    told.all = tell(nodes[i], *news, told.heard) && told.all;
   }
-  if (all_told) return true;
+  if (told.all) return told;
   const std::lock_guard lock(mutex_);
   if (const auto had = had_.find(manifest); had != had_.end()) had->second.dirty = true;
-  return false;
+  return told;
+}
+
+// In answer it says who else has some.
+bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard) {
+  if (node == parts_.self) {
+    parts_.directory.put(node, news);
+    if (!std::exchange(heard, true)) parts_.view.heard(news.manifest, parts_.directory.find(news.manifest));
+    return true;
+  }
+  const auto answer = call(node, Announce{{news}, !heard});
+  if (!answer || heard) return answer.has_value();
+  auto had = decode_holders(*answer);
+  heard = had.ok();
+  if (heard) parts_.view.heard(news.manifest, std::move(had).value());
+  return true;
+}
+
+bool PeerNews::backup_is_due(const Digest& manifest) {
+  const std::lock_guard lock(mutex_);
+  const auto found = had_.find(manifest);
+  if (found == had_.end()) return true;
+  Had& had = found->second;
+  const auto now = Clock::now();
+  had.backup_waits = had.backup_said + kBackup > now;
+  if (!had.backup_waits) had.backup_said = now;
+  return !had.backup_waits;
 }
 
 void PeerNews::ask(const Digest& manifest) {
@@ -218,8 +249,10 @@ void PeerNews::ask(const Digest& manifest) {
   }
 }
 
+// Who published it has the most to do: what it is asked waits behind what it gives.
 std::vector<std::string> PeerNews::nodes_for(const Digest& manifest) const {
-  const auto nodes = parts_.links.nodes();
+  auto nodes = parts_.links.nodes();
+  if (nodes.size() > kDirectories) std::erase(nodes, parts_.view.publisher(manifest));
   return directory_nodes(manifest, nodes, kDirectories);
 }
 
@@ -231,8 +264,10 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
     const std::lock_guard lock(mutex_);
     if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};
   }
+  const auto asked = Clock::now();
   auto answer = parts_.exchange.call(*address, encode_request(request), deadline_in(kPatience));
   if (!answer.ok()) {
+    if (parts_.links.gave_since(node, asked)) return {};  // its link is full, it is not silent
     const std::lock_guard lock(mutex_);
     silent_[node] = Clock::now() + kSilentRest;
     return {};

@@ -59,6 +59,8 @@ class PeerNews {
     Clock::time_point said{};
     Clock::time_point changed = Clock::now();
     Clock::time_point moved{};  // when more was last expected or came
+    Clock::time_point backup_said{};
+    bool backup_waits = false;  // to be told
   };
 
   enum class Turn : std::uint8_t {
@@ -72,7 +74,13 @@ class PeerNews {
   Turn turn();
   std::vector<Digest> due(Clock::time_point now);
   std::optional<HadChunks> news_of(const Digest& manifest);
-  bool tell(const Digest& manifest);
+  struct Told {
+    bool all = true;     // who is to be told; else it is tried again
+    bool heard = false;  // who else has some
+  };
+  Told tell(const Digest& manifest);
+  bool tell(const std::string& node, const HadChunks& news, bool& heard);
+  bool backup_is_due(const Digest& manifest);
   ChunkSet survey(const ChunkMap& map) const;
   std::vector<std::string> nodes_for(const Digest& manifest) const;
   std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request);

@@ -65,6 +65,7 @@ class PeerSource::Reading {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
     place();
     while (run_ < runs_.size()) {
+      if (yielded_) return failure_;
       const auto candidates = source_.candidates(manifest_, &runs_[run_], asked_);
       const bool again = failures_ < kTriesMax;
       const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
@@ -125,10 +126,17 @@ class PeerSource::Reading {
     std::uint64_t size = 0;
     for (const ChunkRun& run : asked) size += run.length();
     const auto begin = Clock::now();
-    Status read = read_from(choice, asked, size);
+    // What came before would be lost.
+    const bool yields = aid_.yields && choice.sought && done_ == 0;
+    Status read = read_from(choice, asked, size, yields);
     source_.links_.done(choice.number, read.ok() ? size : 0, Clock::now() - begin, read.ok() ? nullptr : &read.error());
     if (read.ok()) return advance(asked, size, choice.number);
     failure_ = std::move(read).error();
+    if (yields && failure_.code == Errc::busy) {
+      source_.view_.yield(asked.front());
+      yielded_ = true;
+      return;
+    }
     const bool has_none = failure_.code == Errc::not_found;  // says so at once; there may be many of these
     const bool was_behind = was_behind_since(choice.number, begin);
     if (has_none)
@@ -147,14 +155,14 @@ class PeerSource::Reading {
     return failure_.code == Errc::timed_out && asked <= end_ && source_.links_.moved_since(peer, asked);
   }
 
-  Status read_from(const PeerLinks::Choice& from, const std::vector<ChunkRun>& asked, std::uint64_t size) {
+  Status read_from(const PeerLinks::Choice& from, const std::vector<ChunkRun>& asked, std::uint64_t size, bool yields) {
     const auto address = source_.links_.address(from.node);
     if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", from.node)};
     const auto moved = [&] {
       source_.links_.moved(from.number);
       if (aid_.moved) aid_.moved();
     };
-    const auto request = encode_request(AskBytes{asked, out_.summed});
+    const auto request = encode_request(AskBytes{asked, out_.summed, yields});
     WEFT_TRY(Answer answer, source_.exchange_.call(*address, request, deadline_in(patience_)));
     target_.memory = {out_.memory.get() + done_, size};
     PeerTarget part = target_;
@@ -203,6 +211,7 @@ class PeerSource::Reading {
   std::vector<std::uint32_t> tried_;  // for what comes next
   std::size_t failures_ = 0;          // of these, by other than not having it
   bool asked_ = false;                // who else has it
+  bool yielded_ = false;              // to another node
   Error failure_{Errc::internal, ""};
 };
 
@@ -303,7 +312,9 @@ void PeerSource::arrived(const Digest& manifest, std::span<const ChunkRun> runs)
 }
 
 Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun> runs) {
-  return links_.readiness(view_.candidates(manifest, runs.empty() ? nullptr : &runs.front()));
+  const ChunkRun* run = runs.empty() ? nullptr : &runs.front();
+  const Readiness readiness = links_.readiness(view_.candidates(manifest, run));
+  return readiness == Readiness::dear && run != nullptr && view_.yielded(*run) ? Readiness::busy : readiness;
 }
 
 bool PeerSource::refuted(std::uint32_t giver) {

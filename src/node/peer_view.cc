@@ -9,6 +9,7 @@ namespace {
 constexpr std::size_t kKnownMax = 1024;  // manifests
 constexpr std::size_t kLacksMax = 4096;
 constexpr auto kLacksFor = std::chrono::seconds(2);
+constexpr auto kYieldsFor = std::chrono::milliseconds(500);
 constexpr auto kExpectedFor = std::chrono::seconds(30);
 
 }  // namespace
@@ -65,6 +66,12 @@ std::shared_ptr<const ChunkMap> PeerView::chunks(const Digest& manifest) const {
   return found == known_.end() ? nullptr : found->second.chunks;
 }
 
+std::string PeerView::publisher(const Digest& manifest) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  return found == known_.end() ? "" : found->second.publisher;
+}
+
 void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
   const auto now = Clock::now();
   const auto put = [&](const std::string& node, PeerCandidate::Kind kind) {
@@ -102,9 +109,30 @@ std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const Ch
   return out;
 }
 
+// Who has said something new since it lacked something may have it by now.
 void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = known_.find(manifest); found != known_.end()) found->second.had = std::move(had);
+  const auto found = known_.find(manifest);
+  if (found == known_.end()) return;
+  const auto& before = found->second.had;
+  for (const HadChunks& one : had) {
+    if (std::ranges::find(before, one) != before.end()) continue;
+    auto at = lacking_.lower_bound({one.node, Digest{}});
+    while (at != lacking_.end() && at->first.first == one.node) at = lacking_.erase(at);
+  }
+  found->second.had = std::move(had);
+}
+
+void PeerView::yield(const ChunkRun& run) {
+  const std::lock_guard lock(mutex_);
+  if (yielded_.size() >= kLacksMax) yielded_.clear();
+  yielded_[{run.id.root, run.first}] = Clock::now() + kYieldsFor;
+}
+
+bool PeerView::yielded(const ChunkRun& run) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = yielded_.find({run.id.root, run.first});
+  return found != yielded_.end() && found->second > Clock::now();
 }
 
 void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {

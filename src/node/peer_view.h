@@ -45,10 +45,15 @@ class PeerView {
   // It said that it has not what candidates() promised; null: the manifest's bytes.
   void lacks(const Digest& manifest, const ChunkRun* run, const std::string& node);
 
+  // Another node was just given it, and is left to bring it: it is not dear, for a moment, but busy.
+  void yield(const ChunkRun& run);
+  bool yielded(const ChunkRun& run) const;
+
   // Manifests whose holders are worth asking for now: those of versions that were expected lately, and of versions
   // that had blobs of them first; those that were asked for in the last `age` are left out.
   std::vector<Digest> to_ask(std::chrono::milliseconds age);
   std::shared_ptr<const ChunkMap> chunks(const Digest& manifest) const;  // null: not known
+  std::string publisher(const Digest& manifest) const;                   // "": not known
 
  private:
   // Of one manifest.
@@ -71,6 +76,8 @@ class PeerView {
   mutable std::mutex mutex_;
   std::map<Digest, Known> known_;              // guarded by mutex_
   std::map<Lack, Clock::time_point> lacking_;  // guarded by mutex_: until when
+  using Chunk = std::pair<Digest, std::uint64_t>;
+  std::map<Chunk, Clock::time_point> yielded_;  // guarded by mutex_: until when
 };
 
 }  // namespace weft

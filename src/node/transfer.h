@@ -51,6 +51,7 @@ class Transfer {
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
   bool busy() const { return busy_ > 0; }  // units that run
+  bool begins() const { return busy_ > 0 && arrived_ == Clock::time_point{}; }
   std::uint64_t busy_bytes() const { return busy_bytes_; }
   bool complete() const { return missing_ == 0; }  // every unit is here
 
@@ -67,6 +68,7 @@ class Transfer {
     std::shared_ptr<Landing> landing;
   };
   Place place;
+  bool is_shared = false;              // other nodes fetch it too
   std::optional<std::size_t> follows;  // the unit behind those that were asked for in order from the first on
   bool adding = false;                 // some of its blobs are just being put there
   Status settled;                      // how that last went

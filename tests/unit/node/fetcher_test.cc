@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
 #include <random>
-
+#include <set>
 #include <thread>
 
 #include "base/sha256.h"
@@ -69,6 +70,45 @@ struct Away {
     CHECK(at == range.offset + range.length);
     return out;
   }
+};
+
+// A twin that everybody asks: it refuses each chunk once to who can wait.
+class SoughtSource final : public BlobSource {
+ public:
+  explicit SoughtSource(std::shared_ptr<TwinSource> twin) : twin_(std::move(twin)) {}
+  std::string_view name() const override { return "sought"; }
+  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
+    return twin_->manifest(digest, deadline);
+  }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
+    return twin_->chunks(manifest, id, deadline);
+  }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    const int now = ++reads_;
+    at_once = std::max(at_once.load(), now);
+    auto got = aid.yields && is_first(runs.front()) ? Result<SourceBytes>(Error{Errc::busy, "given to another"})
+                                                    : twin_->read(manifest, runs, deadline, aid);
+    --reads_;
+    return got;
+  }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override {
+    return Readiness::dear;
+  }
+  std::atomic<int> at_once = 0;
+  std::atomic<int> refused = 0;
+
+ private:
+  bool is_first(const ChunkRun& run) {
+    const std::lock_guard lock(mutex_);
+    const bool first = seen_.insert({run.id, run.first}).second;
+    if (first) ++refused;
+    return first;
+  }
+  const std::shared_ptr<TwinSource> twin_;
+  std::atomic<int> reads_ = 0;
+  std::mutex mutex_;
+  std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
 };
 
 FetchOptions quick() {
@@ -207,6 +247,20 @@ TEST_CASE("bytes that do not verify are given to nobody, and the next source is 
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
   CHECK(fetcher.status().sources.at(0).bytes == 0);
   CHECK(fetcher.status().sources.at(0).failures > 0);
+}
+
+TEST_CASE("what others fetch too is taken little by little, and what was given to another comes later") {
+  Away away({6 * kDigestChunk, 2 * kDigestChunk});
+  const auto sought = std::make_shared<SoughtSource>(away.twin);
+  Fetcher fetcher(away.store, {sought}, {});
+  const Range all{0, away.file.size};
+  const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(sought->refused == 8);
+  CHECK(sought->at_once == 1);
+  CHECK(away.twin->bytes_read() == away.file.size);
+  CHECK(fetcher.status().sources.at(0).failures == 0);
 }
 
 TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {

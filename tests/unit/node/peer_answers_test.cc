@@ -127,6 +127,28 @@ TEST_CASE("digests of chunks are those of the run") {
   CHECK(decode_digests(reply->head).value() == std::vector<Digest>(all.begin() + 1, all.end()));
 }
 
+TEST_CASE("who can take others first is not given what another node was just given") {
+  Answering node(3 * kDigestChunk);
+  const auto ask = [&](std::string_view who, std::uint64_t first, std::uint64_t count, bool yields) {
+    const AskBytes bytes{{{node.blob.id, first, count}}, false, yields};
+    const auto reply = node.answers.answer(who, encode_request(bytes));
+    return reply.ok() ? std::nullopt : std::optional(reply.error().code);
+  };
+  CHECK_FALSE(ask("one", 0, 2, true));
+  CHECK_FALSE(ask("one", 1, 1, true));
+  CHECK(ask("two", 1, 2, true) == Errc::busy);
+  CHECK_FALSE(ask("two", 2, 1, true));  // what was refused was not noted as given
+  CHECK_FALSE(ask("two", 1, 2, false));
+}
+
+TEST_CASE("who announces and asks hears in answer who has it") {
+  Answering node(500);
+  const Digest manifest = sha256(node.blob.bytes());
+  const auto reply = node.ask(Announce{{{manifest, "", 1, {1}, true}}, true});
+  REQUIRE(reply.ok());
+  CHECK(decode_holders(reply->head).value() == std::vector<HadChunks>{{manifest, "asker", 1, {1}, true}});
+}
+
 TEST_CASE("what a node announces is told to those who ask who has it") {
   Answering node(500);
   const Digest manifest = sha256(node.blob.bytes());

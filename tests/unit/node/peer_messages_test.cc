@@ -41,8 +41,12 @@ TEST_CASE("a request is what it was") {
   CHECK(std::equal(read.runs.begin(), read.runs.end(), bytes.runs.begin(), bytes.runs.end(), same));
   CHECK(!read.sums);
   CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, true})).value()).sums);
-  const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}}}};
-  CHECK(std::get<Announce>(decode_request(encode_request(announce)).value()).had == announce.had);
+  CHECK(!read.yields);
+  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, false, true})).value()).yields);
+  const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
+  const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
+  CHECK(said.had == announce.had);
+  CHECK(said.asks);
 }
 
 TEST_CASE("holders and digests are what they were") {

@@ -71,6 +71,25 @@ TEST_CASE("who published a version is sought while others fetch it") {
   CHECK(it.of({it.large, 0, 1}) == first);
 }
 
+TEST_CASE("who lacked something may have it once it says something new") {
+  Viewed it;
+  const ChunkRun run{it.large, 0, 1};
+  const HadChunks before{it.row.manifest, "part", 1, {0b01}};
+  it.view.heard(it.row.manifest, {before});
+  it.view.lacks(it.row.manifest, &run, "part");
+  it.view.heard(it.row.manifest, {before});
+  CHECK(it.of(run).size() == 1);
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b11}}});
+  CHECK(it.of(run).size() == 2);
+}
+
+TEST_CASE("what was left to another node is for that chunk alone") {
+  Viewed it;
+  it.view.yield({it.large, 1, 1});
+  CHECK(it.view.yielded({it.large, 1, 1}));
+  CHECK_FALSE(it.view.yielded({it.large, 2, 1}));
+}
+
 TEST_CASE("who lacks a blob is not asked for it again for a while, and for others it is") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
