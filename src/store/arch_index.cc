@@ -40,14 +40,12 @@ class ClassRows {
 
   // Rows of all open items, and of those of others that this opens.
   Status add() {
-    std::vector<bool> known(class_.size());  // to be open: behind one that is not, none is
+    std::vector<bool> shared(class_.size());  // with another class: behind all of an item's inputs it is open
     for (std::size_t item = 0; item < class_.size(); ++item) {
-      if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return known[input]; })) continue;
-      WEFT_TRY(bool open, is_open(item));
-      if (!open) continue;
-      known[item] = true;
+      if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return shared[input]; })) continue;
       WEFT_TRY(Owners before, owners(class_.id(item)));
       WEFT_CHECK(put(item, best_));
+      shared[item] = before.count > 0;
       if (before.count == 1) WEFT_CHECK(of_others(before.only, class_.id(item), &ClassRows::open_after));
     }
     return {};

@@ -1,16 +1,17 @@
 // Exact top-K by best-first search.
 //
-// The query's items are first walked from their inputs on. Those that two classes or more have are *common*; at one
-// that a single class has the walk ends, and that class is compared as a whole (arch_index.h says why this finds it).
-// Every other class shares with the query a set of common items that is closed upstream. The search goes through such
-// sets, largest first, as pairs (all, must): classes that have all of `must` and no common item outside of `all`. Such
-// a pair is split at one of the last items of `all`: with it, or without it. Where `must` has every last item, its
-// classes have all of `all`; one that has more has come out before, since larger bounds come first, so the rest share
-// exactly `all`, and come out of the index in the order of the metric. So the first `top` versions to come out are the
-// best.
+// Classes that stand alone behind the common items (arch_common.h) are compared as a whole. Every other class shares
+// with the query a set of common items that is closed upstream. The lists of these items are opened one by one: of the
+// items that no other of the *rest* needs, that which fewest classes have. It then leaves the rest, so a class that no
+// opened list has shares no more than the rest holds; the search ends when that is less than what was found. Lists are
+// short where much is shared, and so those that many classes are in are seldom opened.
 //
-// Where a query and many classes have branches in common that hardly ever come together, there are too many such sets:
-// after so many steps, rows of items that splits asked for, the classes of all common items are counted instead.
+// A list is read a few rows at a time, in the order of the metric. By the marks of a row its class shares at most the
+// items of the rest that lack none of theirs; only where this may be the best is the class itself looked at. So each
+// row is read once at most, whatever branches come together.
+//
+// Where marks tell nothing, too many classes would be looked at: after so many steps all classes of all common items
+// are counted instead.
 #include "store/arch_match.h"
 
 #include <algorithm>
@@ -21,13 +22,14 @@
 #include <unordered_set>
 
 #include "base/text.h"
-#include "store/arch_join.h"
+#include "store/arch_common.h"
 #include "store/arch_rows.h"
 
 namespace weft {
 namespace {
 
-using Set = std::vector<bool>;  // of common items
+constexpr std::uint64_t kFirstRows = 16;     // of a list; twice as many each further time
+constexpr std::uint64_t kItemsOfAStep = 64;  // of which each is compared, for a class or for so many rows
 
 // One place further on: ids are unique in an order, so nothing is passed over.
 ArchPlace after(ArchPlace place) {
@@ -42,13 +44,21 @@ struct Rank {
   auto operator<=>(const Rank&) const = default;
 };
 
-// What is left to look at: the versions of one class from `from` on, or classes between `must` and `all`.
+// Of an item that left the rest: classes that have it, and what they may share.
+struct List {
+  std::uint32_t item = 0;
+  std::vector<std::uint64_t> marks;  // of each item that was in the rest
+  std::uint64_t next_rows = kFirstRows;
+  std::uint64_t read = 0;
+};
+
+// What is left to look at: none of it shares more than `bound`, and what shares as much comes from `from` on.
 struct Open {
+  enum class What : std::uint8_t { rest, list, row, found };
   std::uint64_t bound = 0;
   Rank from;
-  std::string class_key;  // "" for a pair of sets
-  Set all;
-  std::vector<std::uint32_t> must;
+  What what = What::rest;
+  std::size_t which = 0;  // of the lists, of the classes found
 };
 
 struct Worse {
@@ -63,15 +73,19 @@ class Matcher {
       : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)), steps_left_(steps_max) {}
 
   Result<std::vector<MatchHit>> run() {
-    WEFT_CHECK(walk());
-    for (const std::string& only : alone_) WEFT_CHECK(add_alone(only));
-    if (!common_.empty()) queue_.push({common_.size(), first_rank(), {}, Set(common_.size(), true), {}});
+    WEFT_TRY(CommonItems found, find_common_items(txn_, query_.items));
+    common_ = std::move(found.items);
+    for (const ArchItem& item : query_.items) wanted_.insert(arch_key(item));
+    for (const std::string& only : found.alone) WEFT_CHECK(add_class(only));
+    for (std::uint32_t item = 0; item < common_.size(); ++item) rest_.push_back(item);
+    push_rest();
     while (hits_.size() < query_.top) {
+      if (steps_left_ == 0 && !counts_) WEFT_CHECK(count_all());
       WEFT_CHECK(add_counted());
       if (queue_.empty()) break;
       Open next = queue_.top();
       queue_.pop();
-      WEFT_CHECK(next.class_key.empty() ? look_into(std::move(next)) : give_version(std::move(next)));
+      WEFT_CHECK(look_into(next));
     }
     return std::move(hits_);
   }
@@ -79,69 +93,130 @@ class Matcher {
  private:
   Rank first_rank() const { return {order_.empty(), {}}; }
 
-  static Bytes key_of_item(const ArchItem& item) {
-    return {reinterpret_cast<const char*>(item.id.bytes.data()), kArchKeyBytes};
-  }
-
-  // Finds the common items and the classes that stand alone behind them.
-  Status walk() {
-    std::vector<std::optional<std::uint32_t>> common_of(query_.items.size());
-    const std::vector<std::uint64_t> marks = marks_of_items(class_of(query_.items));
-    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
-    for (std::size_t i = 0; i < query_.items.size(); ++i) {
-      const ArchItem& item = query_.items[i];
-      wanted_.insert(key_of_item(item));
-      if (!std::ranges::all_of(item.inputs, [&](std::uint32_t input) { return common_of[input].has_value(); }))
-        continue;
-      WEFT_TRY(std::optional<Entry> first, cursor.seek_exact(key_of_item(item)));
-      if (!first) continue;
-      WEFT_TRY(ItemPlace at, decode_item_place(txn_, key_of_item(item), first->value));
-      WEFT_TRY(std::uint64_t classes, cursor.count_of_key());
-      if (classes == 1) {
-        WEFT_TRY(std::string only, need_class_of(txn_, at.place.version));
-        alone_.insert(std::move(only));
-        continue;
-      }
-      common_of[i] = static_cast<std::uint32_t>(common_.size());
-      common_.push_back({key_of_item(item), marks[i], classes});
-      auto& inputs = common_inputs_.emplace_back();
-      for (std::uint32_t input : item.inputs) inputs.push_back(*common_of[input]);
+  Status look_into(const Open& next) {
+    switch (next.what) {
+      case Open::What::rest:
+        return open_list(), Status{};
+      case Open::What::list:
+        return read_list(next);
+      case Open::What::row:
+        return look_at_class(next);
+      case Open::What::found:
+        return give_version(next);
     }
     return {};
   }
 
-  Status add_alone(const std::string& key) {
-    WEFT_TRY(ArchClass row, need_class(txn_, key));
-    std::uint64_t shared = 0;
-    for (std::size_t item = 0; item < row.size(); ++item) shared += wanted_.count(row.id(item));
-    return add_class(key, shared);
+  void push_rest() {
+    if (!rest_.empty()) queue_.push({rest_.size(), first_rank(), Open::What::rest, 0});
   }
 
-  Status add_class(const std::string& key, std::uint64_t shared) {
+  void open_list() {
+    take_steps(1, rest_.size());
+    List& list = lists_.emplace_back();
+    for (std::uint32_t item : rest_) list.marks.push_back(common_[item].marks);
+    auto rarest = rarest_last();
+    list.item = *rarest;
+    queue_.push({rest_.size(), first_rank(), Open::What::list, lists_.size() - 1});
+    rest_.erase(rarest);
+    push_rest();
+  }
+
+  // Of the items that no other of the rest needs.
+  std::vector<std::uint32_t>::iterator rarest_last() {
+    std::vector<bool> needed(common_.size());
+    for (std::uint32_t item : rest_)
+      for (std::uint32_t input : common_[item].inputs) needed[input] = true;
+    auto rarest = rest_.end();
+    for (auto at = rest_.begin(); at != rest_.end(); ++at)
+      if (!needed[*at] && (rarest == rest_.end() || common_[*at].classes < common_[*rarest].classes)) rarest = at;
+    return rarest;
+  }
+
+  // Some rows of a list. Classes without the metric are in no list of its order: theirs are read after all others.
+  Status read_list(const Open& open) {
+    List& list = lists_[open.which];
+    const std::string key = std::string(common_[list.item].key) + (open.from.without_metric ? "" : order_);
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
+    WEFT_TRY(auto at, item_place_from(cursor, txn_, key, open.from.place));
+    for (std::uint64_t left = list.next_rows; at && left > 0; --left) {
+      queue_.push({bound_of(list, at->marks), {open.from.without_metric, at->place}, Open::What::row, 0});
+      ++list.read;
+      WEFT_TRY(std::optional<Entry> entry, cursor.next_of_key());
+      at.reset();
+      if (!entry) break;
+      WEFT_TRY(at, decode_item_place(txn_, key, entry->value));
+    }
+    take_steps(list.next_rows / kFirstRows, list.marks.size());
+    list.next_rows *= 2;
+    if (at) queue_.push({open.bound, {open.from.without_metric, at->place}, Open::What::list, open.which});
+    if (!at && !open.from.without_metric && list.read < common_[list.item].classes)
+      queue_.push({open.bound, {true, {}}, Open::What::list, open.which});
+    return {};
+  }
+
+  static std::uint64_t bound_of(const List& list, std::uint64_t marks) {
+    std::uint64_t bound = 0;
+    for (std::uint64_t needed : list.marks) bound += (needed & ~marks) == 0 ? 1U : 0U;
+    return bound;
+  }
+
+  void take_steps(std::uint64_t times, std::uint64_t items) {
+    steps_left_ -= std::min(steps_left_, times * (1 + items / kItemsOfAStep));
+  }
+
+  // The row is its class's best: in the order of the metric, or without it where no version of the class has it. One
+  // that has it was seen there.
+  Status look_at_class(const Open& row) {
+    if (!looked_at_.insert(row.from.place.version).second) return {};
+    WEFT_TRY(std::string key, need_class_of(txn_, row.from.place.version));
+    if (seen_.contains(key)) return {};
+    WEFT_TRY(std::uint64_t shared, shared_with(key));
+    queue_.push({shared, row.from, Open::What::found, found(std::move(key))});
+    return {};
+  }
+
+  Result<std::uint64_t> shared_with(const std::string& class_key) {
+    WEFT_TRY(std::string ids, need_class_ids(txn_, class_key));
+    take_steps(1, ids.size() / kArchKeyBytes);
+    std::uint64_t shared = 0;
+    for (std::size_t at = 0; at < ids.size(); at += kArchKeyBytes)
+      shared += wanted_.count(Bytes(ids).substr(at, kArchKeyBytes));
+    return shared;
+  }
+
+  std::size_t found(std::string key) {
     seen_.insert(key);
-    return push_version({shared, first_rank(), key, {}, {}});
+    found_.push_back(std::move(key));
+    return found_.size() - 1;
+  }
+
+  Status add_class(const std::string& key) {
+    WEFT_TRY(std::uint64_t shared, shared_with(key));
+    return push_version({shared, first_rank(), Open::What::found, found(key)});
   }
 
   // The class again, at its next version from `next.from` on.
   Status push_version(Open next) {
+    const std::string& key = found_[next.which];
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_versions));
     if (!next.from.without_metric) {
-      WEFT_TRY(auto place, place_from(cursor, txn_, next.class_key + order_, next.from.place));
-      if (place) return push_at(std::move(next), {false, *place});
+      WEFT_TRY(auto place, place_from(cursor, txn_, key + order_, next.from.place));
+      if (place) return push_at(next, {false, *place});
       next.from = {true, {}};
     }
     for (ArchPlace from = next.from.place;; from = after(from)) {
-      WEFT_TRY(auto place, place_from(cursor, txn_, next.class_key, from));
+      WEFT_TRY(auto place, place_from(cursor, txn_, key, from));
       if (!place) return {};
       from = *place;
       WEFT_TRY(bool elsewhere, has_metric(place->version));
-      if (!elsewhere) return push_at(std::move(next), {true, *place});
+      if (!elsewhere) return push_at(next, {true, *place});
     }
   }
 
   Status push_at(Open open, const Rank& from) {
     open.from = from;
-    queue_.push(std::move(open));
+    queue_.push(open);
     return {};
   }
 
@@ -158,73 +233,18 @@ class Matcher {
     if (version != query_.except) hits_.push_back({version, open.bound});
     if (hits_.size() == query_.top) return {};
     open.from.place = after(open.from.place);
-    return push_version(std::move(open));
+    return push_version(open);
   }
 
-  // The items of a set that no other of it needs.
-  std::vector<std::uint32_t> last_of(const Set& all) const {
-    Set needed(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i])
-        for (std::uint32_t input : common_inputs_[i]) needed[input] = true;
-    std::vector<std::uint32_t> last;
-    for (std::uint32_t i = 0; i < all.size(); ++i)
-      if (all[i] && !needed[i]) last.push_back(i);
-    return last;
-  }
-
-  Status look_into(Open open) {
-    for (std::uint32_t item : last_of(open.all))
-      if (std::ranges::find(open.must, item) == open.must.end())
-        return steps_left_ == 0 ? count_all() : split(std::move(open), item);
-    return give_class(std::move(open));
-  }
-
-  Status split(Open open, std::uint32_t item) {
-    Open without = open;
-    without.all[item] = false;
-    if (--without.bound > 0) queue_.push(std::move(without));
-    open.must.push_back(item);
-    steps_left_ -= std::min<std::uint64_t>(steps_left_, open.must.size());
-    WEFT_TRY(ArchJoin join, join_of(open.must, ""));
-    WEFT_TRY(auto any, join.next({}));
-    if (any) queue_.push(std::move(open));
-    return {};
-  }
-
-  Result<ArchJoin> join_of(const std::vector<std::uint32_t>& must, const std::string& order) {
-    std::vector<JoinItem> items;
-    items.reserve(must.size());
-    for (std::uint32_t item : must) items.push_back(common_[item]);
-    return ArchJoin::make(txn_, std::move(items), order);
-  }
-
-  // The best class of those that share exactly `all`, and the pair again from there on. Without the metric, those that
-  // have it were seen in its own order.
-  Status give_class(Open open) {
-    const std::string& order = open.from.without_metric ? kNoOrder : order_;
-    WEFT_TRY(ArchJoin join, join_of(open.must, order));
-    for (;;) {
-      WEFT_TRY(auto place, join.next(open.from.place));
-      if (!place && open.from.without_metric) return {};
-      if (!place) return push_at(std::move(open), {true, {}});
-      WEFT_TRY(std::string key, need_class_of(txn_, place->version));
-      open.from.place = after(*place);
-      if (seen_.contains(key)) continue;
-      WEFT_CHECK(add_class(key, open.bound));
-      return push_at(open, open.from);
-    }
-  }
-
-  // In place of all pairs: how many common items each class has. One version stands for a class, the same in all rows.
+  // In place of lists: how many common items each class has. One version stands for a class, the same in all rows.
   Status count_all() {
     std::vector<Open> classes;
     for (; !queue_.empty(); queue_.pop())
-      if (!queue_.top().class_key.empty()) classes.push_back(queue_.top());
-    for (Open& open : classes) queue_.push(std::move(open));
+      if (queue_.top().what == Open::What::found) classes.push_back(queue_.top());
+    for (const Open& open : classes) queue_.push(open);
     std::unordered_map<VersionId, std::uint64_t> shared;
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
-    for (const JoinItem& item : common_) {
+    for (const CommonItem& item : common_) {
       WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(item.key));
       while (entry) {
         WEFT_TRY(ItemPlace at, decode_item_place(txn_, item.key, entry->value));
@@ -232,36 +252,37 @@ class Matcher {
         WEFT_TRY(entry, cursor.next_of_key());
       }
     }
-    counted_.assign(shared.begin(), shared.end());
-    std::ranges::sort(counted_, std::greater(), &std::pair<VersionId, std::uint64_t>::second);
+    counts_.emplace(shared.begin(), shared.end());
+    std::ranges::sort(*counts_, std::greater(), &std::pair<VersionId, std::uint64_t>::second);
     return {};
   }
 
   // The counted classes that may come next.
   Status add_counted() {
-    for (; next_counted_ < counted_.size(); ++next_counted_) {
-      const auto& [version, shared] = counted_[next_counted_];
+    for (; counts_ && next_counted_ < counts_->size(); ++next_counted_) {
+      const auto& [version, shared] = (*counts_)[next_counted_];
       if (!queue_.empty() && queue_.top().bound > shared) return {};
       WEFT_TRY(std::string key, need_class_of(txn_, version));
-      if (!seen_.contains(key)) WEFT_CHECK(add_class(key, shared));
+      if (seen_.contains(key)) continue;
+      WEFT_CHECK(push_version({shared, first_rank(), Open::What::found, found(std::move(key))}));
     }
     return {};
   }
-
-  static inline const std::string kNoOrder;
 
   Txn& txn_;
   const MatchQuery& query_;
   const std::string order_;
   std::unordered_set<Bytes> wanted_;  // views the query
-  std::vector<JoinItem> common_;
-  std::vector<std::vector<std::uint32_t>> common_inputs_;
-  std::unordered_set<std::string> alone_;
+  std::vector<CommonItem> common_;
+  std::vector<std::uint32_t> rest_;  // common items whose lists are not open; inputs first
+  std::vector<List> lists_;
+  std::unordered_set<VersionId> looked_at_;
+  std::vector<std::string> found_;  // keys of classes
   std::unordered_set<std::string> seen_;
   std::priority_queue<Open, std::vector<Open>, Worse> queue_;
   std::vector<MatchHit> hits_;
   std::uint64_t steps_left_;
-  std::vector<std::pair<VersionId, std::uint64_t>> counted_;  // versions and what their classes share, most first
+  std::optional<std::vector<std::pair<VersionId, std::uint64_t>>> counts_;  // what classes share, most first
   std::size_t next_counted_ = 0;
 };
 

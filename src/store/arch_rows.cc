@@ -82,6 +82,18 @@ bool read_inputs(Numbers& numbers, ArchClass& into) {
   return numbers.done() && !numbers.failed();
 }
 
+// The ids of a class, and where they are wanted its inputs as they are written.
+Result<std::string> read_class(Txn& txn, Bytes key, std::vector<std::uint8_t>* inputs) {
+  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::architectures, key));
+  if (!value) return damaged(txn, "architectures lacks a row that others name");
+  WEFT_TRY(auto payload, open_row(txn, Table::architectures, key, *value, RecordKind::architecture));
+  const auto* in = flat::root<records::ArchitectureItems>(payload);
+  if (in == nullptr || in->ids() == nullptr || in->ids()->size() % kArchKeyBytes != 0 || in->inputs() == nullptr)
+    return damaged(txn, "a row of architectures is none");
+  if (inputs != nullptr) inputs->assign(in->inputs()->begin(), in->inputs()->end());
+  return std::string(reinterpret_cast<const char*>(in->ids()->data()), in->ids()->size());
+}
+
 }  // namespace
 
 ArchClass class_of(std::span<const ArchItem> items) {
@@ -110,18 +122,17 @@ Status put_class(Txn& txn, Bytes key, const ArchClass& of) {
 }
 
 Result<ArchClass> need_class(Txn& txn, Bytes key) {
-  WEFT_TRY(std::optional<Bytes> value, txn.get(Table::architectures, key));
-  if (!value) return damaged(txn, "architectures lacks a row that others name");
-  WEFT_TRY(auto payload, open_row(txn, Table::architectures, key, *value, RecordKind::architecture));
-  const auto* in = flat::root<records::ArchitectureItems>(payload);
-  if (in == nullptr || in->ids() == nullptr || in->ids()->size() % kArchKeyBytes != 0 || in->inputs() == nullptr)
-    return damaged(txn, "a row of architectures is none");
   ArchClass row;
-  row.ids.assign(reinterpret_cast<const char*>(in->ids()->data()), in->ids()->size());
+  std::vector<std::uint8_t> inputs;
+  WEFT_TRY(row.ids, read_class(txn, key, &inputs));
   row.inputs.resize(row.ids.size() / kArchKeyBytes);
-  Numbers numbers(std::span(in->inputs()->data(), in->inputs()->size()));
+  Numbers numbers(inputs);
   if (!read_inputs(numbers, row)) return damaged(txn, "a row of architectures has impossible inputs");
   return row;
+}
+
+Result<std::string> need_class_ids(Txn& txn, Bytes key) {
+  return read_class(txn, key, nullptr);
 }
 
 std::string least_place(const ArchPlace& place) {

@@ -33,6 +33,7 @@ ArchClass class_of(std::span<const ArchItem> items);
 std::string class_key(const ArchClass& of);
 Status put_class(Txn& txn, Bytes key, const ArchClass& of);
 Result<ArchClass> need_class(Txn& txn, Bytes key);
+Result<std::string> need_class_ids(Txn& txn, Bytes key);  // ArchClass::ids
 
 // Where a version stands in an order: by rank, then by id.
 struct ArchPlace {

@@ -207,6 +207,39 @@ TEST_CASE("the index answers as a scan does, and its rows are those of what is s
   }
 }
 
+// Each item is then in many classes, some of them without the metric: its list is read in several parts, in two orders.
+TEST_CASE("of many classes that share branches the best come first, whatever the metric") {
+  constexpr std::uint64_t kBranches = 12;
+  std::uint64_t seed = test_seed();
+  INFO("WEFT_TEST_SEED=", seed);
+  Random random(seed);
+  ArchGraph whole{"branches", {{"input", "", {}, {}, {}, false}}};
+  for (std::uint64_t i = 0; i < kBranches; ++i)
+    whole.vertices.push_back({"linear", "", {{"branch", std::to_string(i)}}, {}, {0}, false});
+  Index index;
+  Txn txn = index.begin();
+  std::map<VersionId, Stored> all;
+  for (VersionId id = 1; id <= 250; ++id) {
+    Stored stored = random_version(random, id, {whole});
+    stored.graph = whole;
+    std::shuffle(stored.graph.vertices.begin() + 1, stored.graph.vertices.end(), random);
+    stored.graph.vertices.resize(2 + random() % 5);
+    publish(txn, stored);
+    all.emplace(id, std::move(stored));
+  }
+  for (unsigned round = 0; round < 100; ++round) {
+    INFO("round ", round);
+    ArchGraph graph = whole;
+    std::shuffle(graph.vertices.begin() + 1, graph.vertices.end(), random);
+    graph.vertices.resize(2 + random() % kBranches);
+    MatchQuery query = random_query(random, graph, all);
+    query.top = 1 + random() % 60;
+    std::vector<std::pair<VersionId, std::uint64_t>> got;
+    for (const MatchHit& hit : must(match_architectures(txn, query))) got.emplace_back(hit.version, hit.shared);
+    CHECK(got == scanned(all, graph, query));
+  }
+}
+
 // Sets of branches that several classes have all of are then more than could ever be looked at, one by one.
 TEST_CASE("many branches that hardly come together are matched all the same") {
   constexpr std::uint64_t kBranches = 60;

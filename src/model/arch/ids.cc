@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/sha256.h"
@@ -10,8 +11,14 @@ namespace {
 // What is hashed, as text: lengths lead, so that no two different vertices read the same.
 class Words {
  public:
+  void clear() { text_.clear(); }
   void number(std::uint64_t value) {
-    for (unsigned shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(value >> shift);
+    std::array<char, 8> bytes{};
+    for (char& byte : bytes) {
+      byte = static_cast<char>(value);
+      value >>= 8U;
+    }
+    text_.append(bytes.data(), bytes.size());
   }
   void text(std::string_view value) {
     number(value.size());
@@ -27,8 +34,8 @@ class Words {
   std::string text_;
 };
 
-Digest id_of(const GraphVertex& vertex, std::vector<Digest> inputs) {
-  Words words;
+Digest id_of(const GraphVertex& vertex, std::vector<Digest>& inputs, Words& words) {
+  words.clear();
   words.raw("weft-layer-1");
   words.text(vertex.kind);
   words.number(vertex.params.size());
@@ -55,11 +62,12 @@ Digest id_of(const GraphVertex& vertex, std::vector<Digest> inputs) {
 std::vector<Digest> vertex_ids(const ArchGraph& graph) {
   std::vector<Digest> ids;
   ids.reserve(graph.vertices.size());
+  Words words;
+  std::vector<Digest> inputs;
   for (const GraphVertex& vertex : graph.vertices) {
-    std::vector<Digest> inputs;
-    inputs.reserve(vertex.inputs.size());
+    inputs.clear();
     for (std::uint32_t input : vertex.inputs) inputs.push_back(ids[input]);
-    ids.push_back(id_of(vertex, std::move(inputs)));
+    ids.push_back(id_of(vertex, inputs, words));
   }
   return ids;
 }
