@@ -23,6 +23,7 @@ class Sampler {
 
   ArchGraph run() {
     graph_.family = "sample";
+    graph_.vertices.reserve(2 + space_.layers * (space_.skips ? 6U : 1U));
     graph_.vertices.push_back({"input", "", {{"shape", "32"}}, {}, {}, false});
     Output at{0, 32};
     anchors_.push_back(at);

@@ -18,7 +18,7 @@ def parse():
     parser.add_argument("--keep", type=pathlib.Path, help="a directory where filled indexes stay for the next run")
     parser.add_argument("--fill", action="store_true", help="only fill the indexes, into --keep")
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
-    parser.add_argument("--space", nargs="+", choices=SPACES, help="match: all, growth: seq-50")
+    parser.add_argument("--space", nargs="+", choices=SPACES, help="of architectures; all")
     parser.add_argument("--versions", type=int, nargs="+", help="match: 60000; growth: 10000 100000 1000000")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16], help="match")
     parser.add_argument("--queries", type=int, default=4000, help="of ours, over all clients")

@@ -8,7 +8,8 @@ import measure
 
 
 class Samples:
-    """Stores whose index is filled; those in --keep are taken as they are when they were filled before."""
+    """Stores whose index is filled; those in --keep are taken as they are when they were filled before, and filling
+    goes on there where it was ended."""
 
     def __init__(self, build, directory, args):
         self.program = build / "bench/weft_bench_lineage_match"
@@ -25,7 +26,6 @@ class Samples:
         store = self.directory / f"{space}-{count}"
         facts = self.directory / f"{space}-{count}.json"
         if not facts.exists():
-            shutil.rmtree(store, ignore_errors=True)
             said = self.ask("fill", store, *words_of(space), count)
             facts.write_text(json.dumps(said | pages_of(store)))
         return store, json.loads(facts.read_text())

@@ -1,8 +1,16 @@
 // Match against EvoStore's baseline:
-//   lineage_match fill STORE LAYERS seq|skip COUNT         makes the index of a new store hold samples 0 to COUNT
-//   lineage_match query STORE LAYERS seq|skip CLIENTS N W  each client asks N times, after W times of which nothing is
-//   told lineage_match add STORE LAYERS seq|skip N              publishes N more, one by one lineage_match redis-fill
-//   SOCKET LAYERS seq|skip COUNT lineage_match redis-query SOCKET LAYERS seq|skip CLIENTS N lock|free
+//
+//   lineage_match fill STORE LAYERS seq|skip COUNT
+//     makes the index of a store hold samples 0 to COUNT; goes on where it was ended
+//   lineage_match query STORE LAYERS seq|skip CLIENTS N W
+//     each client asks N times, after W times of which nothing is told
+//   lineage_match work STORE LAYERS seq|skip N
+//     what the same N queries of one client have to look at
+//   lineage_match add STORE LAYERS seq|skip N
+//     publishes N more, one by one
+//   lineage_match redis-fill SOCKET LAYERS seq|skip COUNT
+//   lineage_match redis-query SOCKET LAYERS seq|skip CLIENTS N lock|free
+//
 // The queries are samples that are not stored, the same for both. Prints JSON; times in microseconds.
 //
 // fill writes the index alone, by the code that a publish runs, many versions a transaction and synced once: no
@@ -16,6 +24,7 @@
 #include <cstdio>
 #include <functional>
 #include <future>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
@@ -24,6 +33,7 @@
 #include "base/text.h"
 #include "redis_baseline.h"
 #include "store/arch_index.h"
+#include "store/arch_match.h"
 #include "store/store_impl.h"
 
 namespace {
@@ -48,6 +58,10 @@ void must(const Status& status) {
 
 double micros(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+double mean(const std::vector<double>& all) {
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
 }
 
 double quantile(std::vector<double> all, double part) {
@@ -83,6 +97,15 @@ std::uint64_t row_bytes(Env& env) {
   return bytes;
 }
 
+std::uint64_t versions_in(Env& env) {
+  Txn txn = must(env.read());
+  return must(txn.count(Table::versions));
+}
+
+bool exists(const std::string& path) {
+  return stat_file(path + "/index/data.mdb").ok();
+}
+
 std::vector<std::vector<ArchItem>> samples_of(Space space, std::uint64_t begin, std::uint64_t end) {
   std::vector<std::vector<ArchItem>> samples;
   for (std::uint64_t i = begin; i < end; ++i) samples.push_back(items_of_sample(space, i));
@@ -90,7 +113,7 @@ std::vector<std::vector<ArchItem>> samples_of(Space space, std::uint64_t begin, 
 }
 
 void fill(const std::string& path, const Space& space, std::uint64_t count) {
-  must(Store::create(path, {}));
+  if (!exists(path)) must(Store::create(path, {}));
   EnvOptions options;
   options.write = true;
   options.sync = false;
@@ -98,8 +121,9 @@ void fill(const std::string& path, const Space& space, std::uint64_t count) {
   auto env = must(Env::open(path + "/index", options));
   WriterLock lock = must(env->lock_writer());
   auto begin = Clock::now();
-  auto samples = std::async(std::launch::async, samples_of, space, 0, std::min(count, kBatch));
-  for (std::uint64_t first = 0; first < count; first += kBatch) {
+  const std::uint64_t filled = versions_in(*env);
+  auto samples = std::async(std::launch::async, samples_of, space, filled, std::min(count, filled + kBatch));
+  for (std::uint64_t first = filled; first < count; first += kBatch) {
     auto batch = samples.get();
     std::uint64_t next = std::min(count, first + kBatch);
     samples = std::async(std::launch::async, samples_of, space, next, std::min(count, next + kBatch));
@@ -151,9 +175,19 @@ void ask_all(unsigned clients, std::uint64_t each, std::uint64_t warm, const std
       times.push_back(answer.us);
       shared.push_back(answer.shared);
     }
-  fmt::print("{{\"queries\": {}, \"p50_us\": {:.1f}, \"p99_us\": {:.1f}, \"per_second\": {:.1f}, \"shared\": [{}]}}\n",
-             times.size(), quantile(times, 0.5), quantile(times, 0.99), static_cast<double>(times.size()) / seconds,
-             fmt::join(shared, ", "));
+  fmt::print(
+      "{{\"queries\": {}, \"p50_us\": {:.1f}, \"mean_us\": {:.1f}, \"p99_us\": {:.1f}, \"per_second\": {:.1f}, "
+      "\"shared\": [{}]}}\n",
+      times.size(), quantile(times, 0.5), mean(times), quantile(times, 0.99),
+      static_cast<double>(times.size()) / seconds, fmt::join(shared, ", "));
+}
+
+MatchQuery query_of(const Space& space, std::uint64_t number) {
+  MatchQuery query;
+  query.items = items_of_sample(space, number);
+  query.metric = "accuracy";
+  query.top = 1;
+  return query;
 }
 
 // From a snapshot to the best version; the ids of the query are made before, as the baseline's names are.
@@ -161,10 +195,7 @@ void query(const std::string& path, const Space& space, unsigned clients, std::u
   ask_all(clients, each, warm, [&]() -> Ask {
     std::shared_ptr<StoreImpl> store = open(path, false);
     return [store, space](std::uint64_t number) {
-      MatchQuery query;
-      query.items = items_of_sample(space, number);
-      query.metric = "accuracy";
-      query.top = 1;
+      MatchQuery query = query_of(space, number);
       auto begin = Clock::now();
       auto hits = must(must(store->snapshot())->match(query));
       return Answer{hits.empty() ? 0 : hits[0].shared, micros(begin)};
@@ -172,15 +203,10 @@ void query(const std::string& path, const Space& space, unsigned clients, std::u
   });
 }
 
-std::uint64_t versions_in(StoreImpl& store) {
-  Txn txn = must(store.env().read());
-  return must(txn.count(Table::versions));
-}
-
 // Whole publishes, of versions without files, and the architecture's part of them.
 void add(const std::string& path, const Space& space, std::uint64_t count) {
   auto store = open(path, true);
-  const std::uint64_t from = versions_in(*store);
+  const std::uint64_t from = versions_in(store->env());
   std::vector<double> inside;
   std::vector<double> commits;
   for (std::uint64_t i = from; i < from + count; ++i) {
@@ -204,6 +230,28 @@ void add(const std::string& path, const Space& space, std::uint64_t count) {
       "\"commit_p99_us\": {:.1f}}}\n",
       count, quantile(inside, 0.5), quantile(inside, 0.99), quantile(inside, 1), quantile(commits, 0.5),
       quantile(commits, 0.99));
+}
+
+// Rows of the index: the items that are looked up, places of classes, classes.
+void work(const std::string& path, const Space& space, std::uint64_t count) {
+  auto store = open(path, false);
+  Txn txn = must(store->env().read());
+  std::vector<double> rows;
+  MatchWork sum;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    MatchWork one;
+    must(match_architectures(txn, query_of(space, kFirstQuery + i), limits::kMatchStepsMax, &one));
+    rows.push_back(static_cast<double>(one.items + one.places + one.classes));
+    sum.items += one.items;
+    sum.places += one.places;
+    sum.classes += one.classes;
+  }
+  auto each = [&](std::uint64_t all) { return static_cast<double>(all) / static_cast<double>(count); };
+  fmt::print(
+      "{{\"p50\": {:.0f}, \"mean\": {:.1f}, \"p99\": {:.0f}, \"max\": {:.0f}, \"items\": {:.1f}, \"places\": {:.1f}, "
+      "\"classes\": {:.1f}}}\n",
+      quantile(rows, 0.5), mean(rows), quantile(rows, 0.99), quantile(rows, 1), each(sum.items), each(sum.places),
+      each(sum.classes));
 }
 
 std::vector<std::string> names_of(const Space& space, std::uint64_t number) {
@@ -239,6 +287,8 @@ int run(const std::vector<std::string>& args) {
     fill(args[1], space, number(4));
   } else if (args[0] == "query" && args.size() == 7) {
     query(args[1], space, clients, number(5), number(6));
+  } else if (args[0] == "work") {
+    work(args[1], space, number(4));
   } else if (args[0] == "add") {
     add(args[1], space, number(4));
   } else if (args[0] == "redis-fill") {
@@ -256,7 +306,7 @@ int run(const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   try {
     int code = run({argv + 1, argv + argc});
-    if (code != 0) std::fprintf(stderr, "usage: lineage_match fill|query|add|redis-fill|redis-query ...\n");
+    if (code != 0) std::fprintf(stderr, "usage: lineage_match fill|query|work|add|redis-fill|redis-query ...\n");
     return code;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lineage_match: %s\n", error.what());

@@ -25,6 +25,7 @@ class Walk {
 
   Status look_up(std::size_t item, Cursor& cursor) {
     Bytes key = arch_key(query_[item]);
+    ++found_.looked_up;
     WEFT_TRY(std::optional<Entry> first, cursor.seek_exact(key));
     if (!first) return {};
     WEFT_TRY(ItemPlace at, decode_item_place(txn_, key, first->value));

@@ -20,6 +20,7 @@ struct CommonItem {
 struct CommonItems {
   std::vector<CommonItem> items;  // inputs before what needs them
   std::set<std::string> alone;    // keys of classes that are the only ones to have an item behind those
+  std::uint64_t looked_up = 0;
 };
 
 // Walks the query's items from the inputs on. At an item that one class has the walk ends, and that class is one of

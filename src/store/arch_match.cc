@@ -31,12 +31,6 @@ namespace {
 constexpr std::uint64_t kFirstRows = 16;     // of a list; twice as many each further time
 constexpr std::uint64_t kItemsOfAStep = 64;  // of which each is compared, for a class or for so many rows
 
-// One place further on: ids are unique in an order, so nothing is passed over.
-ArchPlace after(ArchPlace place) {
-  ++place.version;
-  return place;
-}
-
 // Versions with the metric come first, then those without.
 struct Rank {
   bool without_metric = false;
@@ -72,8 +66,11 @@ class Matcher {
   Matcher(Txn& txn, const MatchQuery& query, std::uint64_t steps_max)
       : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)), steps_left_(steps_max) {}
 
+  const MatchWork& work() const { return work_; }
+
   Result<std::vector<MatchHit>> run() {
     WEFT_TRY(CommonItems found, find_common_items(txn_, query_.items));
+    work_.items = found.looked_up;
     common_ = std::move(found.items);
     for (const ArchItem& item : query_.items) wanted_.insert(arch_key(item));
     for (const std::string& only : found.alone) WEFT_CHECK(add_class(only));
@@ -142,6 +139,7 @@ class Matcher {
     for (std::uint64_t left = list.next_rows; at && left > 0; --left) {
       queue_.push({bound_of(list, at->marks), {open.from.without_metric, at->place}, Open::What::row, 0});
       ++list.read;
+      ++work_.places;
       WEFT_TRY(std::optional<Entry> entry, cursor.next_of_key());
       at.reset();
       if (!entry) break;
@@ -179,6 +177,7 @@ class Matcher {
   Result<std::uint64_t> shared_with(const std::string& class_key) {
     WEFT_TRY(std::string ids, need_class_ids(txn_, class_key));
     take_steps(1, ids.size() / kArchKeyBytes);
+    ++work_.classes;
     std::uint64_t shared = 0;
     for (std::size_t at = 0; at < ids.size(); at += kArchKeyBytes)
       shared += wanted_.count(Bytes(ids).substr(at, kArchKeyBytes));
@@ -202,7 +201,7 @@ class Matcher {
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_versions));
     if (!next.from.without_metric) {
       WEFT_TRY(auto place, place_from(cursor, txn_, key + order_, next.from.place));
-      if (place) return push_at(next, {false, *place});
+      if (place) return queue_.push({next.bound, {false, *place}, next.what, next.which}), Status{};
       next.from = {true, {}};
     }
     for (ArchPlace from = next.from.place;; from = after(from)) {
@@ -210,14 +209,8 @@ class Matcher {
       if (!place) return {};
       from = *place;
       WEFT_TRY(bool elsewhere, has_metric(place->version));
-      if (!elsewhere) return push_at(next, {true, *place});
+      if (!elsewhere) return queue_.push({next.bound, {true, *place}, next.what, next.which}), Status{};
     }
-  }
-
-  Status push_at(Open open, const Rank& from) {
-    open.from = from;
-    queue_.push(open);
-    return {};
   }
 
   Result<bool> has_metric(VersionId id) {
@@ -249,6 +242,7 @@ class Matcher {
       while (entry) {
         WEFT_TRY(ItemPlace at, decode_item_place(txn_, item.key, entry->value));
         ++shared[at.place.version];
+        ++work_.places;
         WEFT_TRY(entry, cursor.next_of_key());
       }
     }
@@ -282,14 +276,19 @@ class Matcher {
   std::priority_queue<Open, std::vector<Open>, Worse> queue_;
   std::vector<MatchHit> hits_;
   std::uint64_t steps_left_;
+  MatchWork work_;
   std::optional<std::vector<std::pair<VersionId, std::uint64_t>>> counts_;  // what classes share, most first
   std::size_t next_counted_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query, std::uint64_t steps_max) {
-  return Matcher(txn, query, steps_max).run();
+Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query, std::uint64_t steps_max,
+                                                  MatchWork* work) {
+  Matcher matcher(txn, query, steps_max);
+  auto hits = matcher.run();
+  if (work != nullptr) *work = matcher.work();
+  return hits;
 }
 
 }  // namespace weft

@@ -9,8 +9,16 @@
 
 namespace weft {
 
+// What a match had to look at.
+struct MatchWork {
+  std::uint64_t items = 0;    // of the query, in the index
+  std::uint64_t places = 0;   // of classes that have one of them
+  std::uint64_t classes = 0;  // as a whole
+};
+
 // Takes about steps_max steps of a search, and where that does not end, looks at all classes that share anything.
 Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query,
-                                                  std::uint64_t steps_max = limits::kMatchStepsMax);
+                                                  std::uint64_t steps_max = limits::kMatchStepsMax,
+                                                  MatchWork* work = nullptr);
 
 }  // namespace weft

@@ -135,6 +135,10 @@ Result<std::string> need_class_ids(Txn& txn, Bytes key) {
   return read_class(txn, key, nullptr);
 }
 
+ArchPlace after(const ArchPlace& place) {
+  return {place.rank, place.version + 1};
+}
+
 std::string least_place(const ArchPlace& place) {
   return key_of(place.rank, place.version);
 }

@@ -41,6 +41,7 @@ struct ArchPlace {
   VersionId version = 0;
   auto operator<=>(const ArchPlace&) const = default;
 };
+ArchPlace after(const ArchPlace& place);  // ids are unique in an order: no other place is between
 std::string encode_place(Bytes key, const ArchPlace& place);
 Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value);
 
