@@ -23,6 +23,8 @@ def parse():
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16], help="match")
     parser.add_argument("--queries", type=int, default=4000, help="of ours, over all clients")
     parser.add_argument("--redis-queries", type=int, help="of each client; 3 for one client, 1 for several")
+    parser.add_argument("--cpu", action="store_true", help="times of ours are the thread's on the processor, for a machine"
+                        " that others use too")
     parser.add_argument("--additions", type=int, default=1000, help="growth")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
     args = parser.parse_args()

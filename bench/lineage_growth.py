@@ -23,7 +23,7 @@ def run(build, directory, args):
           f" one client. An addition is the architecture's part of a publish, inside its transaction; {args.additions:,} are"
           " added one by one, and the commit after each syncs the index to disk. Bytes are those a version takes: keys and"
           " values, pages in use, and the file. Visits are the rows of the index that the same queries look at: items,"
-          " places of classes, classes.\n")
+          " places of classes, classes." + (" Times are the thread's on the processor." if args.cpu else "") + "\n")
     print("| space | versions | match p50 | mean | p99 | visits p50 | mean | p99 | most | rows | pages | file | addition p50 | addition p99 | slowest | goal | met"
           " | commit p50 |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     samples = Samples(build, directory, args)

@@ -12,13 +12,13 @@ class Samples:
     goes on there where it was ended."""
 
     def __init__(self, build, directory, args):
-        self.program = build / "bench/weft_bench_lineage_match"
+        self.program = [build / "bench/weft_bench_lineage_match"] + (["--cpu"] if args.cpu else [])
         self.directory = args.keep or directory
         self.kept = args.keep is not None
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def ask(self, *words):
-        out = measure.run(self.program, *words)
+        out = measure.run(*self.program, *words)
         return json.loads(out) if out else None
 
     def filled(self, space, count):
