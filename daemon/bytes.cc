@@ -1,7 +1,10 @@
 #include "daemon/bytes.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "node/cold_wire.h"
 #include "weft/origin.h"
@@ -27,8 +30,16 @@ FetchPolicy policy_of(const Config& config) {
   return policy;
 }
 
-FetchOptions options_of(Peers* peers) {
+// While the registry is away nobody is known to have gone.
+bool is_member(const Registry& registry, const std::string& node) {
+  if (!registry.status().connected) return true;
+  const auto members = registry.members();
+  return std::ranges::find(members, node, &Member::node) != members.end();
+}
+
+FetchOptions options_of(const Registry& registry, Peers* peers) {
   FetchOptions options;
+  options.is_there = [&registry](const std::string& publisher) { return is_member(registry, publisher); };
   if (peers == nullptr) return options;
   options.threads = kThreadsWithPeers;
   options.first = [peers] { return peers->share(); };
@@ -38,10 +49,20 @@ FetchOptions options_of(Peers* peers) {
   return options;
 }
 
+Status named(ClusterStore& store, VersionId version, Status looked) {
+  if (looked.ok()) return looked;
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const VersionRow row, snapshot->version(version));
+  return Error{looked.error().code, fmt::format("{}@{}: {}", row.model_name, row.number, looked.error().message)};
+}
+
 }  // namespace
 
-Bytes::Bytes(ClusterStore& of, LiveConfig& live, Peers* others)
-    : store(of), config(live), peers(others), fetcher(of, sources_of(*live.get(), others), options_of(others)) {
+Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others)
+    : store(of),
+      config(live),
+      peers(others),
+      fetcher(of, sources_of(*live.get(), others), options_of(registry, others)) {
   configure();
   if (peers != nullptr) peers->answers().begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
@@ -68,7 +89,7 @@ Status Bytes::look_at_all(const std::function<bool()>& cancelled) {
     if (bare.empty()) return {};
     for (const VersionId version : bare) {
       if (cancelled()) return Error{Errc::cancelled, "interrupted"};
-      WEFT_CHECK(fetcher.look(version));
+      WEFT_CHECK(named(store, version, fetcher.look(version)));
     }
     from = bare.back() + 1;
   }

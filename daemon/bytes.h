@@ -14,13 +14,14 @@
 #include "node/fetcher.h"
 #include "node/write_behind.h"
 #include "weft/cluster_store.h"
+#include "weft/registry.h"
 
 namespace weft {
 
 struct Bytes {
   // `config.origin` may be "": then nothing is fetched from there or taken there.
   // `others` is null for a node alone; all outlive this.
-  Bytes(ClusterStore& of, LiveConfig& live, Peers* others);
+  Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others);
   ~Bytes();
 
   void configure();  // takes over what `config` says now

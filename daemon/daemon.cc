@@ -71,7 +71,7 @@ class Daemon {
                                                 figures_.request_ended(name, took, failed);
                                               }}));
     if (peers_) peers_->join(*registry_);
-    bytes_ = std::make_unique<Bytes>(*store_, config_, peers_.get());
+    bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);

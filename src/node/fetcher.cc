@@ -87,25 +87,6 @@ Fetcher::~Fetcher() {
   keeping_.join();
 }
 
-Status Fetcher::look(VersionId version) {
-  std::promise<Status> mine;
-  std::shared_future<Status> outcome;
-  bool first = false;
-  {
-    const std::lock_guard lock(mutex_);
-    auto [at, made] = looking_.try_emplace(version);
-    if (made) at->second = mine.get_future().share();
-    outcome = at->second;
-    first = made;
-  }
-  if (!first) return outcome.get();
-  Status looked = fetch_manifest(version);
-  mine.set_value(looked);
-  const std::lock_guard lock(mutex_);
-  looking_.erase(version);
-  return looked;
-}
-
 Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
   if (auto known = contents_.find(version)) return known;
   auto made = std::make_shared<Content>();

@@ -36,6 +36,9 @@ struct FetchOptions {
   unsigned threads = 3;                       // that read and verify
   std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
+  std::chrono::milliseconds refused{2'000};   // a look that failed is not tried again so soon
+  // Whether the node that published a version is in the cluster now. Any thread; empty: all of them are.
+  std::function<bool(const std::string& publisher)> is_there;
   // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
   // which begin at once soon have parts for each other. Empty: at its begin. Called with the Fetcher's lock held.
   std::function<double()> first;
@@ -111,8 +114,20 @@ class Fetcher final : public ColdReads, public LocalBytes {
   };
 
   Result<std::shared_ptr<const Content>> content(VersionId version);
-  Status fetch_manifest(VersionId version);
-  Result<std::vector<std::byte>> await_manifest(const Digest& digest);
+  // fetcher_looks.cc: manifests of versions that are known by name alone.
+  struct FailedLook {
+    Error error;
+    std::string publisher;
+    bool was_there = false;  // that node
+    Clock::time_point until;
+  };
+  bool is_there(const std::string& publisher) const { return !options_.is_there || options_.is_there(publisher); }
+  Result<std::optional<VersionRow>> bare_version(VersionId version);
+  std::optional<Error> failed_before(VersionId version);
+  void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took);
+  Status fetch_manifest(const VersionRow& row);
+  Result<std::vector<std::byte>> await_manifest(const VersionRow& row);
+  Result<std::vector<std::byte>> ask_for_manifest(const Digest& digest);
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
   void expect(const Content& content, const std::vector<Extent>& absent);
@@ -194,6 +209,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::vector<std::shared_ptr<Transfer>> transfers_;  // their state too
   std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
   std::map<VersionId, std::shared_future<Status>> looking_;
+  std::map<VersionId, FailedLook> failed_looks_;
   FetchPolicy policy_;
   std::uint64_t room_ = 0;          // that the cache surely has
   bool over_ = false;               // it may have more than its bound

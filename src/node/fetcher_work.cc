@@ -15,8 +15,6 @@ namespace {
 
 // A source that did not answer is asked after the others for so long.
 constexpr auto kRest = std::chrono::seconds(5);
-constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a manifest that is not there is asked for again
-constexpr auto kPauseMax = std::chrono::milliseconds(640);
 
 bool was_silent(const Error& error) {
   return error.code == Errc::timed_out || error.code == Errc::unreachable;
@@ -66,35 +64,9 @@ Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> ru
   return last;
 }
 
-// A version is known by name before its publisher has taken it to the sources: who looks at once waits for that.
-Result<std::vector<std::byte>> Fetcher::await_manifest(const Digest& digest) {
-  const auto until = Clock::now() + options_.patience;
-  for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
-    auto bytes = from_any<std::vector<std::byte>>(digest, {}, false, [&](VerifiedSource& source, Deadline deadline) {
-      return source.manifest(digest, deadline);
-    });
-    if (bytes.ok() || bytes.error().code != Errc::not_found || Clock::now() + pause >= until) return bytes;
-    std::unique_lock lock(mutex_);
-    if (ending_) return bytes;
-    arrived_.wait_for(lock, pause);
-  }
-}
-
-Status Fetcher::fetch_manifest(VersionId version) {
-  VersionRow row;
-  {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(const bool bare, snapshot->is_bare(version));
-    if (!bare) return {};
-    WEFT_TRY(row, snapshot->version(version));
-  }
-  for (const auto& source : sources_) source->source.unverified().expect(row, nullptr, {});
-  WEFT_TRY(auto bytes, await_manifest(row.manifest));
-  const Adoption adoption{row.model_name, row.number, std::move(bytes)};
-  WEFT_CHECK(store_.adopt(std::span(&adoption, 1)));
-  const std::lock_guard lock(mutex_);
-  ++manifests_;
-  return {};
+Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest) {
+  return from_any<std::vector<std::byte>>(
+      digest, {}, false, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
 }
 
 Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<ChunkRun>& runs) {

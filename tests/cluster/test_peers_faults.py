@@ -235,6 +235,34 @@ def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp
     assert metrics(one.daemon.ask("metrics")["text"])["weft_peer_refused_total"] > 0
 
 
+def test_looks_at_what_only_a_dead_node_has_are_refused_in_time(cluster, three):
+    """Each costs little, again and again, and the first after its return is answered."""
+    names = [f"m{i}" for i in range(8)]
+    for name in names:
+        cluster.publish(three[0], write_model(cluster.directory / name, random_tensors(2, 4096, seed=name)), name)
+    three[0].daemon.kill()
+    begin = time.monotonic()
+    with three[1].mounted() as mount:
+        for _ in range(4):
+            for name in names:
+                with pytest.raises(OSError) as failure:
+                    os.listdir(mount.version(name, 1))
+                assert failure.value.errno == errno.EIO
+        refused = three[1].store.weft("info", names[0], check=False)
+        assert refused.returncode == 1 and "manifest" in refused.stderr and refused.stderr.count("\n") == 1
+        assert three[1].store.json("du")["unknown_versions"] == len(names)
+        assert time.monotonic() - begin < SECONDS_MAX
+        three[0].daemon.start()
+        for name in names:
+            wait_until(lambda name=name: listed(mount.version(name, 1)), seconds_max=SECONDS_MAX, pause=0.05)
+
+
+def listed(directory):
+    with contextlib.suppress(OSError):
+        return FILE in os.listdir(directory)
+    return False
+
+
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_daemon_that_begins_anew_is_heard_at_once(cluster, three, who):
     for name in "abc":

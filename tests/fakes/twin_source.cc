@@ -56,6 +56,12 @@ void TwinSource::put_manifest(const Digest& digest, std::vector<std::byte> bytes
   manifests_[digest] = std::move(bytes);
 }
 
+std::pair<Digest, std::vector<std::byte>> TwinSource::lose_manifest() {
+  const std::lock_guard lock(mutex_);
+  auto lost = manifests_.extract(manifests_.begin());
+  return {lost.key(), std::move(lost.mapped())};
+}
+
 void TwinSource::put(const ContentId& id, std::vector<std::byte> bytes) {
   std::vector<Digest> chunks(chunk_count(bytes.size()));
   sha256_chunks(bytes, chunks);

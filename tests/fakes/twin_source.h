@@ -28,6 +28,7 @@ class TwinSource final : public BlobSource {
     bool hangs = false;
   };
   void put_manifest(const Digest& digest, std::vector<std::byte> bytes);
+  std::pair<Digest, std::vector<std::byte>> lose_manifest();  // the only one
   void put(const ContentId& id, std::vector<std::byte> bytes);
   void change(const ContentId& id, const std::function<void(Stored&)>& change);
   void lose(const ContentId& id);
