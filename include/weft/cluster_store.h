@@ -123,6 +123,10 @@ class ClusterStore : public Store {
   virtual Result<std::vector<CachedPack>> cached_packs() = 0;  // least recently used first
   virtual Result<EvictReport> evict(const EvictOptions& options) = 0;
 
+  // This pack is cache from now on: the caller knows that what versions need of it can be had elsewhere for good.
+  // False: it stays, because a publish of this process relies on it, or did a moment ago.
+  virtual Result<bool> make_evictable(PackId pack) = 0;
+
   // Cached packs with blobs of a pinned version are not evicted. Journaled; goes with the version.
   virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;
 

@@ -136,8 +136,9 @@ Result<JudgedPack> Collector::erase_rows(const PackToc& toc) {
 Status Collector::shrink(int fd, const PackToc& toc, const JudgedPack& judged) {
   const std::string where = pack_path(packs_.store_path(), toc.pack);
   if (!judged.all_live()) {
-    WEFT_CHECK(
-        replace_toc(toc_path(packs_.store_path(), toc.pack), PackToc{toc.pack, toc.size, judged.live, toc.cached}));
+    PackToc left = toc;
+    left.entries = judged.live;
+    WEFT_CHECK(replace_toc(toc_path(packs_.store_path(), toc.pack), left));
     WEFT_CHECK(sync_directory(packs_.store_path() + "/packs"));
   }
   return punch_free_blocks(fd, judged.live, toc.size, where);

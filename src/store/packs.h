@@ -34,7 +34,11 @@ struct PackToc {
   std::uint64_t size = 0;
   std::vector<PackEntry> entries;  // by offset
   bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
+  bool promoted = false;           // not cached any more, since a publish needed it; others have its bytes too
 };
+
+// Whether it has this blob there.
+bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 
 // A new blob of an import and where it will be once the import's packs are in place.
 struct NewBlob {

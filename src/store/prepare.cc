@@ -9,7 +9,6 @@
 #include "store/apply.h"
 #include "store/pack_file.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -41,7 +40,12 @@ class StorePrepared final : public PreparedPublish {
       : store_(store), packs_(std::move(packs)), manifest_(manifest) {}
   ~StorePrepared() override {
     parts.lock.reset();
-    if (!kept_) store_.discard(manifest_, packs_->new_blobs());
+    if (kept_) {
+      store_.published(parts.promotion, manifest_);
+    } else {
+      store_.discard(manifest_, packs_->new_blobs());
+      store_.give_back(parts.promotion);
+    }
   }
   const MirroredVersion& record() const override { return parts.record; }
   std::span<const std::pair<std::string, std::uint64_t>> relies_on() const override { return parts.relies_on; }
@@ -88,6 +92,7 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
                    fmt::format("an extent of {} bytes with XXH3 {} is not in the store", id.length, to_hex(id.xxh))};
     const PackId pack = blob->row.place.pack;
     if (!blob->row.absent() && import.holds(pack)) {
+      reliance.held.insert(pack);
       if (std::binary_search(cached.begin(), cached.end(), pack)) reliance.cached.insert(pack);
       continue;
     }
@@ -96,20 +101,6 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
   }
   reliance.versions.assign(versions.begin(), versions.end());
   return reliance;
-}
-
-Status promote_packs(Env& env, const WriterLock& lock, const std::string& store_path, const std::set<PackId>& packs) {
-  if (packs.empty()) return {};
-  for (PackId pack : packs) {
-    WEFT_TRY(PackToc toc, read_toc_of(store_path, pack));
-    toc.cached = false;
-    WEFT_CHECK(replace_toc(toc_path(store_path, pack), toc));
-  }
-  WEFT_CHECK(sync_directory(store_path + "/packs"));
-  return env.write(lock, [&packs](Txn& txn) -> Status {
-    for (PackId pack : packs) WEFT_CHECK(erase_note(txn, kCached, pack));
-    return bump_sequence(txn);
-  });
 }
 
 // All names are changed before the first directory is synced: it brings the others along.
@@ -129,7 +120,8 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
   }
   parts.relies_on = std::move(reliance.versions);
-  return promote_packs(*env_, lock, path_, reliance.cached);
+  parts.promotion = {reliance.held, reliance.cached, reliances_.add(reliance.held)};
+  return promote(lock, parts.promotion.packs);
 }
 
 Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/packs.h"
+#include "store/promotion.h"
 #include "store/tables.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
@@ -20,18 +21,17 @@ struct PreparedParts {
   MirroredVersion record;
   std::vector<std::pair<std::string, std::uint64_t>> relies_on;
   std::shared_ptr<const ManifestReader> lock;  // keeps gc from the manifest
+  Promotion promotion;                         // what it made this node's own
 };
 
 // Where a version's content is, of one state of the index.
 struct Reliance {
   std::vector<std::pair<std::string, std::uint64_t>> versions;  // live holders of what is not here, or not held
-  std::set<PackId> cached;                                      // packs that are only cached so far
+  std::set<PackId> held;                                        // packs that were here before
+  std::set<PackId> cached;                                      // of these, those that are only cached so far
 };
 // Errc::invalid: content that is neither among `fresh` nor known.
 Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<const NewBlob> fresh,
                              const PackImport& import);
-
-// Cached packs become this node's own, for good: first their tables of contents say so, then the index.
-Status promote_packs(Env& env, const WriterLock& lock, const std::string& store_path, const std::set<PackId>& packs);
 
 }  // namespace weft

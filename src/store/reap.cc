@@ -136,6 +136,7 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   progress.phase("reaping removed versions");
   WEFT_CHECK(reap(options, report));
   WEFT_CHECK(remove_orphans(options, report));
+  if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
   return collect_packs(packs_, path_, *this, options, progress, report);
 }
 

@@ -19,6 +19,7 @@
 #include "store/packs.h"
 #include "store/plan.h"
 #include "store/prepare.h"
+#include "store/promotion.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
 
@@ -63,6 +64,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override;
   Result<EvictReport> evict(const EvictOptions& options) override;
+  Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Status saved(std::span<const VersionId> versions) override;
 
@@ -77,6 +79,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
+  void give_back(const Promotion& promotion);
+  void published(const Promotion& promotion, const Digest& manifest);  // or, when the index lacks it, perhaps
 
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
@@ -112,6 +116,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_publish(Txn& txn, const PublishEvent& event);
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
+  Status promote(const WriterLock& lock, const std::set<PackId>& packs);
+  Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
+  Result<std::set<PackId>> promoted_in_vain();
+  Status give_back_unneeded();
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack);
@@ -141,6 +149,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Journal journal_;
   const Manifests manifests_;
   Packs packs_;
+  Reliances reliances_;
 };
 
 // The packs that these lie in, each once.

@@ -69,6 +69,11 @@ Status check_order(const PackToc& toc, std::string_view where) {
 
 }  // namespace
 
+bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
+  const auto at = std::ranges::lower_bound(toc.entries, offset, {}, &PackEntry::offset);
+  return at != toc.entries.end() && at->offset == offset && at->id == id;
+}
+
 std::vector<std::byte> encode_toc(const PackToc& toc) {
   std::vector<records::TocEntry> entries;
   std::vector<records::ChunkDigest> chunks;
@@ -80,7 +85,7 @@ std::vector<std::byte> encode_toc(const PackToc& toc) {
   flatbuffers::FlatBufferBuilder builder;
   auto entry_list = builder.CreateVectorOfStructs(entries);
   auto chunk_list = builder.CreateVectorOfStructs(chunks);
-  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached));
+  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached, toc.promoted));
   return seal_record(RecordKind::toc, std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
 }
 
@@ -89,7 +94,7 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
   if (!records::VerifyTocBuffer(verifier)) return corrupt(where, "not a table of contents");
   const records::Toc* in = records::GetToc(payload.data());
-  PackToc toc{in->pack(), in->size(), {}, in->cached()};
+  PackToc toc{in->pack(), in->size(), {}, in->cached(), in->promoted()};
   if (in->entries() != nullptr) {
     if (!lies_aligned<records::TocEntry>(*in->entries())) return corrupt(where, "entries out of alignment");
     toc.entries.reserve(in->entries()->size());

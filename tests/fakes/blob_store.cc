@@ -219,6 +219,9 @@ Result<std::vector<CachedPack>> BlobStore::cached_packs() {
 Result<EvictReport> BlobStore::evict(const EvictOptions&) {
   return EvictReport{};
 }
+Result<bool> BlobStore::make_evictable(PackId) {
+  return no_versions();
+}
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
   return no_versions();
 }

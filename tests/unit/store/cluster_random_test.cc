@@ -154,8 +154,8 @@ class Run {
     for (unsigned n = 0; n < kContents; ++n)
       if (version.needs(n) && (!is_held(n) || below(2) == 0)) read.push_back(n);
     auto prepared = must(prepare(*cluster_.store, version.model, version.files, read));
+    if (below(4) == 0) return;  // given up: nothing of it stays, and what was cached is so again
     own_cached(version);
-    if (below(4) == 0) return;  // given up: nothing of it stays but that what was cached is owned
     prepared->keep();
     MirroredVersion change = prepared->record();
     change.version.number = version.number = next_number(version.model);

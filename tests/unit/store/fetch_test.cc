@@ -180,6 +180,59 @@ TEST_CASE("what came with a publish is this node's own, and what it inherits fro
   CHECK(dump(*test.store, false) == before);
 }
 
+TEST_CASE("what a publish inherits from the cache is cached again when it is given up, but for what another needs") {
+  TestCluster test;
+  know_two(*test.store);
+  const PackId one = fetch(*test.store, {1, 2});
+  const PackId two = fetch(*test.store, {3, 4});
+  auto first = must(prepare(*test.store, "d", {{1, 3, 7}}, {7}));
+  CHECK(must(test.store->cached_packs()).empty());
+  auto second = must(prepare(*test.store, "e", {{3, 8}}, {8}));
+  first.reset();
+  REQUIRE(must(test.store->cached_packs()).size() == 1);
+  CHECK(must(test.store->cached_packs())[0].id == one);
+  CHECK(must(read_toc_of(test.path, one)).cached);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  second->keep();
+  mirror(*test.store, {own(*second, 1)}, 2);
+  second.reset();
+  CHECK(must(test.store->evict({})).packs == 1);
+  CHECK(place_of(*test.store, 1).error().code == Errc::absent);
+  CHECK(reads_well(*test.store, 3));
+  CHECK(!must(read_toc_of(test.path, two)).cached);
+}
+
+TEST_CASE("gc gives back what a publish that died has promoted, when no version of this node needs it") {
+  TestCluster test;
+  know_two(*test.store);
+  const PackId lost = fetch(*test.store, {1, 2});
+  const PackId used = fetch(*test.store, {3});
+  auto dies = must(prepare(*test.store, "d", {{1, 7}}, {7}));
+  dies->keep();  // as if nobody had come to take it back
+  dies.reset();
+  auto lives = must(prepare(*test.store, "e", {{3, 8}}, {8}));
+  lives->keep();
+  mirror(*test.store, {own(*lives, 1)}, 2);
+  lives.reset();
+  for (const PackId pack : {lost, used}) set_age(toc_path(test.path, pack), 3600);
+  must(test.store->gc({false, 2}, no_progress()));
+  CHECK(must(test.store->cached_packs()).empty());  // the registry may yet take what this process has asked for
+  test.close();
+  test.open();
+  must(test.store->gc({true, 2}, no_progress()));
+  CHECK(must(test.store->cached_packs()).empty());
+  must(test.store->gc({false, 2}, no_progress()));
+  REQUIRE(must(test.store->cached_packs()).size() == 1);
+  CHECK(must(test.store->cached_packs())[0].id == lost);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  mirror(*test.store, {MirroredRemoval{"e", 1, 1}}, 3);
+  must(test.store->gc({false, 3}, no_progress()));
+  CHECK(must(test.store->cached_packs()).size() == 2);
+  CHECK(must(test.store->evict({})).packs == 2);
+  CHECK(place_of(*test.store, 3).error().code == Errc::absent);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
 TEST_CASE("an import stores what is not here, though a version has it") {
   TestCluster test;
   know_two(*test.store);

@@ -1,0 +1,171 @@
+#include "store/promotion.h"
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "store/file_ops.h"
+#include "store/pack_file.h"
+#include "store/store_impl.h"
+#include "store/toc.h"
+
+namespace weft {
+
+namespace {
+
+constexpr auto kUnsureFor = std::chrono::seconds(60);  // longer than a registry takes to decide, and to be mirrored
+
+}  // namespace
+
+std::uint64_t Reliances::add(const std::set<PackId>& packs) {
+  const std::lock_guard lock(mutex_);
+  ++count_;
+  for (const PackId pack : packs) {
+    Use& use = uses_[pack];
+    use.last = count_;
+    ++use.open;
+  }
+  return count_;
+}
+
+void Reliances::end(const std::set<PackId>& packs, bool sure) {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (const PackId pack : packs) {
+    const auto at = uses_.find(pack);
+    if (at == uses_.end()) continue;
+    if (!sure) at->second.unsure_until = now + kUnsureFor;
+    if (--at->second.open == 0 && at->second.unsure_until <= now) uses_.erase(at);
+  }
+}
+
+bool Reliances::is_last(PackId pack, std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = uses_.find(pack);
+  return at != uses_.end() && at->second.last == number;
+}
+
+bool Reliances::is_needed(PackId pack) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = uses_.find(pack);
+  return at != uses_.end() && (at->second.open > 0 || at->second.unsure_until > Clock::now());
+}
+
+// First their tables of contents say so, then the index: whatever a crash leaves, they are not evicted.
+Status StoreImpl::promote(const WriterLock& lock, const std::set<PackId>& packs) {
+  if (packs.empty()) return {};
+  for (const PackId pack : packs) {
+    WEFT_TRY(PackToc toc, read_toc_of(path_, pack));
+    toc.cached = false;
+    toc.promoted = true;
+    WEFT_CHECK(replace_toc(toc_path(path_, pack), toc));
+  }
+  WEFT_CHECK(sync_directory(path_ + "/packs"));
+  return env_->write(lock, [&packs](Txn& txn) -> Status {
+    for (const PackId pack : packs) WEFT_CHECK(erase_note(txn, kCached, pack));
+    return bump_sequence(txn);
+  });
+}
+
+// The other way round, for the same reason: an index that knows of it before the table of contents does evicts nothing.
+Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
+  std::vector<PackToc> tocs;
+  for (const PackId pack : packs) {
+    auto toc = read_toc_of(path_, pack);
+    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
+    if (!toc.ok()) return std::move(toc).error();
+    if (!toc->cached) tocs.push_back(std::move(toc).value());
+  }
+  if (tocs.empty()) return {};
+  Status noted = env_->write(lock, [&tocs](Txn& txn) -> Status {
+    for (const PackToc& toc : tocs) WEFT_CHECK(put_note(txn, kCached, toc.pack));
+    return bump_sequence(txn);
+  });
+  WEFT_CHECK(std::move(noted));
+  for (PackToc& toc : tocs) {
+    toc.cached = true;
+    toc.promoted = false;
+    WEFT_CHECK(replace_toc(toc_path(path_, toc.pack), toc));
+  }
+  return sync_directory(path_ + "/packs");
+}
+
+// What another publish has relied on since then stays this node's own; gc judges later.
+void StoreImpl::give_back(const Promotion& promotion) {
+  const auto given = [&]() -> Status {
+    if (promotion.packs.empty()) return {};
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    std::set<PackId> packs = promotion.packs;
+    std::erase_if(packs, [&](PackId pack) { return !reliances_.is_last(pack, promotion.number); });
+    return make_cached(lock, packs);
+  }();
+  if (!given.ok())
+    log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
+  reliances_.end(promotion.held, true);
+}
+
+void StoreImpl::published(const Promotion& promotion, const Digest& manifest) {
+  const auto known = [&]() -> Result<bool> {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
+    return needed.has_value();
+  }();
+  reliances_.end(promotion.held, known.ok() && *known);
+}
+
+Result<bool> StoreImpl::make_evictable(PackId pack) {
+  WEFT_CHECK(check_clustered());
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  if (reliances_.is_needed(pack)) return false;
+  WEFT_CHECK(make_cached(lock, {pack}));
+  return true;
+}
+
+namespace {
+
+using IsOwn = std::function<Result<bool>(VersionId version)>;
+
+// Whether a version that was published here needs any of its blobs.
+Result<bool> is_needed_here(Txn& txn, const PackToc& toc, const IsOwn& is_own) {
+  for (const PackEntry& entry : toc.entries) {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
+    if (!blob || blob->row.place.pack != toc.pack) continue;
+    WEFT_TRY(const std::vector<Holder> holders, all_holders(txn, blob->key));
+    for (const auto& [version, file] : holders) {
+      WEFT_TRY(const bool own, is_own(version));
+      if (own) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// Whoever had the bytes before keeps them for as long as any version needs them.
+Result<std::set<PackId>> StoreImpl::promoted_in_vain() {
+  WEFT_TRY(const std::vector<PackId> all, packs_.list());
+  std::map<VersionId, bool> own;
+  WEFT_TRY(Txn txn, env_->read());
+  const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
+    if (const auto known = own.find(version); known != own.end()) return known->second;
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, key_of(version)));
+    return own[version] = is_own(row);
+  };
+  std::set<PackId> packs;
+  for (const PackId pack : all) {
+    const auto toc = packs_.toc(pack);
+    if (!toc.ok() || !toc->promoted || reliances_.is_needed(pack) || is_young(toc_path(path_, pack))) continue;
+    WEFT_TRY(const bool needed, is_needed_here(txn, *toc, is_own_version));
+    if (!needed) packs.insert(pack);
+  }
+  return packs;
+}
+
+// Of publishes that died before the registry decided, and of versions that are gone.
+Status StoreImpl::give_back_unneeded() {
+  if (!cluster_) return {};
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  WEFT_TRY(const std::set<PackId> packs, promoted_in_vain());
+  return make_cached(lock, packs);
+}
+
+}  // namespace weft
