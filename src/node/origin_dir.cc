@@ -108,6 +108,14 @@ Result<Places> OriginDir::places(const Digest& manifest) const {
   return decode_places(bytes, manifest, path);
 }
 
+Result<std::vector<Digest>> OriginDir::placed() const {
+  WEFT_TRY(const auto names, list_directory(path_ + "/places"));
+  std::vector<Digest> manifests;
+  for (const std::string& name : names)
+    if (const auto digest = digest_from_hex(name)) manifests.push_back(*digest);
+  return manifests;
+}
+
 Result<PackToc> OriginDir::toc(PackId pack) const {
   return read_toc_of(path_, pack);
 }

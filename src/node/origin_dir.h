@@ -37,6 +37,7 @@ class OriginDir {
   // Reading. Errc::not_found when it is not there (yet), Errc::corrupt when it is not what its name says.
   Result<std::vector<std::byte>> manifest(const Digest& digest) const;
   Result<Places> places(const Digest& manifest) const;
+  Result<std::vector<Digest>> placed() const;  // the manifests of all places
   Result<PackToc> toc(PackId pack) const;
   Result<Fd> open_pack(PackId pack) const;
 

@@ -26,14 +26,27 @@ std::vector<ContentId> blobs_of(const Manifest& manifest) {
   return {blobs.begin(), blobs.end()};
 }
 
+// Of other versions that have this blob.
+Result<std::vector<Digest>> manifests_with(Store& store, const ContentId& id, VersionId but) {
+  std::vector<Digest> manifests;
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const auto holders, snapshot->some_holders(id, kHoldersAsked));
+  for (const auto& [version, file] : holders) {
+    if (version == but || manifests.size() >= 2 * kHoldersAsked) continue;
+    WEFT_TRY(const VersionRow row, snapshot->version(version));
+    if (std::ranges::find(manifests, row.manifest) == manifests.end()) manifests.push_back(row.manifest);
+  }
+  return manifests;
+}
+
 class Staging {
  public:
-  Staging(Store& store, const OriginDir& origin, const VersionRow& row, Progress& progress)
+  Staging(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress)
       : store_(store), origin_(origin), row_(row), progress_(progress) {}
 
   Status run() {
-    WEFT_TRY(const auto reader, store_.open_manifest(row_.manifest));
     if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
+      WEFT_TRY(const auto reader, store_.use([&](Store& store) { return store.open_manifest(row_.manifest); }));
       WEFT_TRY(const Manifest manifest, decode_manifest(reader->bytes()));
       WEFT_CHECK(put_content(blobs_of(manifest)));
       WEFT_CHECK(origin_.put_places(places_));
@@ -45,8 +58,12 @@ class Staging {
  private:
   Status put_content(const std::vector<ContentId>& blobs) {
     places_.manifest = row_.manifest;
-    WEFT_TRY(const auto here, lock_present_blobs(store_, blobs));
+    WEFT_TRY(const auto here, store_.use([&](Store& store) {
+      store_path_ = store.path();
+      return lock_present_blobs(store, blobs);
+    }));
     std::map<PackId, std::vector<std::size_t>> to_put;
+    std::vector<std::size_t> lost;
     for (std::size_t i = 0; i < blobs.size(); ++i) {
       places_.blobs.emplace_back(blobs[i], BlobPlace{});
       WEFT_TRY(const auto place, at_origin(blobs[i], here[i]));
@@ -54,11 +71,12 @@ class Staging {
         places_.blobs.back().second = *place;
       else if (here[i].pack)
         to_put[here[i].pack->id()].push_back(i);
+      else if (others_.empty())
+        lost.push_back(i);
       else
-        return Error{Errc::not_found,
-                     fmt::format("{}@{}: {} bytes with digest {} are neither here nor at the origin", row_.model_name,
-                                 row_.number, blobs[i].length, to_hex(blobs[i].root))};
+        return nowhere(blobs[i]);
     }
+    WEFT_CHECK(look_everywhere(std::move(lost)));
     for (const auto& [pack, members] : to_put) WEFT_CHECK(put_pack(*here[members.front()].pack, members));
     return {};
   }
@@ -67,27 +85,36 @@ class Staging {
   Result<std::optional<BlobPlace>> at_origin(const ContentId& id, const LockedPlace& here) {
     if (here.pack) {
       const PackToc* toc = toc_of(here.pack->id());
-      if (toc != nullptr && lists(*toc, id, here.offset)) return std::optional(BlobPlace{toc->pack, here.offset});
+      if (toc != nullptr && lists_blob(*toc, id, here.offset)) return std::optional(BlobPlace{toc->pack, here.offset});
     }
-    std::vector<Digest> manifests;
-    {
-      WEFT_TRY(const auto snapshot, store_.snapshot());
-      WEFT_TRY(const auto holders, snapshot->some_holders(id, kHoldersAsked));
-      for (const auto& [version, file] : holders) {
-        if (version == row_.id || manifests.size() >= 2 * kHoldersAsked) continue;
-        WEFT_TRY(const VersionRow row, snapshot->version(version));
-        if (std::ranges::find(manifests, row.manifest) == manifests.end()) manifests.push_back(row.manifest);
-      }
-    }
-    for (const Digest& manifest : manifests)
+    WEFT_TRY(others_, store_.use([&](Store& store) { return manifests_with(store, id, row_.id); }));
+    for (const Digest& manifest : others_)
       if (const Places* places = places_of(manifest))
         if (auto place = places->find(id)) return place;
     return std::optional<BlobPlace>();
   }
 
-  static bool lists(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
-    const auto at = std::ranges::lower_bound(toc.entries, offset, {}, &PackEntry::offset);
-    return at != toc.entries.end() && at->offset == offset && at->id == id;
+  Error nowhere(const ContentId& id) const {
+    return Error{Errc::not_found, fmt::format("{}@{}: {} bytes with digest {} are neither here nor at the origin",
+                                              row_.model_name, row_.number, id.length, to_hex(id.root))};
+  }
+
+  // Blobs that no other live version has: one that was removed since may have brought them to the origin.
+  Status look_everywhere(std::vector<std::size_t> lost) {
+    if (lost.empty()) return {};
+    WEFT_TRY(const auto manifests, origin_.placed());
+    for (const Digest& manifest : manifests) {
+      if (lost.empty()) return {};
+      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      const auto places = origin_.places(manifest);
+      if (!places.ok()) continue;
+      std::erase_if(lost, [&](std::size_t i) {
+        const auto place = places->find(places_.blobs[i].first);
+        if (place) places_.blobs[i].second = *place;
+        return place.has_value();
+      });
+    }
+    return lost.empty() ? Status() : nowhere(places_.blobs[lost.front()].first);
   }
 
   // The origin's; null when it has none.
@@ -106,8 +133,8 @@ class Staging {
 
   // A pack goes there as it is; where one of its name is there that lacks some of these blobs, they go in a new one.
   Status put_pack(const PackReader& pack, const std::vector<std::size_t>& members) {
-    WEFT_TRY(PackToc toc, read_toc_of(store_.path(), pack.id()));
-    toc.cached = false;  // there it is for good
+    WEFT_TRY(PackToc toc, read_toc_of(store_path_, pack.id()));
+    toc.cached = toc.promoted = false;  // there it is for good
     if (toc_of(pack.id()) != nullptr) {
       toc.pack = *pack_of_name(random_hex(8), "");
       std::erase_if(toc.entries, [&](const PackEntry& entry) {
@@ -126,18 +153,20 @@ class Staging {
     return {};
   }
 
-  Store& store_;
+  const LentStore& store_;
+  std::string store_path_;
   const OriginDir& origin_;
   const VersionRow& row_;
   Progress& progress_;
   Places places_;
+  std::vector<Digest> others_;  // manifests with the blob that was looked for last
   std::map<PackId, std::optional<PackToc>> tocs_;
   std::map<Digest, std::optional<Places>> known_;
 };
 
 }  // namespace
 
-Status stage_version(Store& store, const OriginDir& origin, const VersionRow& row, Progress& progress) {
+Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress) {
   return Staging(store, origin, row, progress).run();
 }
 

@@ -1,9 +1,10 @@
 // Takes a version to the origin.
 #pragma once
 
+#include "node/lent_store.h"
 #include "node/origin_dir.h"
 #include "weft/progress.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
@@ -11,6 +12,8 @@ namespace weft {
 // manifest, where its blobs lie, what was said of it. Errc::not_found: a blob is neither here nor at the origin yet,
 // because another node is still to write it. Errc::cancelled. Bytes are verified on the way; progress is told of those
 // that move. Many nodes may do so at once, for the same version too.
-Status stage_version(Store& store, const OriginDir& origin, const VersionRow& row, Progress& progress);
+// It may hang in the origin's file system; a store that is taken back meanwhile is not touched any more:
+// Errc::cancelled.
+Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress);
 
 }  // namespace weft

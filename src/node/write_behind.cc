@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "node/lent_store.h"
 #include "node/origin_dir.h"
 #include "node/stage.h"
 
@@ -29,9 +30,10 @@ constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 // Shared with the thread, which may outlive its owner.
 struct WriteBehind::State final : public Progress {
-  State(ClusterStore& of, std::string path) : store(of), origin_path(std::move(path)) {}
+  State(ClusterStore& of, std::string path) : whole(of), store(of), origin_path(std::move(path)) {}
 
-  ClusterStore& store;
+  ClusterStore& whole;  // only while `store` is used
+  LentStore store;
   const std::string origin_path;
   std::atomic<bool> ending = false;
   std::atomic<std::uint64_t> bytes_written = 0;
@@ -50,13 +52,17 @@ struct WriteBehind::State final : public Progress {
   bool cancelled() const override { return ending; }
 
   Result<std::vector<VersionId>> unsaved(std::size_t count_max) const {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    return snapshot->unsaved(0, count_max);
+    return store.use([&](Store& lent) -> Result<std::vector<VersionId>> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      return snapshot->unsaved(0, count_max);
+    });
   }
   Result<bool> is_unsaved(VersionId version) const {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const auto next, snapshot->unsaved(version, 1));
-    return !next.empty() && next.front() == version;
+    return store.use([&](Store& lent) -> Result<bool> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      WEFT_TRY(const auto next, snapshot->unsaved(version, 1));
+      return !next.empty() && next.front() == version;
+    });
   }
 
   std::vector<VersionId> in_order(std::vector<VersionId> versions) {
@@ -66,11 +72,10 @@ struct WriteBehind::State final : public Progress {
   }
 
   Status save(VersionId version) {
-    VersionRow row;
-    {
-      WEFT_TRY(const auto snapshot, store.snapshot());
-      WEFT_TRY(row, snapshot->version(version));
-    }
+    WEFT_TRY(const VersionRow row, store.use([&](Store& lent) -> Result<VersionRow> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      return snapshot->version(version);
+    }));
     if (!row.removed) {
       {
         const std::lock_guard lock(mutex);
@@ -79,8 +84,7 @@ struct WriteBehind::State final : public Progress {
       WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
       WEFT_CHECK(stage_version(store, origin, row, *this));
     }
-    if (ending) return Error{Errc::cancelled, "the daemon ends"};
-    return store.saved(std::span(&version, 1));
+    return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
   }
 
   // One round over what is unsaved; the first failure, if any: others may succeed all the same.
@@ -117,10 +121,15 @@ WriteBehind::WriteBehind(ClusterStore& store, std::string origin_path)
 }
 
 WriteBehind::~WriteBehind() {
-  std::unique_lock lock(state_->mutex);
-  state_->ending = true;
-  state_->changed.notify_all();
-  state_->changed.wait_for(lock, kEndWait, [this] { return state_->ended; });
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->ending = true;
+    state_->changed.notify_all();
+    state_->changed.wait_for(lock, kEndWait, [this] { return state_->ended; });
+    if (!state_->ended)
+      log_warning("the origin does not answer: what is not there yet goes there after the next start");
+  }
+  state_->store.take_back();
 }
 
 void WriteBehind::run(const std::shared_ptr<State>& state) {

@@ -26,7 +26,8 @@ class WriteBehind {
  public:
   // `store` outlives this. The directory need not answer, or be there: it is tried again and again.
   WriteBehind(ClusterStore& store, std::string origin_path);
-  ~WriteBehind();  // leaves a thread behind that hangs in the origin's file system: it touches the store no more
+  // Takes some seconds at most: a thread that hangs in the origin's file system is left behind, without the store.
+  ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 

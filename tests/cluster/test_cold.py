@@ -11,7 +11,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX, Cluster, errno_of, fuse_directory
-from weftlib import random_tensors, run, wait_until, write_model
+from weftlib import WEFT, environment, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
@@ -205,6 +205,57 @@ def test_evicted_bytes_come_back_and_pinned_ones_stay(cluster, pair, tmp_path):
         assert (mount.version("model", 1) / FILE).read_bytes() == (tmp_path / "source" / FILE).read_bytes()
     at_once = two.store.json("evict", "--all")
     assert at_once["disk_bytes"] > 0 and at_once["busy_bytes"] == 0
+
+
+def test_bytes_of_a_removed_version_are_found_at_the_origin_by_one_that_inherits_them(cluster, tmp_path):
+    """Though its publisher has them not, and could not look there before the removal."""
+    link = tmp_path / "link"
+    link.symlink_to(cluster.origin)
+    one, two = cluster.node(), cluster.node("--origin", link)
+    tensors = random_tensors(4, 1 << 20, seed="base")
+    cluster.publish(one, model_at(tmp_path / "base", tensors), "base")
+    two.store.json("info", "base")
+    link.unlink()
+    changed = {"layer.2.weight": random_tensors(4, 1 << 20, seed="changed")["layer.2.weight"]}
+    two.store.weft("import", model_at(tmp_path / "part", changed), "--name", "derived", "--inherit", "base@1")
+    one.store.weft("rm", "base@1")
+    wait_until(lambda: not two.knows("base@1"), seconds_max=SECONDS_MAX)
+    link.symlink_to(cluster.origin)
+    two.store.weft("stage-out", "derived@1")
+    whole = model_at(tmp_path / "whole", tensors | changed)
+    with one.mounted() as mount:
+        assert (mount.version("derived", 1) / FILE).read_bytes() == (whole / FILE).read_bytes()
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["behind", "waited for"])
+def test_a_daemon_ends_while_its_origin_hangs(tmp_path, waits):
+    """In time, and what was published goes to the origin after the next start."""
+    real = tmp_path / "real"
+    real.mkdir()
+    where = tmp_path / "origin"
+    with fuse_directory(real, where) as server, Cluster(tmp_path, where) as cluster:
+        one, two = cluster.node("--drain-seconds", "1"), cluster.node()
+        cluster.publish(one, model_at(tmp_path / "near"), "near")
+        os.kill(server, signal.SIGSTOP)
+        try:
+            one.store.publish(model_at(tmp_path / "far"), name="far")
+            waiting = subprocess.Popen([WEFT, "--store", one.store.path, "stage-out"], env=environment(),
+                                       stderr=subprocess.DEVNULL) if waits else None
+            wait_until(lambda: one.daemon.status()["write_behind"]["active"] == "far@1", seconds_max=SECONDS_MAX)
+            begin = time.monotonic()
+            assert one.daemon.stop() == 0
+            assert time.monotonic() - begin < SECONDS_MAX
+            if waiting:
+                assert waiting.wait(SECONDS_MAX) == 1
+            one.daemon.start()  # nothing of the one before keeps the store
+            assert one.daemon.status()["write_behind"]["waiting"] == 1
+        finally:
+            os.kill(server, signal.SIGCONT)
+        one.store.weft("stage-out", "far@1")
+        with two.mounted() as mount:
+            assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
+        one.daemon.stop()
+        one.store.assert_sound()
 
 
 def cache_bytes(node):

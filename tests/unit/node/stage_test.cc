@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <filesystem>
+#include <thread>
 
 #include "base/sys.h"
 #include "fixture.h"
@@ -31,7 +35,7 @@ struct Staged {
   }
   std::uint64_t stage(const VersionRow& row) const {
     HookProgress progress;
-    const Status staged = stage_version(*node.store, origin, row, progress);
+    const Status staged = stage_version(LentStore(*node.store), origin, row, progress);
     REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
     return progress.bytes_done;
   }
@@ -84,7 +88,7 @@ TEST_CASE("two nodes may take equal content there, each its own way") {
   Fixture other;
   write_model(other.dir / "model", 1);
   const VersionRow theirs = other.publish({other.dir / "model"}, "model").outcome.version;
-  CHECK(stage_version(*other.store, one.origin, theirs, no_progress()).ok());
+  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress()).ok());
   one.check_whole(theirs);
 }
 
@@ -93,10 +97,26 @@ TEST_CASE("a version that was interrupted on its way is not there, and comes who
   const VersionRow row = test.publish(1, "model");
   HookProgress cancelled;
   cancelled.cancel = true;
-  CHECK(stage_version(*test.node.store, test.origin, row, cancelled).error().code == Errc::cancelled);
+  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled).error().code == Errc::cancelled);
   CHECK(test.origin.places(row.manifest).error().code == Errc::not_found);
   test.stage(row);
   test.check_whole(row);
+}
+
+TEST_CASE("a store that is taken back while the origin hangs is not touched any more") {
+  Staged test;
+  const VersionRow row = test.publish(1, "model");
+  const std::string hanging = test.origin.path() + "/places/" + to_hex(row.manifest);
+  REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);  // who opens it to read waits for who writes
+  LentStore lent(*test.node.store);
+  Status staged;
+  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress()); });
+  std::this_thread::sleep_for(50ms);
+  lent.take_back();
+  test.node.store.reset();
+  CHECK(open_file(hanging, O_WRONLY).ok());
+  behind.join();
+  CHECK(staged.error().code == Errc::cancelled);
 }
 
 }  // namespace weft::testing
