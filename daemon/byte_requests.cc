@@ -9,6 +9,7 @@
 #include "daemon/parts.h"
 #include "node/cold_wire.h"
 #include "node/fetch_version.h"
+#include "node/hand_over.h"
 #include "weft/node.h"
 #include "weft/origin.h"
 
@@ -82,16 +83,38 @@ Result<std::string> evict(control::Call& call, Bytes& bytes) {
   return json.take();
 }
 
+// What has become cache may be more than that has room for.
+Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::optional<VersionId> version) {
+  HandOverOptions options;
+  options.origin = bytes.config.get()->origin;
+  options.version = version;
+  options.cancelled = [&call] { return call.cancelled(); };
+  auto report = hand_over(bytes.store, options);
+  bytes.configure();
+  return report;
+}
+
 Result<std::string> stage_out(control::Call& call, Bytes& bytes) {
   if (!bytes.behind) return Error{Errc::unsupported, "this daemon has no origin configured"};
+  WEFT_TRY(const bool evictable, call.body().flag_or("evictable", false));
+  if (evictable) WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "make bytes evictable"));
   const auto cancelled = [&call] { return call.cancelled(); };
-  if (call.body().find("spec") == nullptr) {
+  std::optional<VersionId> version;
+  if (call.body().find("spec") != nullptr) {
+    WEFT_TRY(const VersionRow row, version_of(bytes, call));
+    version = row.id;
+    WEFT_CHECK(bytes.behind->wait_for(row.id, cancelled));
+  } else {
     WEFT_CHECK(bytes.behind->wait(cancelled));
-    return std::string("{}");
   }
-  WEFT_TRY(const VersionRow row, version_of(bytes, call));
-  WEFT_CHECK(bytes.behind->wait_for(row.id, cancelled));
-  return std::string("{}");
+  HandOverReport report;
+  if (evictable) {
+    WEFT_TRY(report, make_cache(call, bytes, version));
+  }
+  JsonWriter json;
+  json.begin_object().member("packs", report.packs).member("disk_bytes", report.disk_bytes);
+  json.member("kept_packs", report.kept_packs).member("kept_disk_bytes", report.kept_disk_bytes).end_object();
+  return json.take();
 }
 
 Result<std::string> origin(control::Call& /*call*/, Bytes& bytes) {

@@ -207,6 +207,38 @@ def test_evicted_bytes_come_back_and_pinned_ones_stay(cluster, pair, tmp_path):
     assert at_once["disk_bytes"] > 0 and at_once["busy_bytes"] == 0
 
 
+def test_what_the_origin_has_may_be_evicted_where_it_was_published(cluster, tmp_path):
+    """Of the version that is named alone, and within cache_max from then on."""
+    one, two = cluster.node("--cache-max", "16M", "--cold", "stream"), cluster.node()
+    for i, name in enumerate("abc"):  # nothing is shared, nor the header
+        cluster.publish(one, model_at(tmp_path / name, random_tensors(3, (3 << 20) - 4096 * i, seed=name)), name)
+    assert one.store.json("evict", "--all")["disk_bytes"] == 0
+    given = one.store.json("stage-out", "a", "--evictable")
+    assert given["packs"] > 0 and given["kept_packs"] == 0
+    assert one.store.json("evict", "--all")["disk_bytes"] == given["disk_bytes"]
+    one.store.assert_sound()
+    one.store.weft("stage-out", "--evictable")
+    wait_until(lambda: one.store.pack_bytes() <= 16 << 20, seconds_max=SECONDS_MAX)
+    for node in (one, two):
+        with node.mounted() as mount:
+            for name in "abc":
+                assert (mount.version(name, 1) / FILE).read_bytes() == (tmp_path / name / FILE).read_bytes()
+    assert one.fetched() > 0
+    one.store.publish(model_at(tmp_path / "d", random_tensors(3, 3 << 20, seed="c")), name="d")  # its own again
+    one.daemon.stop()
+    one.store.assert_sound()
+
+
+def test_what_the_origin_lacks_is_never_made_evictable(cluster, tmp_path):
+    one = cluster.node()
+    cluster.publish(one, model_at(tmp_path / "a"), "a")
+    for pack in (cluster.origin / "packs").glob("*.pack"):
+        os.truncate(pack, pack.stat().st_size // 2)
+    kept = one.store.json("stage-out", "--evictable")
+    assert kept["packs"] == 0 and kept["kept_packs"] > 0
+    assert one.store.json("evict", "--all")["disk_bytes"] == 0
+
+
 def test_bytes_of_a_removed_version_are_found_at_the_origin_by_one_that_inherits_them(cluster, tmp_path):
     """Though its publisher has them not, and could not look there before the removal."""
     link = tmp_path / "link"

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "cluster_support.h"
 #include "random_runs.h"
+#include "store/pack_file.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -40,7 +41,7 @@ class Run {
   explicit Run(std::uint64_t seed) : random_(seed) { mirror(*cluster_.store, {}, ++revision_); }
 
   void step() {
-    switch (below(14)) {
+    switch (below(15)) {
       case 0:
       case 1:
       case 2:
@@ -69,6 +70,9 @@ class Run {
         break;
       case 12:
         collect();
+        break;
+      case 13:
+        hand_over_one();
         break;
       default:
         again();
@@ -201,6 +205,20 @@ class Run {
       for (unsigned n : contents) present_.erase(n);
       return true;
     });
+  }
+
+  // As if the origin had it all.
+  void hand_over_one() {
+    std::vector<PackId> own;
+    for (const std::string& name : must(list_directory(cluster_.path + "/packs")))
+      if (const auto pack = pack_of_name(name, ".pack"); pack && !cached_.contains(*pack)) own.push_back(*pack);
+    if (own.empty()) return;
+    const PackId pack = own[below(own.size())];
+    CHECK(must(cluster_.store->make_evictable(pack)));
+    std::set<unsigned>& contents = cached_[pack];
+    auto snapshot = must(cluster_.store->snapshot());
+    for (unsigned n = 0; n < kContents; ++n)
+      if (const auto place = snapshot->find_blob(content_id(n)); place.ok() && place->pack == pack) contents.insert(n);
   }
 
   void pin_one() {
