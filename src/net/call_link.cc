@@ -19,6 +19,7 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline de
   {
     const std::lock_guard lock(mutex_);
     if (lost_) return {};
+    if (waiting_.empty()) asked_ = Clock::now();
     id = next_call_++;
     waiting = &waiting_[id];
   }
@@ -31,12 +32,11 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline de
 
 CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  const Clock::time_point begun = Clock::now();
-  for (auto ask_at = begun + kAskAfter;; ask_at = Clock::now() + kAskAfter) {
+  for (auto ask_at = Clock::now() + kAskAfter;; ask_at = Clock::now() + kAskAfter) {
     changed_.wait_until(lock, std::min(deadline, ask_at), [&] { return waiting.outcome || lost_; });
     if (waiting.outcome) return std::move(*waiting.outcome);
     const auto silence_max = reads_ > 0 ? kLostReading : kLostAfter;
-    if (lost_ || Clock::now() - std::max(begun, heard_) >= silence_max) return {};
+    if (lost_ || silence() >= silence_max) return {};
     const bool over = Clock::now() >= deadline;
     lock.unlock();
     if (over) done(call, 0);
@@ -49,6 +49,12 @@ CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline 
 void CallLink::forget(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   waiting_.erase(call);
+  if (waiting_.empty()) silent_ = silence();
+}
+
+// Also of calls that were given up before it was long enough: who makes none but short ones learns of it all the same.
+CallLink::Clock::duration CallLink::silence() const {
+  return silent_ + (Clock::now() - std::max(asked_, heard_));
 }
 
 // When it is not sent, the windows of the call stay open until their lease ends.
@@ -104,6 +110,7 @@ bool CallLink::lost() const {
 void CallLink::heard() {
   const std::lock_guard lock(mutex_);
   heard_ = Clock::now();
+  silent_ = {};
 }
 
 void CallLink::reading(int more) {

@@ -50,6 +50,7 @@ class CallLink {
   bool take(const CallBody& body);
   Outcome wait(std::uint64_t call, Waiting& waiting, Deadline deadline);
   void forget(std::uint64_t call);
+  Clock::duration silence() const;  // with mutex_ held, while calls wait
 
   Channel channel_;
   const std::shared_ptr<PeerRecord> record_;
@@ -58,6 +59,8 @@ class CallLink {
   std::unordered_map<std::uint64_t, Waiting> waiting_;  // guarded by mutex_, as all that follows
   std::uint64_t next_call_ = 1;
   Clock::time_point heard_ = Clock::now();
+  Clock::time_point asked_{};    // since when calls wait
+  Clock::duration silent_ = {};  // for which earlier ones waited since something was heard
   int reads_ = 0;
   bool lost_ = false;
 };

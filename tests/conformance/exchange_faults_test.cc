@@ -154,30 +154,56 @@ TEST_CASE("windows that nobody closes end with their lease, and give nothing any
   });
 }
 
-TEST_CASE("a session that the other end lost is made anew") {
-  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
-    CAPTURE(provider);
-    const KeyFile key;
-    ScriptedServer server;
-    ExchangeOptions options;
-    options.provider = provider;
-    options.key_file = key.path();
-    options.node = "a";
-    auto a = testing::must(Exchange::open(options));
-    options.node = "b";
-    options.server = &server;
-    auto b = testing::must(Exchange::open(options));
-    const PeerAddress peer = at(*b, "b");
+// Two nodes that have a session, the second of which dies, saying nothing, and is opened once more at its address.
+struct OpenedAnew {
+  explicit OpenedAnew(std::string of) : provider(std::move(of)) {
+    a = open("a");
+    b = open("b");
+    peer = at(*b, "b");
     REQUIRE(ask(*a, peer, "echo").ok());
     sockaddr_in place{};
     REQUIRE(peer.address.size() == sizeof place);
     std::memcpy(&place, peer.address.data(), sizeof place);
-    options.port = ntohs(place.sin_port);
+    mute = true;
     b.reset();
-    b = testing::must(Exchange::open(options));
-    const auto answer = ask(*a, peer, "echo again");
+    mute = false;
+    b = open("b", ntohs(place.sin_port));
+  }
+  std::unique_ptr<Exchange> open(const std::string& node, std::uint16_t port = 0) {
+    ExchangeOptions options;
+    options.key_file = key.path();
+    options.node = node;
+    options.server = &server;
+    return testing::must(
+        net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+          WEFT_TRY(auto real, open_fabric_transport({provider, "127.0.0.1", port, std::move(receiver)}));
+          return std::unique_ptr<Transport>(
+              std::make_unique<TappedTransport>(std::move(real), [this](auto) { return !mute; }));
+        }));
+  }
+  const std::string provider;
+  const KeyFile key;
+  ScriptedServer server;
+  std::atomic<bool> mute{false};
+  std::unique_ptr<Exchange> a, b;
+  PeerAddress peer;
+};
+
+TEST_CASE("a session that the other end lost is made anew") {
+  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
+    CAPTURE(provider);
+    OpenedAnew on(provider);
+    const auto answer = ask(*on.a, on.peer, "echo again");
     REQUIRE(answer.ok());
     CHECK(as_text(answer->head()) == "a again");
+  }
+}
+
+TEST_CASE("a session that the other end lost is made anew, also for calls that all give up early") {
+  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
+    CAPTURE(provider);
+    OpenedAnew on(provider);
+    CHECK(comes_true([&] { return ask(*on.a, on.peer, "echo again", Clock::now() + 400ms).ok(); }));
   }
 }
 
