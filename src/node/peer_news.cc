@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -148,7 +149,7 @@ PeerNews::Turn PeerNews::turn() {
     const std::lock_guard lock(mutex_);
     if (active_ + kActive <= now) return all_told ? Turn::still : Turn::untold;
   }
-  for (const Digest& manifest : to_ask) ask(manifest);
+  for (const Digest& manifest : to_ask) ask_some(manifest);
   return Turn::moving;
 }
 
@@ -214,19 +215,26 @@ PeerNews::Told PeerNews::tell(const Digest& manifest) {
   return told;
 }
 
-// In answer it says who else has some.
+// In answer it says who else has some; where it knows nobody, others are asked too.
 bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard) {
+  std::vector<HadChunks> had;
   if (node == parts_.self) {
     parts_.directory.put(node, news);
-    if (!std::exchange(heard, true)) parts_.view.heard(news.manifest, parts_.directory.find(news.manifest));
-    return true;
+    had = others_of(parts_.directory.find(news.manifest));
+  } else {
+    const auto answer = call(node, Announce{{news}, !heard});
+    if (!answer) return false;
+    if (auto said = decode_holders(*answer); !heard && said.ok()) had = others_of(std::move(said).value());
   }
-  const auto answer = call(node, Announce{{news}, !heard});
-  if (!answer || heard) return answer.has_value();
-  auto had = decode_holders(*answer);
-  heard = had.ok();
-  if (heard) parts_.view.heard(news.manifest, std::move(had).value());
+  if (heard || had.empty()) return true;
+  heard = true;
+  parts_.view.heard(news.manifest, std::move(had));
   return true;
+}
+
+std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) const {
+  std::erase_if(had, [this](const HadChunks& one) { return one.node == parts_.self; });
+  return had;
 }
 
 bool PeerNews::backup_is_due(const Digest& manifest) {
@@ -241,12 +249,34 @@ bool PeerNews::backup_is_due(const Digest& manifest) {
 }
 
 void PeerNews::ask(const Digest& manifest) {
+  std::optional<std::vector<HadChunks>> all;
   for (const std::string& node : nodes_for(manifest)) {
-    if (node == parts_.self) return parts_.view.heard(manifest, parts_.directory.find(manifest));
-    const auto answer = call(node, AskHolders{manifest});
-    if (!answer) continue;
-    if (auto had = decode_holders(*answer); had.ok()) return parts_.view.heard(manifest, std::move(had).value());
+    auto had = holders(node, manifest);
+    if (!had) continue;
+    if (!all) all.emplace();
+    std::ranges::move(*had, std::back_inserter(*all));
   }
+  if (all) parts_.view.heard(manifest, *std::move(all));
+}
+
+// One is enough, while somebody is known.
+void PeerNews::ask_some(const Digest& manifest) {
+  bool nobody = false;
+  for (const std::string& node : nodes_for(manifest)) {
+    auto had = holders(node, manifest);
+    if (had && !had->empty()) return parts_.view.heard(manifest, *std::move(had));
+    nobody = nobody || had;
+  }
+  if (nobody) parts_.view.heard(manifest, {});
+}
+
+// As this directory node says it; nothing when it does not.
+std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node, const Digest& manifest) {
+  if (node == parts_.self) return others_of(parts_.directory.find(manifest));
+  const auto answer = call(node, AskHolders{manifest});
+  if (!answer) return {};
+  auto had = decode_holders(*answer);
+  return had.ok() ? std::optional(others_of(std::move(had).value())) : std::nullopt;
 }
 
 // Who published it has the most to do: what it is asked waits behind what it gives.

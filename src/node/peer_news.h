@@ -46,7 +46,7 @@ class PeerNews {
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
   // Something may have gone: what is here is looked at again, and said, also that there is nothing any more.
   void look_again();
-  // Asks now who has it.
+  // Asks now who has it, all who keep the directory of it: one may have begun anew, or lie.
   void ask(const Digest& manifest);
 
  private:
@@ -80,8 +80,11 @@ class PeerNews {
   };
   Told tell(const Digest& manifest);
   bool tell(const std::string& node, const HadChunks& news, bool& heard);
+  std::vector<HadChunks> others_of(std::vector<HadChunks> had) const;  // without this node
   bool backup_is_due(const Digest& manifest);
   ChunkSet survey(const ChunkMap& map) const;
+  std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest);
+  void ask_some(const Digest& manifest);
   std::vector<std::string> nodes_for(const Digest& manifest) const;
   std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request);
   void drop_one();

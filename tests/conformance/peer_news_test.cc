@@ -129,6 +129,16 @@ TEST_CASE("that nothing is here any more is told too") {
   CHECK(comes_true([&] { return it.knows(0); }));
 }
 
+TEST_CASE("who needs a holder hears what every directory knows") {
+  World it;
+  it.directory.put("third", {it.row.manifest, "", 0, {}});
+  it.other_node.directory.put("fourth", {it.row.manifest, "", 0, {}});
+  it.news.ask(it.row.manifest);
+  const auto known = it.view.candidates(it.row.manifest, nullptr);
+  for (const char* node : {"third", "fourth"})
+    CHECK(std::ranges::find(known, node, &PeerCandidate::node) != known.end());
+}
+
 TEST_CASE("where all who are known gave wrong bytes, others are asked for before them") {
   World it;
   PeerSource source(*it.self, it.view, it.links, it.news);
