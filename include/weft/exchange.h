@@ -157,11 +157,15 @@ class Exchange {
 
   // Errc::busy when none was free by the deadline.
   virtual Result<LandingBuffer> landing(Deadline deadline) = 0;
-  // Memory of the caller's own to read into, such as a mapped file; Errc::unsupported where this provider cannot.
+  // Memory of the caller's own to read into; Errc::unsupported where this provider cannot.
   // `owner` is kept until the last read into it is over, also one that was given up: until then (Landing::idle) a late
   // read may write there.
   virtual Result<std::shared_ptr<Landing>> register_landing(std::span<std::byte> memory,
                                                             std::shared_ptr<const void> owner) = 0;
+  // The same for a mapped file, whose pages may be exchanged while reads are under way. Errc::unsupported where the
+  // provider writes to pages and not to addresses: what comes late would still reach the file.
+  virtual Result<std::shared_ptr<Landing>> register_mapped_file(std::span<std::byte> memory,
+                                                                std::shared_ptr<const void> owner) = 0;
 
   virtual ExchangeFigures figures() const = 0;
 };

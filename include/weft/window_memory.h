@@ -23,7 +23,7 @@ class WindowMemory {
   // long as the memory. The descriptor is not.
   static Result<std::unique_ptr<WindowMemory>> of_file(int fd, std::uint64_t offset, std::size_t length,
                                                        std::shared_ptr<const void> owner);
-  // A copy of these bytes, at least one.
+  // A copy of these bytes, at least one. Errc::busy when there are copies of limits::kWindowCopiesMax bytes.
   static Result<std::unique_ptr<WindowMemory>> of_bytes(std::span<const std::byte> bytes);
 
   ~WindowMemory();
@@ -31,19 +31,22 @@ class WindowMemory {
   WindowMemory& operator=(const WindowMemory&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  bool is_file() const { return is_file_; }
   // Nobody of this process may use bytes() any more, nor call this twice. The addresses of the last
   // limits::kWithdrawnMax are kept.
   void withdraw();
 
  private:
-  WindowMemory(std::span<std::byte> mapped, std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
-      : mapped_(mapped), bytes_(bytes), owner_(std::move(owner)) {}
+  WindowMemory(std::span<std::byte> mapped, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+               bool is_file)
+      : mapped_(mapped), bytes_(bytes), owner_(std::move(owner)), is_file_(is_file) {}
   Status read_in() const;
   static Result<std::span<std::byte>> map(int fd, std::uint64_t offset, std::size_t length);
 
   std::span<std::byte> mapped_;  // whole pages; empty when withdrawn
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;
+  const bool is_file_;
 };
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -29,6 +30,24 @@ class Withdrawn {
  private:
   std::mutex mutex_;
   std::deque<std::span<std::byte>> kept_;  // guarded by mutex_
+};
+
+// What a copy takes of the memory that is for all of them, until it goes.
+class CopyRoom {
+ public:
+  static Result<std::shared_ptr<const CopyRoom>> take(std::size_t bytes) {
+    std::shared_ptr<const CopyRoom> room(new CopyRoom(bytes));
+    if (taken <= limits::kWindowCopiesMax) return room;
+    return Error{Errc::busy, fmt::format("a window: copies of more than {} bytes", limits::kWindowCopiesMax)};
+  }
+  ~CopyRoom() { taken -= bytes_; }
+  CopyRoom(const CopyRoom&) = delete;
+  CopyRoom& operator=(const CopyRoom&) = delete;
+
+ private:
+  explicit CopyRoom(std::size_t bytes) : bytes_(bytes) { taken += bytes; }
+  inline static std::atomic<std::uint64_t> taken{0};
+  const std::size_t bytes_;
 };
 
 Withdrawn& withdrawn() {
@@ -63,16 +82,17 @@ Result<std::unique_ptr<WindowMemory>> WindowMemory::of_file(int fd, std::uint64_
   if (fd < 0 || length == 0) return Error{Errc::invalid, "a window: no file, or no bytes of it"};
   const std::size_t before = offset % page_bytes();
   WEFT_TRY(const std::span<std::byte> mapped, map(fd, offset - before, before + length));
-  auto made = std::unique_ptr<WindowMemory>(new WindowMemory(mapped, mapped.subspan(before), std::move(owner)));
+  auto made = std::unique_ptr<WindowMemory>(new WindowMemory(mapped, mapped.subspan(before), std::move(owner), true));
   WEFT_CHECK(made->read_in());
   return made;
 }
 
 Result<std::unique_ptr<WindowMemory>> WindowMemory::of_bytes(std::span<const std::byte> bytes) {
   if (bytes.empty()) return Error{Errc::invalid, "a window: no bytes"};
+  WEFT_TRY(auto room, CopyRoom::take(bytes.size()));
   WEFT_TRY(const std::span<std::byte> mapped, map(-1, 0, bytes.size()));
   std::memcpy(mapped.data(), bytes.data(), bytes.size());
-  return std::unique_ptr<WindowMemory>(new WindowMemory(mapped, mapped, nullptr));
+  return std::unique_ptr<WindowMemory>(new WindowMemory(mapped, mapped, std::move(room), false));
 }
 
 WindowMemory::~WindowMemory() {

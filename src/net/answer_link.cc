@@ -7,9 +7,14 @@
 namespace weft::net {
 
 Status OpenWindows::open(Transport& transport, std::unique_ptr<WindowMemory> memory) {
-  WEFT_TRY(auto window, transport.open_window(memory->bytes()));
+  auto window = transport.open_window(memory->bytes());
+  if (!window.ok() && memory->is_file()) {
+    WEFT_TRY(memory, WindowMemory::of_bytes(memory->bytes()));
+    window = transport.open_window(memory->bytes());
+  }
+  if (!window.ok()) return std::move(window).error();
   bytes_ += memory->bytes().size();
-  windows_.push_back(std::move(window));
+  windows_.push_back(std::move(*window));
   memory_.push_back(std::move(memory));
   return {};
 }

@@ -22,6 +22,7 @@ class OpenWindows {
   OpenWindows& operator=(OpenWindows&&) = default;
   ~OpenWindows() = default;
 
+  // A copy of the memory is opened where it is a file's and the provider takes none of these, as hardware may not.
   Status open(Transport& transport, std::unique_ptr<WindowMemory> memory);
   std::vector<RemoteWindow> remote() const;
   std::size_t count() const { return windows_.size(); }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -17,6 +18,14 @@ Result<std::uint64_t> random_key(std::size_t key_bytes) {
   if (::getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key))
     return Error{Errc::internal, "no random bytes for a window's key"};
   return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
+}
+
+// Memory that was asked for and never written to has none. That of windows has been read in (weft/window_memory.h).
+void take_pages(std::span<const std::byte> memory) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  auto* const bytes = const_cast<volatile std::byte*>(memory.data());  // ours to write to: something will land there
+  for (std::size_t at = 0; at < memory.size(); at += page) bytes[at] = bytes[at];
+  if (!memory.empty()) bytes[memory.size() - 1] = bytes[memory.size() - 1];
 }
 
 }  // namespace
@@ -71,6 +80,7 @@ Result<Registration> Registration::make(Endpoint& endpoint, std::span<const std:
   Registration made;
   const bool remote = access == FI_REMOTE_READ;
   if (!remote && !endpoint.needs(FI_MR_LOCAL)) return made;
+  if (!remote && endpoint.needs(FI_MR_ALLOCATED)) take_pages(memory);
   std::uint64_t key = 0;
   if (remote && !endpoint.needs(FI_MR_PROV_KEY)) {
     WEFT_TRY(key, random_key(endpoint.info->domain_attr->mr_key_size));

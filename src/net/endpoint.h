@@ -61,6 +61,7 @@ class MessageBuffers {
   std::span<std::byte> take();  // empty when all are taken
   void give_back(std::span<std::byte> buffer) { free_.push_back(buffer.data()); }
   void* descriptor() const { return registration_.descriptor(); }
+  void close_registration() { registration_.close(); }
 
  private:
   std::vector<std::byte> memory_;

@@ -1,5 +1,7 @@
 #include "net/exchange.h"
 
+#include <fmt/core.h>
+
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -26,6 +28,11 @@ class JoinedExchange final : public Exchange {
   Result<std::shared_ptr<Landing>> register_landing(std::span<std::byte> memory,
                                                     std::shared_ptr<const void> owner) override {
     return transport_->open_landing(memory, std::move(owner));
+  }
+  Result<std::shared_ptr<Landing>> register_mapped_file(std::span<std::byte> memory,
+                                                        std::shared_ptr<const void> owner) override {
+    if (transport_->lands_by_address()) return transport_->open_landing(memory, std::move(owner));
+    return Error{Errc::unsupported, fmt::format("provider {}: takes no mapped file to read into", provider())};
   }
   ExchangeFigures figures() const override;
 
@@ -56,7 +63,7 @@ JoinedExchange::~JoinedExchange() {
   if (!open_.exchange(false)) return;
   incoming_->close();
   outgoing_->close();
-  landings_.reset();
+  landings_->close();
 }
 
 void JoinedExchange::receive(std::span<const std::byte> message) {

@@ -66,12 +66,22 @@ FabricTransport::~FabricTransport() {
   wake();
   if (thread_.joinable()) thread_.join();
   end_reads(nullptr, "this end was closed");
-  for (const auto& [context, operation] : in_flight_)
-    if (endpoint_->needs(FI_MR_ENDPOINT) && operation->kind == OperationKind::read)
-      static_cast<ReadOperation&>(*operation).landing().registration().close();
+  if (endpoint_->needs(FI_MR_ENDPOINT)) close_registrations();
   endpoint_->endpoint.reset();
   in_flight_.clear();
   peers_.clear();
+}
+
+// Memory that is bound to an endpoint is closed before it.
+void FabricTransport::close_registrations() {
+  const auto close = [](Operation& operation) {
+    if (operation.kind == OperationKind::read) static_cast<ReadOperation&>(operation).landing().registration().close();
+  };
+  for (const auto& [context, operation] : in_flight_) close(*operation);
+  for (const auto& [id, peer] : peers_)
+    for (const auto& operation : peer.waiting) close(*operation);
+  if (receive_buffers_) receive_buffers_->close_registration();
+  if (send_buffers_) send_buffers_->close_registration();
 }
 
 TransportCounters FabricTransport::counters() const {

@@ -67,6 +67,12 @@ void LandingPool::give_back(std::shared_ptr<Landing> buffer) {
   freed_.notify_one();
 }
 
+void LandingPool::close() {
+  const std::lock_guard lock(mutex_);
+  free_.clear();
+  aside_.clear();
+}
+
 std::size_t LandingPool::aside() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(

@@ -20,6 +20,7 @@ class LandingPool : public std::enable_shared_from_this<LandingPool> {
   Result<LandingBuffer> take(Deadline deadline);
   void give_back(std::shared_ptr<Landing> buffer);
   std::size_t aside() const;
+  void close();  // keeps none any more: the transport ends
 
  private:
   // With mutex_ held:

@@ -3,7 +3,7 @@
 // A read that was given up may still write where it was to land, at any later time. Then the area is left: its
 // addresses get pages of their own behind them, which show the same bytes and belong to no file any more. So the file
 // is safe from what comes late. This holds for providers that write through addresses, as those do which move bytes by
-// the CPU; one that writes to pages by itself takes no such memory (Exchange::register_landing).
+// the CPU; one that writes to pages by itself takes no such memory (Exchange::register_mapped_file).
 #pragma once
 
 #include <atomic>

@@ -1,13 +1,23 @@
 #include "exchange_support.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+
+#include "base/sys.h"
 
 namespace weft::conformance {
 
 void KeyFile::set_mode(unsigned mode) const {
   REQUIRE(::chmod(path_.c_str(), mode) == 0);
+}
+
+Result<std::unique_ptr<WindowMemory>> ScriptedServer::window_on_file() const {
+  const testing::TempDir directory;
+  testing::write_file(directory / "content", testing::as_text(content));
+  WEFT_TRY(const Fd file, open_file(directory / "content", O_RDONLY));
+  return WindowMemory::of_file(file.get(), 0, content.size(), nullptr);
 }
 
 Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window) {

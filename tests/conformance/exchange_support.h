@@ -32,8 +32,8 @@ inline bool comes_true(const std::function<bool()>& holds) {
   return holds();
 }
 
-// Answers "echo TEXT", "bytes" (a window on `content`), "head" (`content` as the head), "fail", and "wait" (until
-// release() is called).
+// Answers "echo TEXT", "bytes" (a window on `content`), "file" (one on a file of it), "head" (`content` as the head),
+// "fail", and "wait" (until release() is called).
 class ScriptedServer final : public PeerServer {
  public:
   std::vector<std::byte> content = testing::random_bytes(300'000, 11);
@@ -46,6 +46,7 @@ class ScriptedServer final : public PeerServer {
     if (text == "fail") return Error{Errc::not_found, "no such thing"};
     if (text == "head") reply.head = content;
     if (text == "bytes") reply.windows.push_back(testing::must(WindowMemory::of_bytes(content)));
+    if (text == "file") reply.windows.push_back(testing::must(window_on_file()));
     if (text == "wait") wait();
     if (!text.starts_with("echo ")) return reply;
     const std::string said = std::string(node) + " " + text.substr(5);
@@ -62,6 +63,7 @@ class ScriptedServer final : public PeerServer {
   }
 
  private:
+  Result<std::unique_ptr<WindowMemory>> window_on_file() const;
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return released_; });

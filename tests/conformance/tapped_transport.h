@@ -9,7 +9,7 @@
 
 namespace weft::conformance {
 
-class TappedTransport final : public Transport {
+class TappedTransport : public Transport {
  public:
   // False swallows the message: it is lost, as with a connection. Any thread.
   using Tap = std::function<bool(std::span<const std::byte> message)>;
@@ -17,6 +17,7 @@ class TappedTransport final : public Transport {
 
   const std::string& provider() const override { return below_->provider(); }
   const EndpointAddress& address() const override { return below_->address(); }
+  bool lands_by_address() const override { return below_->lands_by_address(); }
   TransportCounters counters() const override { return below_->counters(); }
   Result<PeerId> add_peer(std::span<const std::byte> address) override { return below_->add_peer(address); }
   void remove_peer(PeerId peer) override { below_->remove_peer(peer); }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "net/twin_transport.h"
+#include "pinning_provider.h"
 
 namespace weft::conformance {
 namespace {
@@ -33,12 +34,24 @@ class FabricWorld final : public TransportWorld {
   std::string provider_;
 };
 
+class PinningWorld final : public TransportWorld {
+ public:
+  ~PinningWorld() override { CHECK(endpoints_closed_too_early() == 0); }
+  std::string name() const override { return "net as hardware"; }
+  std::unique_ptr<Transport> open(Transport::Receiver receiver) override {
+    auto opened = open_pinning_transport(std::move(receiver));
+    if (!opened.ok()) FAIL(opened.error().message);
+    return std::move(*opened);
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds() {
   std::vector<std::unique_ptr<TransportWorld>> worlds;
   worlds.push_back(std::make_unique<TwinWorld>());
   for (const char* provider : {"net", "tcp;ofi_rxm"}) worlds.push_back(std::make_unique<FabricWorld>(provider));
+  worlds.push_back(std::make_unique<PinningWorld>());
   return worlds;
 }
 

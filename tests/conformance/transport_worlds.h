@@ -19,7 +19,8 @@ class TransportWorld {
   virtual std::unique_ptr<Transport> open(Transport::Receiver receiver) = 0;
 };
 
-// The twin's, and one for each of libfabric's providers that works over loopback: net and tcp;ofi_rxm.
+// The twin's, one for each of libfabric's providers that works over loopback (net and tcp;ofi_rxm), and net with what
+// hardware demands.
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
 
 // What fails tells in which one.

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
+#include "base/limits.h"
 #include "base/sys.h"
 #include "testing.h"
 
@@ -70,6 +72,19 @@ TEST_CASE("what is withdrawn is let go, and its addresses hold zeros and nothing
     const auto other = must(WindowMemory::of_bytes(testing::random_bytes(8192, 2)));
     CHECK(other->bytes().data() != at);
     CHECK(read_at(at) == zeros);
+  }
+}
+
+TEST_CASE("copies take no more memory than there is for them, and give it back") {
+  constexpr std::size_t kEach = 32U << 20U;
+  const std::vector<std::byte> bytes(kEach);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<WindowMemory>> copies;
+    for (std::uint64_t taken = 0; taken + kEach <= limits::kWindowCopiesMax; taken += kEach)
+      copies.push_back(must(WindowMemory::of_bytes(bytes)));
+    CHECK(WindowMemory::of_bytes(bytes).error().code == Errc::busy);
+    copies.back()->withdraw();
+    CHECK(WindowMemory::of_bytes(bytes).ok());
   }
 }
 
