@@ -6,10 +6,10 @@ import signal
 import socket
 import subprocess
 
-from weftlib import BUILD, environment, is_alive, wait_until
+from weftlib import BUILD, PATIENCE, environment, is_alive, wait_until
 
 WEFTD = BUILD / "daemon/weftd"
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 60 * PATIENCE
 
 
 class Daemon:
