@@ -1,14 +1,16 @@
 """Nodes of a cluster as tests of bytes need them: a store, a weftd, a mount each; one etcd; one origin for all."""
 import contextlib
+import errno
 import os
 import pathlib
 import signal
 
 from clusterlib import Etcd, Network
 from daemonlib import Daemon, metrics
-from weftlib import Mount, Store, run, wait_until
+from weftlib import PATIENCE, Mount, Store, run, wait_until
 
-SECONDS_MAX = 20  # within which everything ends well, or with a clear errno
+MODEL_FILE = "model.safetensors"  # of what write_model() writes
+SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
 
 
 class Node:
@@ -50,6 +52,29 @@ def errno_of(path):
         return 0
     except OSError as failure:
         return failure.errno
+
+
+def comes_right_on(node, source):
+    """Whether a node's mount reads as it should within the time; until then reads may fail, but bring nothing wrong."""
+    expected = (source / MODEL_FILE).read_bytes()
+    with node.mounted() as mount:
+        def right():
+            try:
+                got = (mount.version("model", 1) / MODEL_FILE).read_bytes()
+            except OSError as failure:
+                assert failure.errno == errno.EIO
+                return False
+            assert got == expected
+            return True
+        wait_until(right, seconds_max=2 * SECONDS_MAX, pause=0.2)
+
+
+def resident(node):
+    """RssAnon + RssShmem of its daemon; bytes. What a sanitizer keeps beside each byte counts too: bounds on it grow with
+    PATIENCE."""
+    text = pathlib.Path(f"/proc/{node.daemon.pid}/status").read_text()
+    fields = dict(line.split(":", 1) for line in text.splitlines())
+    return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
 
 
 def cluster_key(path):

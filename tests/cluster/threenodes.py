@@ -1,9 +1,9 @@
 """A node of a cluster: a host with a store, a daemon and a mount."""
 from daemonlib import Daemon
 from nodes import cluster_key
-from weftlib import Mount, Store, wait_until
+from weftlib import PATIENCE, Mount, Store, wait_until
 
-SECONDS_MAX = 20  # the longest that anything may take that a user waits for
+SECONDS_MAX = 20 * PATIENCE  # the longest that anything may take that a user waits for
 
 
 class Node:

@@ -1,0 +1,87 @@
+// A peer that means no good, for tests against real daemons.
+//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT   as the node that the store belongs to
+//   (hostile_answers.h);
+//                                                                 says "ready", and ends with its input
+//   weft_hostile_peer replay TIMES STORE KEY PROVIDER HOST NODE ADDRESS    (hostile_frames.h), with the daemon NODE
+//   there; weft_hostile_peer noise COUNT PROVIDER HOST ADDRESS                    say what they sent, as JSON
+// HOST is ours; STORE has what may be asked for. Exit code 1, and why, for what does not work.
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "hostile_answers.h"
+#include "hostile_frames.h"
+#include "net/exchange.h"
+#include "node/peer_address.h"
+
+namespace weft::hostile {
+namespace {
+
+using Words = std::span<const std::string>;
+
+Result<PeerAddress> peer_at(const std::string& node, const std::string& address) {
+  const auto parsed = parse_endpoint(address);
+  if (!parsed) return Error{Errc::invalid, fmt::format("{}: no address", address)};
+  return PeerAddress{node, *parsed};
+}
+
+Status serve(Words words) {
+  const std::string& fault = words[0];
+  if (!is_fault(fault)) return Error{Errc::invalid, fmt::format("{}: no fault", fault)};
+  WEFT_TRY(const auto store, Store::open(words[1], {}));
+  if (!store->cluster()) return Error{Errc::invalid, fmt::format("{}: belongs to no cluster", words[1])};
+  HostileAnswers answers(*store, fault);
+  ExchangeOptions options;
+  options.node = store->cluster()->node;
+  options.key_file = words[2];
+  options.server = &answers;
+  const auto port = static_cast<std::uint16_t>(std::stoul(words[5]));
+  WEFT_TRY(const auto exchange,
+           net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+             WEFT_TRY(auto real, open_fabric_transport({words[3], words[4], port, std::move(receiver)}));
+             if (fault != "gone") return real;
+             return std::unique_ptr<Transport>(std::make_unique<NoWindows>(std::move(real)));
+           }));
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  std::_Exit(0);  // nobody waits for those who are silent
+}
+
+Status tell(const Result<Sent>& outcome) {
+  if (!outcome.ok()) return outcome.error();
+  fmt::print("{{\"frames\": {}, \"messages\": {}, \"answers\": {}, \"answers_after\": {}}}\n", outcome->frames,
+             outcome->messages, outcome->answers, outcome->answers_after);
+  return {};
+}
+
+Status run(Words words) {
+  if (words.size() == 7 && words[0] == "serve") return serve(words.subspan(1));
+  if (words.size() == 8 && words[0] == "replay") {
+    WEFT_TRY(const auto store, Store::open(words[2], {}));
+    WEFT_TRY(PeerAddress peer, peer_at(words[6], words[7]));
+    return tell(replay({std::move(peer), words[4], words[5]}, words[3], *store, std::stoul(words[1])));
+  }
+  if (words.size() == 5 && words[0] == "noise") {
+    WEFT_TRY(PeerAddress peer, peer_at("", words[4]));
+    return tell(noise({std::move(peer), words[2], words[3]}, std::stoul(words[1])));
+  }
+  return Error{Errc::invalid, "expected serve, replay or noise with their words"};
+}
+
+}  // namespace
+}  // namespace weft::hostile
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const weft::Status done = weft::hostile::run(words);
+  if (done.ok()) return EXIT_SUCCESS;
+  fmt::print(stderr, "weft_hostile_peer: {}\n", done.error().message);
+  return EXIT_FAILURE;
+}

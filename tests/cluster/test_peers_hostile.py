@@ -1,0 +1,279 @@
+"""Peers that speak the protocol and mean no good, and strangers on the wire, against real daemons: what is asked for
+comes right or ends with a clear errno, nothing is given to who holds no key, memory stays bounded, others are served."""
+import base64
+import contextlib
+import errno
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from clusterlib import can_make_networks
+from nodes import SECONDS_MAX, comes_right_on, errno_of, resident
+from weftlib import BUILD, PATIENCE, environment, random_tensors, run, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+FILE = "model.safetensors"
+HOSTILE_PEER = BUILD / "tests/cluster/weft_hostile_peer"
+TENSOR_BYTES = 12 << 20  # of the model
+MEMORY_MAX = (32 << 20) * PATIENCE  # more than before, whatever strangers send
+HALF_OPEN_SECONDS_MAX = 2 * PATIENCE  # a stranger's handshake is closed within one
+
+
+@contextlib.contextmanager
+def impostor(cluster, node, fault):
+    """In the place of this node's daemon, which is killed: a peer with its id, address, key and store, and this fault.
+    At the end the daemon is there again."""
+    provider, address = (node.exchange()[name] for name in ("provider", "address"))
+    host, port = address.rsplit(":", 1)
+    node.daemon.kill()
+    stay_member(cluster, address)
+    peer = subprocess.Popen([*node.host.inside, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider,
+                             host, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+    try:
+        assert peer.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        peer.kill()
+        peer.communicate()
+        node.daemon.start()
+
+
+def stay_member(cluster, address):
+    """The record of the member at this address, once more, without the lease that its daemon has kept."""
+    known = json.loads(cluster.etcd.control("get", "", "--prefix", "-w", "json").stdout)["kvs"]
+    for record in known:
+        key, value = (base64.b64decode(record[name]) for name in ("key", "value"))
+        if b"/n/" in key and address.encode() in value:
+            cluster.etcd.control("put", key.decode(), text=False, input=value, stdin=None)
+            return
+    raise AssertionError(f"no member at {address}")
+
+
+def model_on(cluster, node, seed):
+    source = write_model(cluster.directory / "source", random_tensors(4, TENSOR_BYTES // 4, seed=seed))
+    cluster.publish(node, source, "model")
+    return source
+
+
+def bytes_or_errno(node, source):
+    """What a reader gets, in time: whether all of it, or EIO and nothing wrong."""
+    begin = time.monotonic()
+    with node.mounted() as mount:
+        file = mount.version("model", 1) / FILE
+        code = errno_of(file)
+        assert time.monotonic() - begin < SECONDS_MAX
+        assert code in (0, errno.EIO)
+        return code == 0 and file.read_bytes() == (source / FILE).read_bytes()
+
+
+def test_an_impostor_without_fault_is_as_good_as_the_daemon(cluster, three):
+    source = model_on(cluster, three[0], seed="none")
+    with impostor(cluster, three[0], "none"):
+        assert bytes_or_errno(three[1], source)
+    three[1].store.assert_sound()
+
+
+@pytest.mark.parametrize("fault", ["wrong", "short", "long", "much", "gone", "silent", "digests", "manifest"])
+def test_a_peer_with_a_fault_costs_its_only_reader_an_errno(cluster, three, fault):
+    source = model_on(cluster, three[0], seed=fault)
+    memory = resident(three[1])
+    with impostor(cluster, three[0], fault):
+        assert not bytes_or_errno(three[1], source)
+        assert three[1].daemon.alive()
+        assert resident(three[1]) < memory + 2 * MEMORY_MAX
+    three[1].store.assert_sound()
+    comes_right_on(three[1], source)
+    three[0].store.assert_sound()
+
+
+@pytest.mark.parametrize("fault", ["wrong", "short", "long", "gone", "silent", "holders"])
+def test_where_another_holder_tells_the_truth_the_bytes_come(cluster, three, fault):
+    source = model_on(cluster, three[0], seed=fault)
+    three[2].store.weft("prefetch", "model")
+    with impostor(cluster, three[0], fault):
+        comes_right_on(three[1], source)
+    three[1].store.assert_sound()
+
+
+def still_serves(cluster, node, reader, source, memory):
+    """After whatever strangers sent: nothing is left of them, and an honest node is given everything."""
+    wait_until(lambda: node.exchange()["half_open"] == 0, seconds_max=HALF_OPEN_SECONDS_MAX, pause=0.02)
+    assert node.exchange()["windows"] == 0
+    assert resident(node) < memory + MEMORY_MAX
+    with reader.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    assert node.exchange()["served_bytes"] > 0
+
+
+def hostile(node, *words):
+    """What a hostile peer on this node's host says that it did."""
+    return json.loads(run([*node.host.inside, HOSTILE_PEER, *words]).stdout)
+
+
+def test_a_session_that_is_sent_again_gets_nothing_and_keeps_nobody_out(cluster, three):
+    source = model_on(cluster, three[0], seed="replay")
+    victim = three[0].exchange()
+    memory = resident(three[0])
+    node = next(peer["node"] for peer in three[1].store.json("peers")["peers"] if peer["address"] == victim["address"])
+    sent = hostile(three[2], "replay", 20, three[0].store.path, cluster.key, victim["provider"], three[2].host.address,
+                   node, victim["address"])
+    assert sent["messages"] == 21 * sent["frames"]
+    now = three[0].exchange()
+    asked = sent["answers"] + sent["answers_after"]
+    assert now["refused"] - victim["refused"] >= sent["messages"] / 2  # a hello alone is no more than its second
+    assert now["handshakes"] - victim["handshakes"] >= 2  # the session that was sent again was made anew
+    assert now["answers"] - victim["answers"] <= asked + 20  # and those of others, who tell each other what they have
+    still_serves(cluster, three[0], three[1], source, memory)
+
+
+def test_what_strangers_send_is_refused_and_keeps_nobody_out(cluster, three):
+    source = model_on(cluster, three[0], seed="noise")
+    victim = three[0].exchange()
+    memory = resident(three[0])
+    sent = hostile(three[2], "noise", 500, victim["provider"], three[2].host.address, victim["address"])
+    assert sent["messages"] == 5 * 500
+    wait_until(lambda: three[0].exchange()["refused"] - victim["refused"] >= sent["messages"] / 2,
+               seconds_max=SECONDS_MAX, pause=0.05)
+    assert three[0].exchange()["half_open"] <= 64
+    still_serves(cluster, three[0], three[1], source, memory)
+
+
+# Each of these connects, sends a part of what nobody would send, and most of them stay.
+TCP_NOISE = """
+import os, random, socket, struct, sys, time
+host, port = sys.argv[1].rsplit(":", 1)
+rng, kept, sent = random.Random(7), [], 0
+def header():  # as net begins a connection: version, type, length, numbers
+    return struct.pack(">BBHIQQQ", rng.choice((0, 1, 2, 3, 4, 255)), rng.randrange(10), rng.choice((0, 1, 16, 256, 65535)),
+                       rng.getrandbits(32), rng.getrandbits(64), rng.getrandbits(64), rng.getrandbits(64))
+def message():  # as net begins a message: version, what, flags, more, size
+    return struct.pack("<BBHBBBBQ", rng.randrange(6), rng.randrange(12), rng.getrandbits(16), rng.randrange(8), 0,
+                       rng.choice((16, 24, 32, 255)), 0, rng.choice((0, 16, 4096, 1 << 20, 1 << 62, rng.getrandbits(64))))
+for i in range(int(sys.argv[2])):
+    with_header = header() + os.urandom(256)
+    data = [b"", os.urandom(rng.randrange(1, 5000)), header()[:rng.randrange(32)], with_header,
+            with_header + message() + os.urandom(rng.randrange(9000)), message() * 40][i % 6]
+    connection = socket.create_connection((host, int(port)), 5)
+    connection.settimeout(5)
+    try:
+        connection.sendall(data)
+        sent += len(data)
+    except OSError:
+        pass
+    if i % 3:
+        kept.append(connection)
+    else:
+        connection.close()
+    kept = kept[-100:]
+print(sent)
+time.sleep(0.5)
+"""
+
+
+def test_what_is_no_message_at_all_ends_its_connection_alone(cluster, three):
+    source = model_on(cluster, three[0], seed="tcp")
+    memory = resident(three[0])
+    address = three[0].exchange()["address"]
+    run([*three[2].host.inside, sys.executable, "-c", TCP_NOISE, address, 600])
+    assert three[0].daemon.alive()
+    still_serves(cluster, three[0], three[1], source, memory)
+
+
+# Keeps what is sent from here to a host: a file for each connection, in the order of its bytes. Ends with its input.
+OVERHEAR = """
+import pathlib, select, socket, struct, sys
+host = socket.inet_aton(sys.argv[1])
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # also what goes out
+wire.setsockopt(socket.SOL_SOCKET, 33, 128 << 20)  # SO_RCVBUFFORCE
+wire.bind(("eth0", 3))
+print("ready", flush=True)
+begin, parts = {}, {}
+while sys.stdin not in (ready := select.select([wire, sys.stdin], [], [])[0]) or wire in ready:
+    frame = wire.recv(1 << 17)
+    packet = frame[14:]
+    tcp = packet[(packet[0] & 15) * 4:struct.unpack(">H", packet[2:4])[0]]
+    if frame[12:14] != b"\\x08\\0" or packet[9] != 6 or packet[16:20] != host:
+        continue
+    ports, at = tcp[:4].hex(), struct.unpack(">I", tcp[4:8])[0]
+    if tcp[13] & 2:  # SYN
+        begin[ports], parts[ports] = at + 1, {}
+    elif ports in begin and (data := tcp[(tcp[12] >> 4) * 4:]):
+        parts[ports][(at - begin[ports]) % (1 << 32)] = data
+for ports, known in parts.items():
+    out = b""
+    for at, data in sorted(known.items()):
+        assert at <= len(out), "something was not heard"
+        out += data[len(out) - at:]
+    pathlib.Path(sys.argv[2], ports).write_bytes(out)
+"""
+# Sends files to an address some times over, each by a connection of its own, and hears what comes back. "changed": with
+# a few bytes of the headers before messages, or others, changed, and some cut short.
+SAY_AGAIN = """
+import pathlib, random, socket, sys, time
+host, port = sys.argv[1].rsplit(":", 1)
+rng, kept, heard = random.Random(7), [], 0
+def changed(said):
+    data, begins = bytearray(said), [at for at in range(len(said)) if said.startswith(b"WFT1", at)]
+    for _ in range(rng.choice((1, 2, 8))):
+        at = rng.choice(begins) - rng.randrange(1, 17) if begins and rng.random() < 0.7 else rng.randrange(len(data))
+        data[at] = rng.choice((*range(9), 16, 255, rng.randrange(256)))
+    return data[:rng.randrange(len(data))] if rng.random() < 0.3 else data
+def hear(connection):
+    connection.setblocking(False)
+    try:
+        return len(connection.recv(1 << 24))
+    except OSError:
+        return 0
+files = [path.read_bytes() for path in pathlib.Path(sys.argv[2]).iterdir()]
+for said in [said for said in files if said] * int(sys.argv[3]):
+    kept.append(socket.create_connection((host, int(port)), 5))
+    kept[-1].settimeout(5)
+    try:
+        kept[-1].sendall(changed(said) if sys.argv[4:] == ["changed"] else said)
+    except OSError:
+        pass
+    if len(kept) > 50:
+        heard += hear(kept.pop(0))
+time.sleep(2)
+print(heard + sum(hear(connection) for connection in kept))
+"""
+
+
+@contextlib.contextmanager
+def overheard(node, other, directory):
+    """What a node's daemon sends to another node's is in files of this directory afterwards."""
+    directory.mkdir()
+    listener = subprocess.Popen([*node.host.inside, sys.executable, "-c", OVERHEAR, other.host.address,
+                                 directory],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert listener.stdout.readline() == b"ready\n"
+        yield
+        listener.stdin.close()
+        assert listener.wait(SECONDS_MAX) == 0
+    finally:
+        listener.kill()
+        listener.wait()
+        listener.stdout.close()
+
+
+@pytest.mark.parametrize("words", [["5"], ["300", "changed"]], ids=["again", "changed"])
+def test_what_two_daemons_said_is_worth_nothing_to_who_says_it(cluster, three, tmp_path, words):
+    address = three[0].exchange()["address"]
+    with overheard(three[1], three[0], tmp_path / "heard"):
+        source = model_on(cluster, three[0], seed="heard")
+        three[1].store.weft("prefetch", "model")
+    said = [path.read_bytes() for path in (tmp_path / "heard").iterdir()]
+    assert any(one.count(b"WFT1") >= 3 for one in said)  # a handshake, and requests
+    wait_until(lambda: three[0].exchange()["served_bytes"] >= TENSOR_BYTES, seconds_max=SECONDS_MAX, pause=0.05)
+    before, memory = three[0].exchange(), resident(three[0])
+    heard = int(run([*three[2].host.inside, sys.executable, "-c", SAY_AGAIN, address, tmp_path / "heard", *words]).stdout)
+    assert heard < 64 << 10  # no bytes of the model
+    wait_until(lambda: three[0].exchange()["refused"] > before["refused"], seconds_max=SECONDS_MAX, pause=0.05)
+    assert three[0].exchange()["served_bytes"] == before["served_bytes"]
+    still_serves(cluster, three[0], three[2], source, memory)
+    three[1].store.weft("evict", "--all")
+    assert bytes_or_errno(three[1], source)
