@@ -67,7 +67,8 @@ struct FetchStatus {
 
 class Fetcher final : public ColdReads, public LocalBytes {
  public:
-  // `sources` from the cheapest on; `store` outlives this.
+  // `sources` from the cheapest on: one that turns out to be much faster than those before it is asked first; `store`
+  // outlives this.
   Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources, const FetchOptions& options);
   ~Fetcher() override;  // takes no longer than `patience`
   Fetcher(const Fetcher&) = delete;
@@ -158,6 +159,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
+  static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
   bool goes_on(const Task& task, Readiness readiness) const;
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   void ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
@@ -169,6 +171,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
                      const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
   std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs);
+  void begin_read(Source& source);
+  void end_read(Source& source, std::uint64_t bytes, Clock::duration took);
   void count(Source& source, std::uint64_t bytes, const Error* failure);
 
   void keep();

@@ -151,16 +151,4 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
          task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;
 }
 
-// Of whoever would be asked first.
-Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const {
-  const ChunkRun& run = transfer->plan.units[unit].run;
-  const auto now = Clock::now();
-  for (const auto& source : sources_) {
-    if (source->rests_until > now) continue;
-    const Readiness readiness = source->source.unverified().readiness(transfer->manifest, std::span(&run, 1));
-    if (readiness != Readiness::lacking) return readiness;
-  }
-  return Readiness::ready;  // who is asked will say why not
-}
-
 }  // namespace weft

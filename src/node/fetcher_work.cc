@@ -11,42 +11,6 @@
 #include "node/fetcher_impl.h"
 
 namespace weft {
-namespace {
-
-// A source that did not answer is asked after the others for so long.
-constexpr auto kRest = std::chrono::seconds(5);
-
-bool was_silent(const Error& error) {
-  return error.code == Errc::timed_out || error.code == Errc::unreachable;
-}
-
-}  // namespace
-
-// Those that did not answer a moment ago, or have nothing as far as is known, come last.
-std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<const ChunkRun> runs) {
-  std::vector<Source*> order;
-  for (const auto& source : sources_) order.push_back(source.get());
-  std::stable_partition(order.begin(), order.end(), [&](const Source* one) {
-    return one->source.unverified().readiness(manifest, runs) != Readiness::lacking;
-  });
-  const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  std::stable_partition(order.begin(), order.end(), [now](const Source* one) { return one->rests_until <= now; });
-  return order;
-}
-
-void Fetcher::count(Source& source, std::uint64_t bytes, const Error* failure) {
-  const std::lock_guard lock(mutex_);
-  ++source.count.reads;
-  source.count.bytes += bytes;
-  if (failure == nullptr) {
-    source.rests_until = {};
-    return;
-  }
-  ++source.count.failures;
-  problem_ = failure->message;
-  if (was_silent(*failure)) source.rests_until = Clock::now() + kRest;
-}
 
 // The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
 template <class T>
@@ -83,7 +47,10 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
       from_any<VerifiedBytes>(transfer.manifest, runs, task.dear, [&](VerifiedSource& source, Deadline deadline) {
         for (const auto& one : sources_)
           if (&one->source == &source) gave = one.get();
+        const auto begun = Clock::now();
+        begin_read(*gave);
         auto read = source.read(transfer.manifest, runs, deadline, aid);
+        end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
         aid.moved();
         return read;
       });

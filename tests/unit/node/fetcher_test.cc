@@ -111,6 +111,43 @@ class SoughtSource final : public BlobSource {
   std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
 };
 
+// A twin that takes its time for each read.
+class SlowSource final : public BlobSource {
+ public:
+  SlowSource(std::shared_ptr<TwinSource> twin, std::chrono::milliseconds pause)
+      : twin_(std::move(twin)), pause_(pause) {}
+  std::string_view name() const override { return "slow"; }
+  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
+    return twin_->manifest(digest, deadline);
+  }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
+    return twin_->chunks(manifest, id, deadline);
+  }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    std::this_thread::sleep_for(pause_);
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+
+ private:
+  const std::shared_ptr<TwinSource> twin_;
+  const std::chrono::milliseconds pause_;
+};
+
+// Bytes that each of two sources gave, one after the other asked for all chunks of a file.
+std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap, std::chrono::milliseconds other) {
+  Away away(std::vector<std::size_t>(60, kDigestChunk));
+  FetchOptions one_by_one;
+  one_by_one.threads = 1;
+  Fetcher fetcher(away.store,
+                  {std::make_shared<SlowSource>(away.twin, cheap), std::make_shared<SlowSource>(away.twin, other)},
+                  one_by_one);
+  for (std::uint64_t at = 0; at < away.file.size; at += kDigestChunk)
+    REQUIRE(away.bring(fetcher, {at, kDigestChunk}).ok());
+  const auto status = fetcher.status();
+  return {status.sources.at(0).bytes, status.sources.at(1).bytes};
+}
+
 FetchOptions quick() {
   FetchOptions options;
   options.patience = 300ms;
@@ -261,6 +298,14 @@ TEST_CASE("what others fetch too is taken little by little, and what was given t
   CHECK(sought->at_once == 1);
   CHECK(away.twin->bytes_read() == away.file.size);
   CHECK(fetcher.status().sources.at(0).failures == 0);
+}
+
+TEST_CASE("a source that turns out to be much faster is asked before a cheaper one") {
+  const auto [slow, fast] = given_by(100ms, 0ms);
+  CHECK(fast > slow);
+  const auto [cheap, slower] = given_by(0ms, 100ms);
+  CHECK(cheap > slower);
+  CHECK(slower > 0);  // it was looked at
 }
 
 TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {

@@ -1,0 +1,39 @@
+// How fast a source gives, by the reads of it that were large enough to tell. Not for several threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace weft {
+
+class SourceRate {
+ public:
+  void begin() { ++running_; }
+  // One read of those that began; no bytes: it failed.
+  void end(std::uint64_t bytes, std::chrono::duration<double> took) {
+    const double at_once = running_--;
+    if (bytes < kTells || took.count() <= 0) return;
+    const double rate = static_cast<double>(bytes) * at_once / took.count();
+    rate_ = rate_ == 0 ? rate : kNewest * rate + (1 - kNewest) * rate_;
+    others_ = 0;
+    look_after_ = kLookAfter;
+  }
+  // Another source was read instead of this.
+  void passed_over() { ++others_; }
+
+  double bytes_per_s() const { return rate_; }  // of all its reads together; 0: not known
+  // It is to be read once, to know what it gives by now.
+  bool is_due() const { return others_ >= look_after_; }
+
+ private:
+  static constexpr std::uint64_t kTells = 256U << 10U;
+  static constexpr double kNewest = 0.2;
+  static constexpr std::uint64_t kLookFirst = 16;  // reads of others
+  static constexpr std::uint64_t kLookAfter = 128;
+  unsigned running_ = 0;
+  double rate_ = 0;
+  std::uint64_t others_ = 0;
+  std::uint64_t look_after_ = kLookFirst;
+};
+
+}  // namespace weft
