@@ -13,6 +13,7 @@ constexpr std::uint64_t kTaskBytesMax = 4U << 20U;          // a good size for o
 constexpr std::size_t kTaskUnitsMax = 80;
 constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // of a unit that who waits for it moves itself
 constexpr std::size_t kOwnUnitsMax = 1;             // of all that is wanted
+constexpr auto kShared = std::chrono::seconds(1);   // a file, after some of it was dear
 constexpr unsigned kDearMax = 1;                    // reads at a time of what others are fetching too
 
 }  // namespace
@@ -90,11 +91,11 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     // Who else fetches a file is known once something of it has come.
     const Readiness readiness = task.transfer->begins() ? Readiness::busy : readiness_of(task.transfer, task.unit);
     if (readiness == Readiness::dear) {
-      task.transfer->is_shared = true;
+      task.transfer->shared_until = Clock::now() + kShared;
       dear.push_back(at);
     }
     if (readiness == Readiness::ready) ready.push_back(at);
-    if (readiness == Readiness::ready && !task.transfer->is_shared) break;
+    if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
     ++at;
   }
   if (!ready.empty()) return take(ahead_, ready.back() == at ? at : ready[random_() % ready.size()], Readiness::ready);
@@ -145,7 +146,7 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   if (task.end == task.unit) return true;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
-  const bool little = transfer.is_shared || transfer.arrived() == Clock::time_point{};
+  const bool little = transfer.is_shared() || transfer.arrived() == Clock::time_point{};
   return next.offset == range.offset + range.length &&
          range.length + next.length <= (little ? kDigestChunk : kTaskBytesMax) &&
          task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;

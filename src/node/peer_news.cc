@@ -79,6 +79,7 @@ void PeerNews::look_again() {
   for (auto& [manifest, had] : had_) {
     had.chunks.reset();
     had.said = {};
+    had.moved = {};
     had.dirty = true;
   }
   if (sleeps_) wake_.notify_all();

@@ -68,7 +68,9 @@ class Transfer {
     std::shared_ptr<Landing> landing;
   };
   Place place;
-  bool is_shared = false;              // other nodes fetch it too
+  // Other nodes fetch it too, as was seen a moment ago.
+  bool is_shared() const { return shared_until > Clock::now(); }
+  Clock::time_point shared_until{};
   std::optional<std::size_t> follows;  // the unit behind those that were asked for in order from the first on
   bool adding = false;                 // some of its blobs are just being put there
   Status settled;                      // how that last went
