@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/page_cache.h"
 #include "base/sys.h"
 
 namespace weft {
@@ -53,11 +53,6 @@ class CopyRoom {
 Withdrawn& withdrawn() {
   static auto* const kept = new Withdrawn;  // for as long as the process: late reads end with it
   return *kept;
-}
-
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
 }
 
 }  // namespace

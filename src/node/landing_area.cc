@@ -1,11 +1,12 @@
 #include "node/landing_area.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include <fmt/core.h>
+
+#include "base/page_cache.h"
 
 namespace weft {
 namespace {
@@ -14,11 +15,6 @@ Result<std::byte*> map_at(void* place, int fd, std::uint64_t size, int flags) {
   void* mapped = ::mmap(place, size, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (mapped == MAP_FAILED) return sys_error(errno, fmt::format("cannot map {} bytes that are being fetched", size));
   return static_cast<std::byte*>(mapped);
-}
-
-std::uint64_t page_bytes() {
-  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
 }
 
 }  // namespace

@@ -72,17 +72,26 @@ struct Away {
   }
 };
 
-// A twin that everybody asks: it refuses each chunk once to who can wait.
-class SoughtSource final : public BlobSource {
+// A twin whose reads go another way.
+class TwinsReads : public BlobSource {
  public:
-  explicit SoughtSource(std::shared_ptr<TwinSource> twin) : twin_(std::move(twin)) {}
-  std::string_view name() const override { return "sought"; }
+  explicit TwinsReads(std::shared_ptr<TwinSource> twin) : twin_(std::move(twin)) {}
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
     return twin_->manifest(digest, deadline);
   }
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
     return twin_->chunks(manifest, id, deadline);
   }
+
+ protected:
+  const std::shared_ptr<TwinSource> twin_;
+};
+
+// A twin that everybody asks: it refuses each chunk once to who can wait.
+class SoughtSource final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "sought"; }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
     const int now = ++reads_;
@@ -105,24 +114,17 @@ class SoughtSource final : public BlobSource {
     if (first) ++refused;
     return first;
   }
-  const std::shared_ptr<TwinSource> twin_;
   std::atomic<int> reads_ = 0;
   std::mutex mutex_;
   std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
 };
 
 // A twin that takes its time for each read.
-class SlowSource final : public BlobSource {
+class SlowSource final : public TwinsReads {
  public:
   SlowSource(std::shared_ptr<TwinSource> twin, std::chrono::milliseconds pause)
-      : twin_(std::move(twin)), pause_(pause) {}
+      : TwinsReads(std::move(twin)), pause_(pause) {}
   std::string_view name() const override { return "slow"; }
-  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
-    return twin_->manifest(digest, deadline);
-  }
-  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
-    return twin_->chunks(manifest, id, deadline);
-  }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
     std::this_thread::sleep_for(pause_);
@@ -130,7 +132,6 @@ class SlowSource final : public BlobSource {
   }
 
  private:
-  const std::shared_ptr<TwinSource> twin_;
   const std::chrono::milliseconds pause_;
 };
 
