@@ -14,7 +14,7 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
-constexpr unsigned kReaders = 4;  // so many requests keep a disk busy
+constexpr unsigned kReaders = 16;  // each brings in a large page: a reader who comes closer finds them under way
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
 PrefetchShape shape_of(const PrefetchSubject& subject) {
@@ -153,9 +153,10 @@ Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::Stat
   return state.due;
 }
 
-// Cut where large pages of the descriptors are.
+// Cut where large pages of the descriptors are. Of a file that is all in memory nobody is woken.
 void Prefetcher::bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range) {
   watched->each_part(range.offset, range.length, [&](int fd, std::uint64_t offset, std::uint64_t length) {
+    if (all_cached(fd, offset, length)) return;
     for (const std::uint64_t end = offset + length; offset < end;) {
       const std::uint64_t next = std::min(end, offset / kLargePage * kLargePage + kLargePage);
       readers_->submit(
