@@ -54,7 +54,7 @@ class Listings {
 
  private:
   // Of the numbered ones every reader may need his own; the others can be made again.
-  static constexpr std::size_t kBytesMax = 16U << 20U;
+  static constexpr std::size_t kBytesMax = 8U << 20U;
   static constexpr std::chrono::seconds kKeptFor{10};
   static constexpr std::chrono::minutes kNumberedKeptFor{10};
   static constexpr unsigned kNumberBits = 20;
