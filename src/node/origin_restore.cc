@@ -28,7 +28,6 @@ struct Needs {
   std::uint32_t tree_layout = 0;
 };
 
-// Which says what of the version was wrong.
 Status check_agrees(const VersionRow& row, const VersionContent& content) {
   if (content.logical_bytes == row.logical_bytes && content.views.size() == row.tensors) return {};
   return Error{Errc::corrupt, "its record is not as its manifest"};
