@@ -1,12 +1,15 @@
 """When etcd and all nodes are gone, the origin alone gives back what the cluster said and stored."""
 import json
 import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX, Cluster
-from weftlib import WEFT, Mount, Store, files_below, random_tensors, run, wait_until, write_model
+from weftlib import WEFT, Mount, Store, environment, files_below, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 
@@ -18,9 +21,14 @@ def source(path, seed, shared=()):
 def restored(origin, path):
     """The store that was made, and what it said."""
     report = json.loads(run([WEFT, "--store", path, "restore", origin, "--json"]).stdout)
-    store = object.__new__(Store)  # nothing is to be made anew
+    return store_at(path), report
+
+
+def store_at(path):
+    """One that is there."""
+    store = object.__new__(Store)
     store.path = path
-    return store, report
+    return store
 
 
 def named(store, model):
@@ -120,8 +128,37 @@ def test_a_damaged_origin_is_named_and_refused(tmp_path):
     assert "a@1" not in refused.stdout
     assert run([WEFT, "--store", target, "ls"], check=False).returncode != 0
     assert run([WEFT, "--store", target, "restore", "--accept-loss", cluster.origin], check=False).returncode == 1
-    back = object.__new__(Store)
-    back.path = target
+    back = store_at(target)
     assert [one["removed"] for one in named(back, "b")] == [True]
     assert [one["removed"] for one in named(back, "a")] == [False]
     back.assert_sound()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_restore_that_ends_early_is_no_store_and_goes_on(tmp_path, number):
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        models = {name: source(tmp_path / name, name, random_tensors(12, 1 << 20, seed=f"large {name}", prefix="large"))
+                  for name in "abcd"}
+        for name, path in models.items():
+            cluster.publish(one, path, name)
+        one.store.weft("stage-out")
+    target = tmp_path / "back"
+    command = [WEFT, "--store", target, "restore", cluster.origin]
+    cut = 0
+    for delay in range(1, 200):
+        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.005 * delay)
+        process.send_signal(number)
+        if process.wait() == 0:
+            break  # it was done before
+        cut += 1
+        if (target / "weft-store").exists():
+            break  # all but the last word was said
+        assert run([WEFT, "--store", target, "ls"], check=False).returncode != 0
+    assert cut > 1
+    back = store_at(target)
+    back.assert_sound()
+    with Mount(back, tmp_path / "mnt", "views=hidden") as mount:
+        for name, path in models.items():
+            assert files_below(mount.version(name, 1)) == files_below(path)
