@@ -180,8 +180,12 @@ Status Restoring::lose_incomplete() {
 
 Status Restoring::copy_packs(const StoreRestore& store) {
   std::uint64_t bytes = 0;
-  for (const auto& [pack, toc] : packs_)
+  std::set<PackId> needed;
+  for (const auto& [pack, toc] : packs_) {
+    needed.insert(pack);
     for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
+  }
+  WEFT_CHECK(store.keep_packs(needed));
   progress_.phase("copying packs");
   progress_.total(bytes);
   for (const auto& [pack, toc] : packs_) WEFT_CHECK(copy_pack_to(store, toc));

@@ -84,13 +84,27 @@ std::string StoreRestore::pack_file() const {
 
 Status StoreRestore::add_pack(const std::string& file, const PackToc& toc) const {
   WEFT_CHECK(rename_file(file, pack_path(path_, toc.pack)));
-  WEFT_CHECK(sync_directory(path_ + "/packs"));
-  WEFT_CHECK(replace_toc(toc_path(path_, toc.pack), toc));  // last: a pack that has one is whole
-  return sync_directory(path_ + "/packs");
+  const std::string contents = pack_file();
+  WEFT_CHECK(write_toc(contents, toc));
+  return rename_file(contents, toc_path(path_, toc.pack));  // last: a pack that has one is whole
+}
+
+Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {
+  const std::string directory = path_ + "/packs";
+  WEFT_TRY(const auto names, list_directory(directory));
+  for (const std::string& name : names) {
+    const auto pack = pack_of_name(name, name.ends_with(".toc") ? ".toc" : ".pack");
+    if (!pack || !packs.contains(*pack)) WEFT_CHECK(remove_file(directory + "/" + name));
+  }
+  return {};
 }
 
 Status StoreRestore::add_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
-  return Manifests(path_).put(digest, bytes);
+  const Manifests manifests(path_);
+  if (manifests.open(digest).ok()) return {};
+  WEFT_TRY(StagedManifest staged, manifests.stage(bytes));
+  WEFT_CHECK(staged.sync());
+  return staged.place(manifests.path_of(digest));
 }
 
 Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange> changes, const ContentDecoder& decode,
@@ -110,6 +124,8 @@ Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange
 }
 
 Status StoreRestore::finish() const {
+  for (const std::string_view filled : {"packs", "manifests"})
+    WEFT_CHECK(sync_directory(fmt::format("{}/{}", path_, filled)));
   WEFT_CHECK(make_store(path_, DigestMode::tree_sha256));
   return remove_file(mark_path(path_));
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ class StoreRestore {
   // A new file below tmp/ for a pack; add_pack() puts it where packs are, with the blobs that `toc` lists.
   std::string pack_file() const;
   Status add_pack(const std::string& file, const PackToc& toc) const;
+  Status keep_packs(const std::set<PackId>& packs) const;  // takes others away, which an earlier one had needed
   Status add_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
 
   // The index, of nothing but these changes: versions of one model by number, none twice. What they need is there.
