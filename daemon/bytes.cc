@@ -108,7 +108,7 @@ void write_bytes_status(JsonWriter& json, const Bytes& bytes) {
   const WriteBehindStatus behind = bytes.behind->status();
   json.key("write_behind").begin_object().member("waiting", behind.waiting).member("active", behind.active);
   json.member("bytes_written", behind.bytes_written).member("versions_saved", behind.versions_saved);
-  json.member("problem", behind.problem).end_object();
+  json.member("records_written", behind.records_written).member("problem", behind.problem).end_object();
 }
 
 void add_byte_figures(Figures& figures, Bytes& bytes) {

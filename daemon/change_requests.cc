@@ -23,6 +23,11 @@ std::string version_json(std::string_view model, std::uint64_t number) {
   return json.take();
 }
 
+// What is said of names goes to the origin too, soon.
+void changed(const DaemonParts& parts) {
+  if (parts.bytes.behind) parts.bytes.behind->look_again();
+}
+
 Result<std::string> delete_tag(DaemonParts& parts, const std::string& model, const std::string& tag) {
   WEFT_CHECK(check_model_name(model));
   {
@@ -33,6 +38,7 @@ Result<std::string> delete_tag(DaemonParts& parts, const std::string& model, con
     }
   }
   WEFT_CHECK(parts.registry.set_tag(model, tag, std::nullopt));
+  changed(parts);
   return version_json(model, 0);
 }
 
@@ -48,6 +54,7 @@ Result<std::string> tag(control::Call& call, DaemonParts& parts) {
              return resolve_version(*snapshot, spec);
            })());
   WEFT_CHECK(parts.registry.set_tag(row.model_name, name, row.number));
+  changed(parts);
   return version_json(row.model_name, row.number);
 }
 
@@ -59,6 +66,7 @@ Result<std::string> remove(control::Call& call, DaemonParts& parts) {
   WEFT_TRY(const auto rows, versions_to_remove(parts.store, specs, all));
   for (const VersionRow& row : rows) {
     WEFT_CHECK(parts.registry.remove_version(row.model_name, row.number));
+    changed(parts);
     log_info("{} removed by user {}", spec_of(row.model_name, row.number), call.peer().uid);
     WEFT_CHECK(call.event(version_json(row.model_name, row.number)));
   }

@@ -32,8 +32,9 @@ struct MirroredVersion {
 struct MirroredTag {
   std::string model;
   std::string name;
-  std::uint64_t number = 0;  // 0: the tag goes
-  std::uint64_t time_ns = 0;
+  std::uint64_t number = 0;    // 0: the tag goes
+  std::uint64_t time_ns = 0;   // not looked at when it goes
+  std::uint64_t revision = 0;  // of the registry, at which it was changed; 0: it does not tell
 };
 struct MirroredRemoval {
   std::string model;
@@ -45,6 +46,14 @@ using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval>
 struct MirrorOutcome {
   std::uint64_t applied = 0;          // the others were so already, or are named here:
   std::vector<std::string> problems;  // one line each: a change that cannot be, as a second content of one number
+};
+
+// What was said of names, for who keeps it elsewhere. A version is as it was published, with this store's ids; a tag
+// that went has the time of what it was before, and a nanosecond: the same on every node.
+using Said = std::variant<VersionRow, MirroredTag, MirroredRemoval>;
+struct SaidBatch {
+  std::vector<Said> said;
+  std::uint64_t end = 0;  // where the next begins
 };
 
 struct Adoption {
@@ -132,6 +141,13 @@ class ClusterStore : public Store {
 
   // These versions are at the origin: Snapshot::unsaved() forgets them.
   virtual Status saved(std::span<const VersionId> versions) = 0;
+
+  // What this store has heard behind `from`, 0 or the end of an earlier batch, in order; a part where it is much. With
+  // nothing more to come `end` is Snapshot::journal_end(). What its journal has lost is left out.
+  virtual Result<SaidBatch> said(std::uint64_t from) = 0;
+  // Up to where the origin of this id has it all, as set_told() said last; 0 for others, and for an index made anew.
+  virtual Result<std::uint64_t> told(std::string_view origin) = 0;
+  virtual Status set_told(std::string_view origin, std::uint64_t end) = 0;
 };
 
 }  // namespace weft

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/source.h"
 
@@ -25,5 +27,23 @@ struct OriginTotals {
 };
 // Of all that nodes have put there. Errc::timed_out when the directory does not answer.
 Result<OriginTotals> origin_totals(const std::string& path, std::chrono::milliseconds patience);
+
+struct RestoreOptions {
+  bool accept_loss = false;  // go on without what is damaged or missing there
+  Patience patience = {};    // with another who makes a store there
+};
+struct RestoreReport {
+  std::uint64_t models = 0, versions = 0, removed = 0, tags = 0;
+  std::uint64_t packs = 0, bytes = 0;  // verified bytes of blobs, those of an earlier try as well
+  std::vector<std::string> problems;   // what is damaged or missing at the origin, one line each
+  bool refused = false;                // for these: there is no store
+};
+// Makes a store of one node in `store`, a directory that is empty or not there, from an origin alone: all versions with
+// their numbers, times, parents and texts, tags as they stood last, removed ones as tombstones. Every byte is verified.
+// With `accept_loss` a version that is not whole becomes a tombstone. Interrupted (Errc::cancelled), refused or failed
+// it leaves no store, but what it has copied: again, it goes on there. The origin is only read; calls may hang as long
+// as its file system does. Errc::not_found: no origin; others as Store::create. Memory: some 200 bytes a tensor.
+Result<RestoreReport> restore_store(const std::string& origin, const std::string& store, const RestoreOptions& options,
+                                    Progress& progress);
 
 }  // namespace weft

@@ -27,6 +27,7 @@ _weft_options() {
     status) echo "--json --quiet --store --help" ;;
     peers) echo "--json --quiet --store --help" ;;
     init) echo "--digest --json --quiet --store --help" ;;
+    restore) echo "--accept-loss --json --quiet --store --help" ;;
     completion) echo "--quiet --store --help" ;;
     *) echo "--store --help --version" ;;
   esac
@@ -74,14 +75,14 @@ _weft() {
   else
     case $command in
       "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin unpin prefetch evict stage-out cache status peers init \
-            completion help" -- "$word") ;;
+            restore completion help" -- "$word") ;;
       ls | info | log | lineage | diff | tag | rm | du | pin | unpin | prefetch | evict | stage-out) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"
         mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") ;;
       import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-      mount | umount) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+      mount | umount | restore) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
     esac
   fi

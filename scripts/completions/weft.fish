@@ -55,6 +55,7 @@ complete -c weft -n __fish_use_subcommand -a cache -d 'show or bound the cache o
 complete -c weft -n __fish_use_subcommand -a status -d 'show the store and where it is mounted'
 complete -c weft -n __fish_use_subcommand -a peers -d 'list the daemons of the cluster'
 complete -c weft -n __fish_use_subcommand -a init -d 'make an empty store'
+complete -c weft -n __fish_use_subcommand -a restore -d 'make a store again from an origin'
 complete -c weft -n __fish_use_subcommand -a completion -d 'print the completions of a shell'
 complete -c weft -n '__fish_seen_subcommand_from import' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from export' -l json -d 'print one JSON value'
@@ -79,6 +80,7 @@ complete -c weft -n '__fish_seen_subcommand_from cache' -l json -d 'print one JS
 complete -c weft -n '__fish_seen_subcommand_from status' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from peers' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from init' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from restore' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from import' -F
 complete -c weft -n '__fish_seen_subcommand_from import' -s n -l name -x -a '(__weft_models)' -d 'name of the model'
 complete -c weft -n '__fish_seen_subcommand_from import' -l inherit -x -a '(__weft_models)' -d 'take the files of this version'
@@ -140,4 +142,6 @@ complete -c weft -n '__fish_seen_subcommand_from mount' -s f -l foreground -d 's
 complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from umount' -s l -l lazy -d 'detach it now'
 complete -c weft -n '__fish_seen_subcommand_from init' -l digest -x -a 'tree-sha256 none' -d 'how content is named'
+complete -c weft -n '__fish_seen_subcommand_from restore' -a '(__fish_complete_directories)'
+complete -c weft -n '__fish_seen_subcommand_from restore' -l accept-loss -d 'go on without what is lost'
 complete -c weft -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

@@ -77,6 +77,7 @@ inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 
 // An origin.
 inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of weft-origin
+inline constexpr std::uint64_t kSaidMax = 4U << 20U;             // of one record of its journal
 
 // A mount.
 inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;

@@ -22,28 +22,39 @@ constexpr std::uint64_t kWritebackEvery = 32U << 20U;
 
 class PackCopy {
  public:
-  PackCopy(const PackToc& toc, int from, int to, const std::string& path)
-      : toc_(toc), from_(from), to_(to), path_(path), buffer_(kStepChunks * kDigestChunk) {}
+  PackCopy(const PackToc& toc, int from, int to, const std::string& path, std::vector<ContentId>* bad)
+      : toc_(toc), from_(from), to_(to), path_(path), bad_(bad), buffer_(kStepChunks * kDigestChunk) {}
 
   Status run(Progress& progress) {
     for (const PackEntry& entry : toc_.entries) {
-      if (entry.chunks.size() != chunk_count(entry.id.length) ||
-          tree_root(entry.id.length, entry.chunks) != entry.id.root)
-        return damaged(entry);
-      for (std::uint64_t chunk = 0; chunk < entry.chunks.size(); chunk += kStepChunks) {
-        if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-        WEFT_CHECK(copy(entry, chunk, progress));
-      }
+      const Status copied = copy(entry, progress);
+      if (bad_ != nullptr && !copied.ok() && copied.error().code == Errc::corrupt)
+        bad_->push_back(entry.id);
+      else
+        WEFT_CHECK(copied);
     }
     return {};
   }
 
  private:
+  Status copy(const PackEntry& entry, Progress& progress) {
+    if (entry.chunks.size() != chunk_count(entry.id.length) ||
+        tree_root(entry.id.length, entry.chunks) != entry.id.root)
+      return damaged(entry);
+    for (std::uint64_t chunk = 0; chunk < entry.chunks.size(); chunk += kStepChunks) {
+      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(copy(entry, chunk, progress));
+    }
+    return {};
+  }
+
   Status copy(const PackEntry& entry, std::uint64_t chunk, Progress& progress) {
     const std::uint64_t within = chunk * kDigestChunk;
     const std::uint64_t length = std::min(kStepChunks * kDigestChunk, entry.id.length - within);
     const auto bytes = std::span(buffer_).first(length);
-    WEFT_CHECK(read_exact(from_, entry.offset + within, bytes, pack_name(toc_.pack)));
+    const Status read = read_exact(from_, entry.offset + within, bytes, pack_name(toc_.pack));
+    if (bad_ != nullptr && !read.ok() && read.error().code == Errc::io) return damaged(entry);
+    WEFT_CHECK(read);
     std::vector<Digest> digests(chunk_count(length));
     sha256_chunks(bytes, digests);
     if (!std::equal(digests.begin(), digests.end(), entry.chunks.begin() + static_cast<std::ptrdiff_t>(chunk)))
@@ -70,15 +81,17 @@ class PackCopy {
   const int from_;
   const int to_;
   const std::string& path_;
+  std::vector<ContentId>* const bad_;  // null: the first is an error
   std::vector<std::byte> buffer_;
   std::uint64_t started_ = 0;
 };
 
 }  // namespace
 
-Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress) {
+Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress,
+                 std::vector<ContentId>* damaged) {
   WEFT_TRY(const Fd to, open_file(path, O_RDWR | O_CREAT | O_EXCL));
-  WEFT_CHECK(PackCopy(toc, pack, to.get(), path).run(progress));
+  WEFT_CHECK(PackCopy(toc, pack, to.get(), path, damaged).run(progress));
   if (::ftruncate(to.get(), static_cast<off_t>(toc.size)) != 0) return sys_error(errno, path + ": setting its size");
   return sync_file(to.get(), path);
 }

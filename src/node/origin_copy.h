@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "store/packs.h"
 #include "weft/progress.h"
@@ -10,8 +11,10 @@
 namespace weft {
 
 // Makes `path`, a new file of toc.size bytes that has the blobs of `toc` where they lie in `pack`, and holes between;
-// synced. What is read is checked against the digests in `toc`, those against the blobs' roots: Errc::corrupt.
-// Errc::cancelled. Memory: some MiB.
-Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress);
+// synced. What is read is checked against the digests in `toc`, those against the blobs' roots: Errc::corrupt. With
+// `damaged` such a blob, or one that cannot be read, is listed there, and the others go on: nobody may believe the copy
+// of it. Errc::cancelled. Memory: some MiB.
+Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress,
+                 std::vector<ContentId>* damaged = nullptr);
 
 }  // namespace weft

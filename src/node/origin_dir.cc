@@ -14,6 +14,7 @@
 #include "store/pack_file.h"
 #include "store/record.h"
 #include "store/rows.h"
+#include "store/said_record.h"
 #include "store/toc.h"
 
 namespace weft {
@@ -72,6 +73,14 @@ Result<OriginDir> OriginDir::open(const std::string& path) {
   if (!info.ok()) return of_origin(path, info.error());
   dir.uuid_ = info->uuid;
   return dir;
+}
+
+Result<OriginDir> OriginDir::open_existing(const std::string& path) {
+  const auto info = read_identity(path);
+  if (!info.ok() && (info.error().code == Errc::not_found || info.error().code == Errc::not_dir))
+    return Error{Errc::not_found, fmt::format("{}: no origin here: expected a file weft-origin", path)};
+  if (!info.ok()) return of_origin(path, info.error());
+  return OriginDir(path, info->uuid);
 }
 
 std::string OriginDir::fresh() const {
@@ -144,11 +153,18 @@ Status OriginDir::put_places(const Places& places) const {
   return put("places", to_hex(places.manifest), encode_places(places));
 }
 
-Status OriginDir::put_said(const VersionRow& row) const {
-  const std::string who = fmt::format("{}@{}", row.model_name, row.number);
-  const std::string hash = to_hex(sha256(std::as_bytes(std::span(who)))).substr(0, 16);
-  return put("journal", fmt::format("{:016x}-{}", row.time_ns, hash),
-             seal_record(RecordKind::version, encode_row(row)));
+Status OriginDir::put_said(const Said& said, std::string_view cluster) const {
+  return put("journal", said_name(said, cluster), encode_said(said, cluster));
+}
+
+Result<std::vector<std::string>> OriginDir::said() const {
+  return list_directory(path_ + "/journal");
+}
+
+Result<SaidRecord> OriginDir::said(const std::string& name) const {
+  const std::string path = fmt::format("{}/journal/{}", path_, name);
+  WEFT_TRY(const auto bytes, read_file(path, limits::kSaidMax));
+  return decode_said(bytes, path);
 }
 
 Result<OriginTotals> OriginDir::totals() const {
@@ -162,7 +178,8 @@ Result<OriginTotals> OriginDir::totals() const {
   WEFT_TRY(const auto manifests, list_directory(path_ + "/manifests"));
   WEFT_TRY(const auto said, list_directory(path_ + "/journal"));
   totals.manifests = manifests.size();
-  totals.versions = said.size();
+  const auto other = [](const std::string& name) { return name.find('.') != std::string::npos; };
+  totals.versions = static_cast<std::uint64_t>(said.size() - std::ranges::count_if(said, other));
   return totals;
 }
 

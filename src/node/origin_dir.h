@@ -6,7 +6,7 @@
 //   packs/<id>.pack, .toc    as in a store; the .toc last
 //   manifests/<sha256>       as in a store
 //   places/<sha256>          where the blobs of this manifest lie
-//   journal/<time>-<hash>    what was said of a version, one record each
+//   journal/<time>-<hash>    what was said, one record each: versions, and with endings .tag and .rm tags and removals
 //   tmp/                     what is being written
 #pragma once
 
@@ -14,11 +14,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/sys.h"
 #include "store/packs.h"
 #include "store/places.h"
+#include "store/said_record.h"
 #include "weft/origin.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -31,13 +33,18 @@ class OriginDir {
   // `path` must be a directory; what is missing of the layout is made. Errc::unsupported: a newer format.
   static Result<OriginDir> open(const std::string& path);
 
+  // Only to read: makes nothing. Errc::not_found: no origin is there.
+  static Result<OriginDir> open_existing(const std::string& path);
+
   const std::string& path() const { return path_; }
   const std::string& uuid() const { return uuid_; }
 
   // Reading. Errc::not_found when it is not there (yet), Errc::corrupt when it is not what its name says.
   Result<std::vector<std::byte>> manifest(const Digest& digest) const;
   Result<Places> places(const Digest& manifest) const;
-  Result<std::vector<Digest>> placed() const;  // the manifests of all places
+  Result<std::vector<Digest>> placed() const;              // the manifests of all places
+  Result<std::vector<std::string>> said() const;           // names of the journal's records, by time
+  Result<SaidRecord> said(const std::string& name) const;  // errors as decode_said()
   Result<PackToc> toc(PackId pack) const;
   Result<Fd> open_pack(PackId pack) const;
 
@@ -47,7 +54,7 @@ class OriginDir {
   Status put_pack(const PackToc& toc, int pack, Progress& progress) const;
   Status put_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
   Status put_places(const Places& places) const;
-  Status put_said(const VersionRow& row) const;
+  Status put_said(const Said& said, std::string_view cluster) const;  // of this cluster's registry
 
   Result<OriginTotals> totals() const;
 

@@ -52,7 +52,7 @@ class Staging {
       WEFT_CHECK(origin_.put_places(places_));
       WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));  // who finds it finds all that it names
     }
-    return origin_.put_said(row_);
+    return origin_.put_said(row_, {});
   }
 
  private:

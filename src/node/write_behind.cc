@@ -44,6 +44,8 @@ struct WriteBehind::State final : public Progress {
   std::set<VersionId> first;  // somebody waits for these
   std::string active;
   std::uint64_t saved = 0;
+  std::uint64_t records = 0;          // of the journal, that went there
+  std::optional<std::uint64_t> told;  // the end of what the origin has of the journal; none: not asked yet
   std::string problem;
 
   void total(std::uint64_t /*bytes*/) override {}
@@ -107,6 +109,61 @@ struct WriteBehind::State final : public Progress {
     return worst;
   }
 
+  Result<std::uint64_t> journal_end() const {
+    return store.use([](Store& lent) -> Result<std::uint64_t> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      return snapshot->journal_end();
+    });
+  }
+  std::optional<std::uint64_t> told_so_far() {
+    const std::lock_guard lock(mutex);
+    return told;
+  }
+
+  // Takes what this node heard of names, from anybody, to the origin's journal: records are named by what they say, so
+  // one that another node was faster with is there already.
+  Status tell() {
+    WEFT_TRY(const std::uint64_t end, journal_end());
+    std::optional<std::uint64_t> from = told_so_far();
+    if (from == end) return {};
+    WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
+    if (!from) {
+      WEFT_TRY(from, store.use([&](Store&) { return whole.told(origin.uuid()); }));
+      set_told(*from, 0);
+    }
+    while (*from != end && !ending) {
+      WEFT_TRY(from, tell_some(origin, *from));
+      if (*from > end) return {};  // more came meanwhile
+    }
+    return {};
+  }
+
+  Result<std::uint64_t> tell_some(const OriginDir& origin, std::uint64_t from) {
+    std::string cluster;
+    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) {
+      cluster = whole.cluster() ? whole.cluster()->cluster : "";
+      return whole.said(from);
+    }));
+    for (const Said& one : batch.said) {
+      if (ending) return Error{Errc::cancelled, "the daemon ends"};
+      WEFT_CHECK(origin.put_said(one, cluster));
+    }
+    if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return whole.set_told(origin.uuid(), batch.end); }));
+    set_told(batch.end, batch.said.size());
+    return batch.end;
+  }
+
+  void set_told(std::uint64_t end, std::uint64_t new_records) {
+    const std::lock_guard lock(mutex);
+    told = end;
+    records += new_records;
+    changed.notify_all();
+  }
+
+  Error not_yet() const {  // with the mutex held
+    return Error{Errc::cancelled, problem.empty() ? "not at the origin yet" : "not at the origin yet: " + problem};
+  }
+
   void settle(const Status& done) {
     const std::lock_guard lock(mutex);
     if (!done.ok() && problem != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
@@ -139,7 +196,8 @@ void WriteBehind::run(const std::shared_ptr<State>& state) {
       const std::lock_guard lock(state->mutex);
       state->look = false;
     }
-    const Status done = state->round();
+    Status done = state->round();
+    if (const Status told = state->tell(); done.ok()) done = told;
     if (state->ending) break;
     state->settle(done);
     const auto more = done.ok() ? state->unsaved(1) : Result<std::vector<VersionId>>(std::vector<VersionId>());
@@ -170,9 +228,7 @@ Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& can
     WEFT_TRY(const bool unsaved, state_->is_unsaved(version));
     if (!unsaved) return {};
     std::unique_lock lock(state_->mutex);
-    if (cancelled() || state_->ending)
-      return Error{Errc::cancelled,
-                   state_->problem.empty() ? "not at the origin yet" : "not at the origin yet: " + state_->problem};
+    if (cancelled() || state_->ending) return state_->not_yet();
     state_->changed.wait_for(lock, kTick);
   }
 }
@@ -180,6 +236,13 @@ Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& can
 Status WriteBehind::wait(const std::function<bool()>& cancelled) {
   WEFT_TRY(const auto versions, state_->unsaved(SIZE_MAX));
   for (const VersionId version : versions) WEFT_CHECK(wait_for(version, cancelled));
+  WEFT_TRY(const std::uint64_t end, state_->journal_end());
+  look_again();
+  std::unique_lock lock(state_->mutex);
+  while (!state_->told || *state_->told < end) {
+    if (cancelled() || state_->ending) return state_->not_yet();
+    state_->changed.wait_for(lock, kTick);
+  }
   return {};
 }
 
@@ -190,6 +253,7 @@ WriteBehindStatus WriteBehind::status() const {
   status.active = state_->active;
   status.bytes_written = state_->bytes_written;
   status.versions_saved = state_->saved;
+  status.records_written = state_->records;
   status.problem = state_->problem;
   return status;
 }

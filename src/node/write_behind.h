@@ -1,5 +1,6 @@
-// Takes what this node publishes to the origin, in the background, in the daemon. What is still to be done is what the
-// store calls unsaved: it outlives the process.
+// Takes what this node publishes to the origin, in the background, in the daemon, and what it hears of names: versions,
+// tags and removals of all nodes, so that no record is lost with the node that made it. What is still to be done is
+// what the store calls unsaved, and not told: it outlives the process.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,8 @@ struct WriteBehindStatus {
   std::string active;               // "model@1"; "" while nothing moves
   std::uint64_t bytes_written = 0;  // since the start
   std::uint64_t versions_saved = 0;
-  std::string problem;  // why the last try failed; "" when it did not
+  std::uint64_t records_written = 0;  // of what was said
+  std::string problem;                // why the last try failed; "" when it did not
 };
 
 // Any thread.
@@ -31,8 +33,8 @@ class WriteBehind {
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  void look_again();  // something was published
-  // Until all that is unsaved now, or this version, is at the origin. Errc::cancelled.
+  void look_again();  // something was published, tagged or removed; without it, it is seen within half a minute
+  // Until all that is unsaved now and all that was said, or this version, is at the origin. Errc::cancelled.
   Status wait(const std::function<bool()>& cancelled);
   Status wait_for(VersionId version, const std::function<bool()>& cancelled);
   WriteBehindStatus status() const;

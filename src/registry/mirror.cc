@@ -201,7 +201,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       break;
     case KeyKind::tag:
       if (!event.deleted) break;
-      batch.changes.emplace_back(MirroredTag{key->model, key->name, 0, now_ns()});
+      batch.changes.emplace_back(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision});
       return;
     case KeyKind::member:
       return read_member(event, *key, batch);
@@ -212,10 +212,9 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return;
   }
   auto change = decode_change(parts_.keys, event.item.key, event.item.value, false);
-  if (change.ok())
-    batch.changes.push_back(std::move(change).value());
-  else
-    refuse(change.error());
+  if (!change.ok()) return refuse(change.error());
+  if (auto* tag = std::get_if<MirroredTag>(&*change)) tag->revision = event.item.mod_revision;
+  batch.changes.push_back(std::move(change).value());
 }
 
 void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch) {

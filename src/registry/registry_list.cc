@@ -96,7 +96,7 @@ void RegistryList::compare_version(const VersionRow& row) {
 }
 
 void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
-  if (find(keys_.tag(model, tag.name)) == nullptr) tags_gone_.push_back(MirroredTag{model, tag.name, 0, tag.time_ns});
+  if (find(keys_.tag(model, tag.name)) == nullptr) tags_gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
 }
 
 Status RegistryList::compare(Snapshot& snapshot) {
@@ -127,10 +127,11 @@ std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
   for (; next_ < items_.size() && out.size() < count_max; ++next_) {
     Item& item = items_[next_];
     auto change = decode_change(keys_, item.key, item.value, !item.here);
-    if (change.ok())
-      out.push_back(std::move(change).value());
-    else
+    if (!change.ok())
       refused_(change.error());
+    else if (auto* tag = std::get_if<MirroredTag>(&*change))
+      tag->revision = item.revision;
+    if (change.ok()) out.push_back(std::move(change).value());
     item = {};
   }
   if (next_ == items_.size() && out.size() < count_max) {

@@ -50,7 +50,7 @@ std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
   auto model = builder.CreateString(event.model);
   return seal_record(RecordKind::tags,
                      flat::finish(builder, records::CreateTags(builder, event.sequence, model, event.time_ns, list,
-                                                               place, event.revision)));
+                                                               place, event.revision, event.changed_at)));
 }
 
 std::vector<std::byte> encode(const RemovalEvent& event, std::uint64_t place) {

@@ -51,6 +51,7 @@ struct TagsEvent {
   std::uint64_t time_ns = 0;
   std::vector<TagChange> changes;
   std::uint64_t revision = 0;
+  std::uint64_t changed_at = 0;  // revision of the registry; 0: none, or it does not tell
 };
 
 struct RemovalEvent {

@@ -76,7 +76,7 @@ Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::stri
 Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Tags>(payload);
   if (in == nullptr) return flat::bad(where, "not a change of tags");
-  TagsEvent event{in->sequence(), flat::text(in->model_name()), in->time_ns(), {}, in->revision()};
+  TagsEvent event{in->sequence(), flat::text(in->model_name()), in->time_ns(), {}, in->revision(), in->changed_at()};
   if (in->changes() != nullptr)
     for (const records::TagChange* change : *in->changes())
       event.changes.push_back({flat::text(change->name()), change->number(), change->ino()});

@@ -35,14 +35,6 @@ Error no_store(const std::string& path) {
   return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
 }
 
-Status check_unused(const std::string& path) {
-  if (stat_file(identity_path(path)).ok())
-    return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
-  WEFT_TRY(std::vector<std::string> names, list_directory(path));
-  if (names.empty()) return {};
-  return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
-}
-
 Status create_index(const std::string& dir) {
   WEFT_CHECK(Env::create(dir));
   EnvOptions options;
@@ -61,18 +53,29 @@ Status put_identity(const std::string& path, const StoreInfo& info) {
   return sync_directory(path);
 }
 
-Status fill(const std::string& path, const CreateOptions& options) {
+}  // namespace
+
+Status check_unused(const std::string& path) {
+  if (stat_file(identity_path(path)).ok())
+    return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
+  WEFT_TRY(std::vector<std::string> names, list_directory(path));
+  if (names.empty()) return {};
+  return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
+}
+
+Status lay_out(const std::string& path) {
   for (std::string_view name : kDirectories) WEFT_CHECK(make_directories(fmt::format("{}/{}", path, name)));
   WEFT_CHECK(Journal(path).create());
   WEFT_CHECK(create_index(path + "/index"));
   for (std::string_view name : kDirectories) WEFT_CHECK(sync_directory(fmt::format("{}/{}", path, name)));
   make_spare(path);
   WEFT_CHECK(lock_against_daemon(path));  // makes the lock
-  // The last step: without this file there is no store.
-  return put_identity(path, {kStoreFormat, random_uuid(), options.digest, now_ns()});
+  return {};
 }
 
-}  // namespace
+Status make_store(const std::string& path, DigestMode digest) {
+  return put_identity(path, {kStoreFormat, random_uuid(), digest, now_ns()});
+}
 
 // Who had the lock before may have taken the directory away.
 Result<Fd> lock_maker(const std::string& path, const Patience& patience) {
@@ -95,7 +98,8 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   Status status = check_file_system(path);
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
-    status = fill(path, options);
+    status = lay_out(path);
+    if (status.ok()) status = make_store(path, options.digest);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));

@@ -16,6 +16,10 @@ Status create_store(const std::string& path, const CreateOptions& options);
 Result<Fd> lock_identity(const std::string& path, const Patience& patience);
 // The directory that is or will be a store, locked by who makes it or takes it away; made where it is not there.
 Result<Fd> lock_maker(const std::string& path, const Patience& patience);
+// The parts of making one: that nothing is there; all but the file weft-store; that, the last step.
+Status check_unused(const std::string& path);
+Status lay_out(const std::string& path);
+Status make_store(const std::string& path, DigestMode digest);
 Status remove_store(const std::string& path);  // leaves the directory
 // STORE/weft-store, and that the store lies where one can. Errors as Store::open, but for older formats.
 Result<StoreInfo> read_identity(const std::string& path);

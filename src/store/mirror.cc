@@ -32,9 +32,24 @@ Status check_record(const VersionRow& version, const LocalRow& local, const Vers
 
 Result<MirrorOutcome> StoreImpl::mirror(std::span<const MirrorChange> changes, std::uint64_t revision) {
   WEFT_CHECK(check_clustered());
+  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(MirrorOutcome outcome, take(lock, changes, revision));
+  WEFT_CHECK(keep_revision(lock, revision));
+  return outcome;
+}
+
+Result<MirrorOutcome> StoreImpl::restore(std::span<const MirrorChange> changes) {
+  WEFT_CHECK(check_alone());
+  WEFT_TRY(WriterLock lock, lock_writer());
+  return take(lock, changes, 0);
+}
+
+Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const MirrorChange> changes,
+                                      std::uint64_t revision) {
   std::map<Digest, std::optional<VersionContent>> contents;
   MirrorSources sources;
-  sources.node = cluster_->node;
+  sources.restores = !cluster_;
+  if (cluster_) sources.node = cluster_->node;
   sources.content = [&](const Digest& manifest) -> const VersionContent* {
     auto [at, made] = contents.try_emplace(manifest);
     if (made) {
@@ -45,7 +60,6 @@ Result<MirrorOutcome> StoreImpl::mirror(std::span<const MirrorChange> changes, s
   };
   sources.blobs = [this](std::span<const PackId> packs) { return blobs_of(packs_, packs); };
   MirrorOutcome outcome;
-  WEFT_TRY(WriterLock lock, lock_writer());
   const MakeEvents make = [&](Txn& txn) -> Result<Events> {
     outcome = {};
     Mirroring mirroring(txn, sources, outcome);
@@ -56,7 +70,6 @@ Result<MirrorOutcome> StoreImpl::mirror(std::span<const MirrorChange> changes, s
     return events;
   };
   WEFT_CHECK(commit_with_spare(lock, make));
-  WEFT_CHECK(keep_revision(lock, revision));
   return outcome;
 }
 

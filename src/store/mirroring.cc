@@ -39,19 +39,6 @@ Status check_bounds(const MirroredVersion& change) {
   return {};
 }
 
-Status check_version(const MirroredVersion& change) {
-  const VersionRow& version = change.version;
-  WEFT_CHECK(check_name(version.model_name));
-  WEFT_CHECK(check_bounds(change));
-  if (version.number == 0) return Error{Errc::invalid, "expected a number from 1 on, got 0"};
-  if (!parse_uuid(version.publisher))
-    return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
-  if (change.tree_nodes == 0 && !version.removed)
-    return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
-  for (const std::string& tag : change.tags) WEFT_CHECK(check_component(tag, "tag"));
-  return {};
-}
-
 // A record that says other than its manifest is not believed: such a version stays bare.
 bool agrees(const MirroredVersion& change, const VersionContent& content) {
   return content.tree_nodes == change.tree_nodes && content.tree_layout == change.tree_layout &&
@@ -72,6 +59,19 @@ Status Mirroring::refuse(std::string_view what, std::string_view why) {
 Status Mirroring::add(Event event) {
   events_.push_back(std::move(event));
   ++outcome_.applied;
+  return {};
+}
+
+Status Mirroring::check_version(const MirroredVersion& change) const {
+  const VersionRow& version = change.version;
+  WEFT_CHECK(check_name(version.model_name));
+  WEFT_CHECK(check_bounds(change));
+  if (version.number == 0) return Error{Errc::invalid, "expected a number from 1 on, got 0"};
+  if (!sources_.restores && !parse_uuid(version.publisher))
+    return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
+  if (change.tree_nodes == 0 && !version.removed)
+    return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
+  for (const std::string& tag : change.tags) WEFT_CHECK(check_component(tag, "tag"));
   return {};
 }
 
@@ -127,7 +127,7 @@ std::vector<NewBlob> Mirroring::brought_by(const MirroredVersion& change) {
 }
 
 Status Mirroring::publish(const MirroredVersion& change) {
-  const bool own = change.version.publisher == sources_.node;
+  const bool own = !sources_.restores && change.version.publisher == sources_.node;
   const VersionContent* content = change.version.removed ? nullptr : sources_.content(change.version.manifest);
   if (content != nullptr && !agrees(change, *content)) {
     WEFT_CHECK(refuse(name_of(change.version.model_name, change.version.number), "its record is not as its manifest"));
@@ -135,12 +135,12 @@ Status Mirroring::publish(const MirroredVersion& change) {
   }
   WEFT_TRY(PublishEvent event, plan(change, content));
   std::vector<NewBlob> blobs;
-  if (own && !change.version.removed) blobs = brought_by(change);
+  if ((own || sources_.restores) && !change.version.removed) blobs = brought_by(change);
   if (!blobs.empty()) event.packs = change.packs;
   PublishInput input;
   input.content = content;
   input.new_blobs = blobs;
-  input.absent = true;
+  input.absent = !sources_.restores;
   input.own = own;
   WEFT_CHECK(apply_publish(txn_, event, input));
   const VersionRow version = event.version;
@@ -194,7 +194,8 @@ Status Mirroring::take(const MirroredTag& change) {
   TagsEvent event;
   event.sequence = counters.sequence + 1;
   event.model = change.model;
-  event.time_ns = change.time_ns;
+  event.time_ns = change.number == 0 ? tag->time_ns + 1 : change.time_ns;
+  event.changed_at = change.revision;
   event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one()});
   WEFT_CHECK(apply_tags(txn_, event));
   return add(std::move(event));

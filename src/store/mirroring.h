@@ -19,6 +19,8 @@ struct MirrorSources {
   std::function<const VersionContent*(const Digest& manifest)> content;
   std::function<Result<std::vector<NewBlob>>(std::span<const PackId> packs)> blobs;
   std::string node;  // uuid of this one
+  // No registry is mirrored, but a store of its own made from an origin.
+  bool restores = false;
 };
 
 // Under the writer lock. After an error the transaction is spent.
@@ -34,6 +36,7 @@ class Mirroring {
   Status take(const MirroredVersion& change);
   Status take(const MirroredTag& change);
   Status take(const MirroredRemoval& change);
+  Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);
   Result<PublishEvent> plan(const MirroredVersion& change, const VersionContent* content);

@@ -26,6 +26,8 @@ enum class RecordKind : std::uint16_t {
   places = 3,    // of an origin: places/<manifest>
   origin = 4,    // of an origin: weft-origin
   cluster = 5,   // STORE/cluster
+  said_tag = 6,  // of an origin: journal/<time>-<hash>.tag
+  said_removal = 7,
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,

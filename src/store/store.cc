@@ -67,6 +67,16 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path,
   return store;
 }
 
+Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const std::string& path, const OpenOptions& options) {
+  EnvOptions env_options;
+  env_options.write = true;
+  env_options.map_bytes = options.map_bytes;
+  env_options.patience = options.patience;
+  WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
+  const StoreInfo info{kStoreFormat, "", DigestMode::tree_sha256, 0};
+  return std::unique_ptr<StoreImpl>(new StoreImpl(path, info, options, {}, std::move(env), {}));
+}
+
 Status StoreImpl::look(VersionId version) {
   {
     WEFT_TRY(std::unique_ptr<Snapshot> now, snapshot());

@@ -40,6 +40,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   static Result<std::unique_ptr<StoreImpl>> open_as_daemon(const std::string& path, const OpenOptions& options,
                                                            CommitHooks hooks = {});
 
+  // Of a directory that is laid out, and no store yet: whoever makes it, under its lock. To write.
+  static Result<std::unique_ptr<StoreImpl>> open_unfinished(const std::string& path, const OpenOptions& options);
+
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return path_; }
   const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
@@ -67,6 +70,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Status saved(std::span<const VersionId> versions) override;
+  Result<SaidBatch> said(std::uint64_t from) override;
+  Result<std::uint64_t> told(std::string_view origin) override;
+  Status set_told(std::string_view origin, std::uint64_t end) override;
 
   Result<std::unique_ptr<BlobIndex>> read() override;
   Result<std::unique_ptr<BlobWriter>> write() override;
@@ -85,6 +91,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
   Env& env() { return *env_; }
+  // As mirror(), for a store of its own that is made from an origin: packs bring their blobs, whoever published them,
+  // and nothing may be missing.
+  Result<MirrorOutcome> restore(std::span<const MirrorChange> changes);
   // Removes all files of a store that nothing was published to and that only this object has open; false: it stays.
   Result<bool> remove_unused();
 
@@ -123,6 +132,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack);
+  Result<MirrorOutcome> take(const WriterLock& lock, std::span<const MirrorChange> changes, std::uint64_t revision);
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);

@@ -1,7 +1,9 @@
 // What only several nodes can show: mirrors over a real etcd that is killed, compacted, forgets, or is lied to.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "../unit/store/index_support.h"
@@ -9,6 +11,7 @@
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_worlds.h"
+#include "store/said_record.h"
 
 namespace weft {
 namespace {
@@ -54,6 +57,39 @@ TEST_CASE("cluster: what one node publishes, tags and removes shows on the other
   CHECK(shows(*a, "org/m@1 org/m:best=1"));
   REQUIRE(b->registry().remove_version("org/m", 1).ok());
   CHECK(shows(*a, ""));
+}
+
+// Names of the records that an origin would get from this node.
+std::set<std::string> told_by(RegistryNode& node) {
+  auto batch = static_cast<ClusterStore&>(node.store()).said(0);
+  if (!batch.ok()) FAIL(batch.error().message);
+  std::set<std::string> names;
+  for (const Said& said : batch->said) {
+    names.insert(said_name(said, node.store().cluster()->cluster));
+    if (const auto* tag = std::get_if<MirroredTag>(&said)) CHECK(tag->revision > 0);
+  }
+  return names;
+}
+
+TEST_CASE("cluster: all nodes say the same of what they heard, by watch or by a list") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  must(publish(*b, "m", {2}));
+  for (std::uint64_t number : {1, 2}) REQUIRE(a->registry().set_tag("m", "best", number).ok());
+  REQUIRE(b->registry().set_tag("m", "gone", 1).ok());
+  REQUIRE(a->registry().set_tag("m", "gone", std::nullopt).ok());
+  REQUIRE(b->registry().remove_version("m", 1).ok());
+  for (auto* node : {a.get(), b.get()}) REQUIRE(shows(*node, "m@2 m:best=2"));
+  CHECK(told_by(*a).size() == 7);
+  CHECK(told_by(*a) == told_by(*b));
+  auto late = world.node("late");
+  REQUIRE(shows(*late, "m@2 m:best=2"));
+  const auto all = told_by(*a);
+  const auto some = told_by(*late);
+  CHECK(some.size() == 4);  // not where the tags were before
+  CHECK(std::includes(all.begin(), all.end(), some.begin(), some.end()));
 }
 
 TEST_CASE("cluster: two nodes that publish one model at once get two versions, or one of equal content") {

@@ -132,8 +132,8 @@ TEST_CASE("what an origin holds can be counted, and one that is not there says s
   VersionRow row;
   row.model_name = "org/model";
   row.number = 3;
-  REQUIRE(origin.put_said(row).ok());
-  REQUIRE(origin.put_said(row).ok());
+  REQUIRE(origin.put_said(row, "").ok());
+  REQUIRE(origin.put_said(row, "").ok());
   const auto totals = origin_totals(origin.path(), std::chrono::seconds(10));
   REQUIRE(totals.ok());
   CHECK(totals->packs == 2);

@@ -1,0 +1,133 @@
+#include "store/restore.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "store/fs_check.h"
+#include "store/layout.h"
+#include "store/manifests.h"
+#include "store/pack_file.h"
+#include "store/store_impl.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kMarkMax = 4096;
+constexpr std::size_t kChangesAtOnce = 256;  // of one commit, with the content of these versions in memory
+
+std::string mark_path(const std::string& path) {
+  return path + "/tmp/restoring";
+}
+
+Status put_mark(const std::string& path, std::string_view origin) {
+  WEFT_CHECK(make_directories(path + "/tmp"));
+  WEFT_TRY(const Fd fd, open_file(mark_path(path), O_WRONLY | O_CREAT | O_TRUNC));
+  WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(origin)), mark_path(path)));
+  WEFT_CHECK(sync_file(fd.get(), mark_path(path)));
+  return sync_directory(path + "/tmp");
+}
+
+// Empty, or left by one that restored from this origin and did not come to its end.
+Status check_ours(const std::string& path, std::string_view origin) {
+  const Status unused = check_unused(path);
+  if (unused.ok() || stat_file(path + "/weft-store").ok()) return unused;
+  const auto mark = read_file(mark_path(path), kMarkMax);
+  if (!mark.ok()) return unused;
+  if (std::ranges::equal(*mark, std::as_bytes(std::span(origin)))) return {};
+  return Error{Errc::exists, fmt::format("{}: another origin was being restored here; empty it first", path)};
+}
+
+// Of a copy that was cut off.
+Status remove_leftovers(const std::string& path) {
+  WEFT_TRY(const auto names, list_directory(path + "/tmp"));
+  for (const std::string& name : names)
+    if (name != "restoring") WEFT_CHECK(remove_tree(fmt::format("{}/tmp/{}", path, name)));
+  return {};
+}
+
+}  // namespace
+
+Result<StoreRestore> StoreRestore::begin(const std::string& path, std::string_view origin, const Patience& patience) {
+  WEFT_TRY(Fd maker, lock_maker(path, patience));
+  WEFT_CHECK(check_file_system(path));
+  WEFT_CHECK(check_ours(path, origin));
+  WEFT_CHECK(put_mark(path, origin));
+  WEFT_CHECK(remove_leftovers(path));
+  for (const std::string_view made_again : {"index", "journal"})
+    WEFT_CHECK(remove_tree(fmt::format("{}/{}", path, made_again)));
+  WEFT_CHECK(lay_out(path));
+  return StoreRestore(path, std::move(maker));
+}
+
+Result<bool> StoreRestore::has_pack(const PackToc& toc) const {
+  const auto there = read_toc_of(path_, toc.pack);
+  const auto st = stat_file(pack_path(path_, toc.pack));
+  const bool whole = there.ok() && st.ok() && static_cast<std::uint64_t>(st->st_size) >= there->size &&
+                     std::ranges::all_of(toc.entries, [&](const PackEntry& entry) {
+                       return lists_blob(*there, entry.id, entry.offset);
+                     });
+  if (whole) return true;
+  WEFT_CHECK(remove_file(toc_path(path_, toc.pack)));
+  WEFT_CHECK(remove_file(pack_path(path_, toc.pack)));
+  return false;
+}
+
+std::string StoreRestore::pack_file() const {
+  return fmt::format("{}/tmp/{}", path_, random_hex(12));
+}
+
+Status StoreRestore::add_pack(const std::string& file, const PackToc& toc) const {
+  WEFT_CHECK(rename_file(file, pack_path(path_, toc.pack)));
+  const std::string contents = pack_file();
+  WEFT_CHECK(write_toc(contents, toc));
+  return rename_file(contents, toc_path(path_, toc.pack));  // last: a pack that has one is whole
+}
+
+Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {
+  const std::string directory = path_ + "/packs";
+  WEFT_TRY(const auto names, list_directory(directory));
+  for (const std::string& name : names) {
+    const auto pack = pack_of_name(name, name.ends_with(".toc") ? ".toc" : ".pack");
+    if (!pack || !packs.contains(*pack)) WEFT_CHECK(remove_file(directory + "/" + name));
+  }
+  return {};
+}
+
+Status StoreRestore::add_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
+  const Manifests manifests(path_);
+  if (manifests.open(digest).ok()) return {};
+  WEFT_TRY(StagedManifest staged, manifests.stage(bytes));
+  WEFT_CHECK(staged.sync());
+  return staged.place(manifests.path_of(digest));
+}
+
+Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange> changes, const ContentDecoder& decode,
+                                                    Progress& progress) const {
+  OpenOptions options;
+  options.write = true;
+  options.decode = decode;
+  WEFT_TRY(const auto store, StoreImpl::open_unfinished(path_, options));
+  std::vector<std::string> problems;
+  for (std::size_t at = 0; at < changes.size(); at += kChangesAtOnce) {
+    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    WEFT_TRY(const MirrorOutcome outcome,
+             store->restore(changes.subspan(at, std::min(kChangesAtOnce, changes.size() - at))));
+    problems.insert(problems.end(), outcome.problems.begin(), outcome.problems.end());
+  }
+  return problems;
+}
+
+Status StoreRestore::finish() const {
+  for (const std::string_view filled : {"packs", "manifests"})
+    WEFT_CHECK(sync_directory(fmt::format("{}/{}", path_, filled)));
+  WEFT_CHECK(make_store(path_, DigestMode::tree_sha256));
+  return remove_file(mark_path(path_));
+}
+
+}  // namespace weft

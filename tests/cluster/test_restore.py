@@ -1,0 +1,164 @@
+"""When etcd and all nodes are gone, the origin alone gives back what the cluster said and stored."""
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from clusterlib import can_make_networks
+from nodes import SECONDS_MAX, Cluster
+from weftlib import WEFT, Mount, Store, environment, files_below, random_tensors, run, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+
+
+def source(path, seed, shared=()):
+    return write_model(path, {**random_tensors(3, 1 << 20, seed=seed), **dict(shared)}, [("notes.txt", seed.encode())])
+
+
+def restored(origin, path):
+    """The store that was made, and what it said."""
+    report = json.loads(run([WEFT, "--store", path, "restore", origin, "--json"]).stdout)
+    return store_at(path), report
+
+
+def store_at(path):
+    """One that is there."""
+    store = object.__new__(Store)
+    store.path = path
+    return store
+
+
+def named(store, model):
+    """What is said of a model's versions and tags, but for what only a cluster's node has."""
+    wanted = ("version", "removed", "removed_at", "time", "message", "metrics", "parents", "tags", "manifest")
+    return [{key: one[key] for key in wanted if key in one} for one in store.json("log", model)["versions"]]
+
+
+def tree(mount, specs):
+    return {spec: files_below(mount.version(*spec)) for spec in specs}
+
+
+def records(origin):
+    return {path.name for path in (origin / "journal").iterdir()}
+
+
+def test_everything_but_the_origin_is_lost(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        one, two = cluster.node(), cluster.node()
+        shared = random_tensors(2, 1 << 20, seed="shared", prefix="both")
+        cluster.publish(one, source(tmp_path / "a1", "a1", shared), "org/a", message="the first", tag="best")
+        cluster.publish(two, source(tmp_path / "a2", "a2", shared), "org/a", parent="org/a@1", metric="loss=0.5")
+        cluster.publish(one, source(tmp_path / "a3", "a3", shared), "org/a", parent="org/a@2")
+        cluster.publish(two, source(tmp_path / "b1", "b1"), "b", parent="org/a@3")
+        one.store.weft("tag", "org/a@3", "best")
+        two.store.weft("tag", "org/a@1", "first")
+        two.store.weft("tag", "org/a@2", "moved")
+        one.store.weft("tag", "--delete", "org/a", "first")
+        two.store.weft("tag", "org/a@3", "moved")
+        two.store.weft("rm", "org/a@2")
+        for node in (one, two):
+            node.store.weft("stage-out")  # also what was said
+        wait_until(lambda: named(one.store, "org/a") == named(two.store, "org/a"), seconds_max=SECONDS_MAX)
+        with one.mounted("views=hidden") as mount:
+            specs = [("org/a", 1), ("org/a", 3), ("b", 1)]
+            before = tree(mount, specs)
+        said = {model: named(one.store, model) for model in ("org/a", "b")}
+        lineage = one.store.json("lineage", "b")
+        told = records(cluster.origin)
+        assert sum(name.endswith(".rm") for name in told) == 1
+    for gone in (one.directory, two.directory, tmp_path / "etcd"):
+        shutil.rmtree(gone)
+
+    back, report = restored(cluster.origin, tmp_path / "back")
+    assert report["restored"] and report["problems"] == []
+    assert (report["models"], report["versions"], report["removed"], report["tags"]) == (2, 3, 1, 2)
+    assert {model: named(back, model) for model in said} == said
+    assert back.json("lineage", "b") == lineage
+    with Mount(back, tmp_path / "mnt", "views=hidden") as mount:
+        assert tree(mount, specs) == before
+    back.assert_sound()
+    assert records(cluster.origin) == told
+    back.publish(source(tmp_path / "a4", "a4"), name="org/a")
+    assert back.json("log", "org/a")["versions"][0]["version"] == 4
+
+
+def test_what_a_node_said_is_not_lost_with_it(tmp_path):
+    """The one that made a change dies before it is at the origin: another has heard of it."""
+    with Cluster(tmp_path) as cluster:
+        one, two = cluster.node(), cluster.node()
+        cluster.publish(two, source(tmp_path / "a1", "a1"), "a")
+        cluster.publish(two, source(tmp_path / "a2", "a2"), "a")
+        journal = cluster.origin / "journal"
+        run(["mount", "-t", "tmpfs", "-o", "ro", "none", journal])  # nothing gets there
+        try:
+            one.store.weft("tag", "a@1", "best")
+            one.store.weft("rm", "a@2")
+            wait_until(lambda: not two.knows("a@2"), seconds_max=SECONDS_MAX)
+            one.daemon.kill()
+            shutil.rmtree(one.directory / "store")
+        finally:
+            run(["umount", journal])
+        two.store.weft("stage-out")
+    back, report = restored(cluster.origin, tmp_path / "back")
+    assert report["tags"] == 1
+    assert [(one["version"], one["removed"], one.get("tags")) for one in named(back, "a")] == [
+        (2, True, []), (1, False, ["best"])]
+    back.assert_sound()
+
+
+def test_a_damaged_origin_is_named_and_refused(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        cluster.publish(one, source(tmp_path / "a1", "a1"), "a")
+        cluster.publish(one, source(tmp_path / "b1", "b1"), "b")
+        one.store.weft("stage-out")
+    pack = max((cluster.origin / "packs").glob("*.pack"), key=lambda path: path.stat().st_mtime)
+    with pack.open("r+b") as file:
+        file.seek(pack.stat().st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 1]))
+    target = tmp_path / "back"
+    refused = run([WEFT, "--store", target, "restore", cluster.origin], check=False)
+    assert refused.returncode == 1
+    assert "b@1: 1 of its extents are damaged or missing" in refused.stdout
+    assert "a@1" not in refused.stdout
+    assert run([WEFT, "--store", target, "ls"], check=False).returncode != 0
+    assert run([WEFT, "--store", target, "restore", "--accept-loss", cluster.origin], check=False).returncode == 1
+    back = store_at(target)
+    assert [one["removed"] for one in named(back, "b")] == [True]
+    assert [one["removed"] for one in named(back, "a")] == [False]
+    back.assert_sound()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_restore_that_ends_early_is_no_store_and_goes_on(tmp_path, number):
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        models = {name: source(tmp_path / name, name, random_tensors(12, 1 << 20, seed=f"large {name}", prefix="large"))
+                  for name in "abcd"}
+        for name, path in models.items():
+            cluster.publish(one, path, name)
+        one.store.weft("stage-out")
+    target = tmp_path / "back"
+    command = [WEFT, "--store", target, "restore", cluster.origin]
+    cut = 0
+    for delay in range(1, 200):
+        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.005 * delay)
+        process.send_signal(number)
+        if process.wait() == 0:
+            break  # it was done before
+        cut += 1
+        if (target / "weft-store").exists():
+            break  # all but the last word was said
+        assert run([WEFT, "--store", target, "ls"], check=False).returncode != 0
+    assert cut > 1
+    back = store_at(target)
+    back.assert_sound()
+    with Mount(back, tmp_path / "mnt", "views=hidden") as mount:
+        for name, path in models.items():
+            assert files_below(mount.version(name, 1)) == files_below(path)

@@ -1,0 +1,146 @@
+// What a node hears of names goes to the origin: once, also after a restart, and not while it hangs.
+#include "node/write_behind.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "node/origin_dir.h"
+#include "testing.h"
+#include "weft/node.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kHere = "00000000-0000-4000-8000-000000000001";
+constexpr std::string_view kElsewhere = "00000000-0000-4000-8000-000000000002";
+constexpr std::string_view kCluster = "00000000-0000-4000-8000-00000000000a";
+
+const auto kNever = [] { return false; };
+
+MirroredVersion heard(std::string model, std::uint64_t number) {
+  MirroredVersion change;
+  change.version.model_name = std::move(model);
+  change.version.number = number;
+  change.version.manifest = sha256(as_bytes(std::to_string(number)));
+  change.version.time_ns = 1000 + number;
+  change.version.publisher = kElsewhere;
+  change.tree_nodes = 1;
+  return change;
+}
+
+struct Told {
+  TempDir dir;
+  std::string origin = dir / "origin";
+  std::unique_ptr<ClusterStore> store;
+
+  Told() {
+    must(Store::create(dir / "store", {}));
+    must(make_directory(origin));
+    open();
+    must(store->join({std::string(kCluster), std::string(kHere)}));
+  }
+  void open() {
+    store.reset();
+    OpenOptions options;
+    options.decode = content_decoder();
+    store = must(ClusterStore::open(dir / "store", options));
+  }
+  void hear(const std::vector<MirrorChange>& changes, std::uint64_t revision) const {
+    CHECK(must(store->mirror(changes, revision)).problems.empty());
+  }
+  // Everything that is not there yet; how many records that was.
+  std::uint64_t tell() const {
+    WriteBehind behind(*store, origin);
+    must(behind.wait(kNever));
+    return behind.status().records_written;
+  }
+  std::vector<std::string> records() const { return must(list_directory(origin + "/journal")); }
+};
+
+}  // namespace
+
+TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, each once") {
+  Told told;
+  told.hear({heard("a", 1), heard("a", 2), MirroredTag{"a", "best", 1, 50, 2}}, 3);
+  told.hear({MirroredTag{"a", "best", 2, 60, 4}, MirroredTag{"a", "best", 0, 0, 5}, MirroredRemoval{"a", 1, 70}}, 6);
+  CHECK(told.tell() == 6);
+  const OriginDir origin = must(OriginDir::open(told.origin));
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> tags;  // number, time
+  std::size_t removed = 0;
+  for (const std::string& name : told.records()) {
+    const SaidRecord record = must(origin.said(name));
+    if (const auto* tag = std::get_if<MirroredTag>(&record.said)) {
+      tags.emplace_back(tag->number, tag->time_ns);
+      CHECK(record.cluster == kCluster);
+    }
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) removed += removal->number;
+  }
+  CHECK(tags == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 50}, {2, 60}, {0, 61}});
+  CHECK(removed == 1);
+  CHECK(told.records().size() == 6);
+}
+
+TEST_CASE("after a restart only what is new goes there, and to another origin everything") {
+  Told told;
+  told.hear({heard("a", 1), heard("a", 2)}, 3);
+  CHECK(told.tell() == 2);
+  told.open();
+  CHECK(told.tell() == 0);
+  told.hear({MirroredRemoval{"a", 2, 70}}, 4);
+  told.open();
+  CHECK(told.tell() == 1);
+  CHECK(told.records().size() == 3);
+  told.origin = told.dir / "another";
+  must(make_directory(told.origin));
+  CHECK(told.tell() == 3);
+}
+
+TEST_CASE("what another node has said already is left as it is") {
+  Told one;
+  Told two;
+  for (const Told* node : {&one, &two})
+    node->hear({heard("a", 1), MirroredTag{"a", "t", 1, 9, 2}, MirroredTag{"a", "t", 0, 0, 3}}, 3);
+  CHECK(one.tell() == 3);
+  two.origin = one.origin;
+  CHECK(two.tell() == 3);
+  CHECK(one.records().size() == 3);
+}
+
+TEST_CASE("an index that is made anew says it all again, and changes nothing by it") {
+  Told told;
+  told.hear({heard("a", 1), MirroredTag{"a", "t", 1, 9, 2}}, 3);
+  CHECK(told.tell() == 2);
+  told.store.reset();
+  const auto report = must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
+  CHECK(report.rebuilt);
+  told.open();
+  CHECK(told.tell() == 2);
+  CHECK(told.records().size() == 2);
+}
+
+TEST_CASE("a thread that hangs in the origin is left behind without the store, and nothing is lost") {
+  Told told;
+  told.hear({heard("a", 1)}, 3);
+  const std::string hanging = told.origin + "/weft-origin";
+  REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);  // who opens it to read waits for who writes
+  {
+    const WriteBehind behind(*told.store, told.origin);
+    std::this_thread::sleep_for(200ms);
+  }
+  told.store.reset();
+  static_cast<void>(
+      open_file(hanging, O_WRONLY | O_NONBLOCK));  // nobody waits there if the thread was so slow to begin
+  std::filesystem::remove(hanging);
+  told.open();
+  CHECK(told.tell() == 1);
+}
+
+}  // namespace weft::testing
