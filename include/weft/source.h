@@ -54,7 +54,8 @@ struct ReadAid {
   // Where the caller would put the bytes, at `at`; null: anywhere.
   std::shared_ptr<Landing> landing;
   std::size_t at = 0;
-  // The caller can take others first: Errc::busy for what another node was just given, and will soon give itself.
+  // The caller can take others first: Errc::exists for what another node was just given, and will soon give itself;
+  // Errc::busy while who has it gives to enough others.
   bool yields = false;
   // Set by the source: a read that was given up may still write to the landing.
   bool spoiled = false;
@@ -91,6 +92,8 @@ class BlobSource {
   virtual Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {
     return Readiness::ready;
   }
+  // How many may have a run, by what it knows without asking anybody: what few have is best brought first.
+  virtual std::size_t givers(const Digest& /*manifest*/, const ChunkRun& /*run*/) { return 1; }
   // A chunk that came was wrong: who gave it is not asked again for a while. False: there is nobody else to ask.
   virtual bool refuted(std::uint32_t /*giver*/) { return false; }
 };

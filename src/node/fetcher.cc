@@ -213,7 +213,7 @@ void Fetcher::want(Part& part) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
     transfer->queue(unit);  // also what waits to be read ahead: now it comes first
-    wanted_.push_back({transfer, unit, 0, false});
+    wanted_.push_back({transfer, unit});
   }
 }
 
@@ -225,7 +225,7 @@ void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units)
     const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
     if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
     transfer->queue(unit);
-    ahead_.push_back({transfer, unit, 0, false});
+    ahead_.push_back({transfer, unit});
   }
 }
 

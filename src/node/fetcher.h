@@ -98,6 +98,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::size_t unit = 0;
     std::size_t end = 0;  // once it runs: of the units from `unit` on that are moved as one; they touch
     bool dear = false;    // once it runs: it is taken from who others take theirs from too
+    bool yields = false;  // once it runs: nobody waits for it, others may be first
     Range range() const;
     std::vector<ChunkRun> runs() const;
   };
@@ -155,8 +156,10 @@ class Fetcher final : public ColdReads, public LocalBytes {
   using Queue = std::deque<Task>;
   std::optional<Task> take_wanted();
   std::optional<Task> take_ahead();
+  std::size_t rarest(const std::vector<std::size_t>& ready);
   std::optional<Task> take_dear(const std::vector<std::size_t>& dear);
   Task take(Queue& queue, std::size_t at, Readiness readiness);
+  Task take_from_ahead(std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);

@@ -98,14 +98,32 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
     ++at;
   }
-  if (!ready.empty()) return take(ahead_, ready.back() == at ? at : ready[random_() % ready.size()], Readiness::ready);
+  if (!ready.empty()) return take_from_ahead(ready.back() == at ? at : rarest(ready), Readiness::ready);
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
     const Task& task = ahead_[any];
     if (task.transfer->state(task.unit) != UnitState::queued) continue;
-    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take(ahead_, any, Readiness::ready);
+    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
   return take_dear(dear);
+}
+
+// What most others have comes from somebody later too.
+std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
+  std::size_t best = 0;
+  std::size_t lowest = 0;
+  std::size_t equals = 0;
+  for (const std::size_t at : ready) {
+    const Task& task = ahead_[at];
+    std::size_t givers = 0;
+    for (const auto& source : sources_)
+      givers += source->source.unverified().givers(task.transfer->manifest, task.transfer->plan.units[task.unit].run);
+    if (equals > 0 && givers > lowest) continue;
+    equals = equals > 0 && givers == lowest ? equals + 1 : 1;
+    lowest = givers;
+    if (random_() % equals == 0) best = at;
+  }
+  return best;
 }
 
 // Where this node began it goes on; then anywhere, so that nodes seldom take the same at one time.
@@ -115,7 +133,7 @@ std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& 
       std::ranges::find_if(dear, [this](std::size_t at) { return ahead_[at].transfer->follows == ahead_[at].unit; });
   const std::size_t at = goes_on != dear.end() ? *goes_on : dear[random_() % dear.size()];
   ahead_[at].transfer->follows = ahead_[at].unit;
-  Task task = take(ahead_, at, Readiness::dear);
+  Task task = take_from_ahead(at, Readiness::dear);
   task.dear = true;
   ++dear_running_;
   return task;
@@ -126,6 +144,12 @@ bool Fetcher::dropped(Queue& queue, std::size_t at) {
   if (queue[at].transfer->state(queue[at].unit) == UnitState::queued) return false;
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
+}
+
+Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
+  Task task = take(ahead_, at, readiness);
+  task.yields = true;
+  return task;
 }
 
 Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {

@@ -12,6 +12,15 @@
 
 namespace weft {
 
+namespace {
+
+// Of what another node is to have first.
+bool is_refusal(const Error& error) {
+  return error.code == Errc::busy || error.code == Errc::exists;
+}
+
+}  // namespace
+
 // The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
 template <class T>
 Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
@@ -20,7 +29,7 @@ Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> ru
   const auto each = options_.patience * 8 / 10 / std::max<std::size_t>(1, sources_.size());
   for (Source* source : ranked(manifest, runs)) {
     auto got = ask(source->source, Clock::now() + each);
-    if (got.ok() || (yields && got.error().code == Errc::busy)) return got;
+    if (got.ok() || (yields && is_refusal(got.error()))) return got;
     count(*source, 0, &got.error());
     if (last.code == Errc::unreachable || got.error().code != Errc::not_found) last = got.error();
   }
@@ -38,13 +47,13 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   const Range range = task.range();
   WEFT_CHECK(make_room(range.length));
   const Transfer::Place place = place_of(transfer, range);
-  ReadAid aid{place.landing, range.offset, task.dear, false, [&] {
+  ReadAid aid{place.landing, range.offset, task.yields, false, [&] {
                 const std::lock_guard lock(mutex_);
                 transfer.move();
               }};
   Source* gave = nullptr;
   auto got =
-      from_any<VerifiedBytes>(transfer.manifest, runs, task.dear, [&](VerifiedSource& source, Deadline deadline) {
+      from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, [&](VerifiedSource& source, Deadline deadline) {
         for (const auto& one : sources_)
           if (&one->source == &source) gave = one.get();
         const auto begun = Clock::now();
@@ -67,13 +76,13 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
   if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
   // While others of the file come, this one is behind them on a slow link: it is asked for again.
   const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
-  const bool yielded = !digests.ok() && task.dear && digests.error().code == Errc::busy;
+  const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
     if (is_late || yielded) {
       task.transfer->put_back(unit);
-      (yielded ? ahead_ : wanted_).push_back({task.transfer, unit, 0, false});
+      (yielded ? ahead_ : wanted_).push_back({task.transfer, unit});
       continue;
     }
     if (!digests.ok()) {

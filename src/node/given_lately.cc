@@ -16,6 +16,15 @@ bool GivenLately::give(std::string_view node, std::span<const ChunkRun> runs, bo
   return true;
 }
 
+void GivenLately::forget(std::string_view node, std::span<const ChunkRun> runs) {
+  const std::lock_guard lock(mutex_);
+  for (const ChunkRun& run : runs)
+    for (std::uint64_t chunk = run.first; chunk < run.first + run.count; ++chunk) {
+      const auto found = given_.find({run.id.root, chunk});
+      if (found != given_.end() && found->second.node == node) given_.erase(found);
+    }
+}
+
 bool GivenLately::given_to_other(std::string_view node, const ChunkRun& run, Clock::time_point now) const {
   for (auto at = given_.lower_bound({run.id.root, run.first});
        at != given_.end() && at->first < Chunk{run.id.root, run.first + run.count}; ++at)

@@ -25,6 +25,8 @@ class GivenLately {
   // Notes that they are given to this node. False when it yields, and another node was given some of them: nothing is
   // noted then.
   bool give(std::string_view node, std::span<const ChunkRun> runs, bool yields, Clock::time_point now = Clock::now());
+  // They were not, after all.
+  void forget(std::string_view node, std::span<const ChunkRun> runs);
   std::size_t chunks() const;
 
  private:

@@ -1,6 +1,7 @@
 #include "node/peer_answers.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <variant>
@@ -22,6 +23,9 @@ struct Segment {
   LockedPlace place;
   std::uint64_t length = 0;
 };
+
+// With a window.
+using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
 
 // Runs that touch in one pack are one segment.
 std::vector<Segment> segments_of(std::span<const ChunkRun> runs, std::vector<LockedPlace> places) {
@@ -72,7 +76,8 @@ Result<PeerReply> reply_with(std::vector<std::byte> bytes, std::vector<std::byte
   return reply;
 }
 
-Result<PeerReply> reply_with(std::span<const Segment> segments, std::vector<std::byte> head) {
+Result<PeerReply> reply_with(std::span<const Segment> segments, std::vector<std::byte> head,
+                             const std::shared_ptr<const void>& gift) {
   std::uint64_t size = 0;
   for (const Segment& segment : segments) size += segment.length;
   if (head.size() + size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
@@ -81,7 +86,8 @@ Result<PeerReply> reply_with(std::span<const Segment> segments, std::vector<std:
   }
   PeerReply reply{std::move(head), {}};
   for (const auto& [place, length] : segments) {
-    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length, place.pack));
+    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
+                                                std::make_shared<const Kept>(place.pack, gift)));
     reply.windows.push_back(std::move(window));
   }
   return reply;
@@ -139,15 +145,20 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
     if (!places[i].pack)
       return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", ask.runs[i].first,
                                                 ask.runs[i].first + ask.runs[i].count, to_hex(ask.runs[i].id.root))};
-  if (!given_.give(node, ask.runs, ask.yields))
-    return Error{Errc::busy, fmt::format("chunks of the blob {} were just given to another node",
-                                         to_hex(ask.runs.front().id.root))};
+  if (!given_.give(node, ask.runs, ask.yields && giving_.is_busy()))
+    return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
+                                           to_hex(ask.runs.front().id.root))};
+  auto gift = giving_.begin(node, ask.waits);
+  if (!gift) {
+    given_.forget(node, ask.runs);
+    return Error{Errc::busy, "this node gives to enough others now"};
+  }
   std::vector<std::byte> sums;
   if (ask.sums) {
     WEFT_TRY(sums, sums_of(ask.runs, places));
   }
   const auto segments = segments_of(ask.runs, std::move(places));
-  return reply_with(std::span<const Segment>(segments), std::move(sums));
+  return reply_with(std::span<const Segment>(segments), std::move(sums), gift);
 }
 
 }  // namespace weft

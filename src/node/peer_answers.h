@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "node/given_lately.h"
+#include "node/giving_now.h"
 #include "node/local_bytes.h"
 #include "node/peer_directory.h"
 #include "node/peer_messages.h"
@@ -36,6 +37,7 @@ class PeerAnswers final : public PeerServer {
   std::shared_mutex gate_;
   LocalBytes* bytes_ = nullptr;  // guarded by gate_
   GivenLately given_;
+  GivingNow giving_;
 };
 
 }  // namespace weft

@@ -9,10 +9,13 @@ namespace {
 
 constexpr unsigned kReadsMax = 3;                             // of one peer at a time
 constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
+constexpr auto kFullRest = std::chrono::milliseconds(15);     // about half of what a chunk takes on a slow link
+constexpr auto kFullMax = std::chrono::seconds(2);            // then it is to give all the same
 constexpr auto kSilentRest = std::chrono::seconds(5);
 constexpr auto kWrongRest = std::chrono::seconds(60);
 constexpr double kNewest = 0.3;       // weight of the newest measurement
 constexpr double kUnknownRate = 1e9;  // who was never asked is tried
+constexpr double kMuchSlower = 3;     // less is chance
 constexpr double kFirstCosts = 1.5;   // everybody asks the first holder
 constexpr double kSoughtCosts = 6;    // and just now they do
 // What is asked of a peer and on its way delays its answers: no more of its time than this, and little before its rate
@@ -26,6 +29,10 @@ double cost_of(PeerCandidate::Kind kind) {
 }
 
 }  // namespace
+
+bool PeerLinks::Link::is_free(Clock::time_point now) const {
+  return reads < kReadsMax && full_until <= now;
+}
 
 PeerLinks::Link& PeerLinks::link(const std::string& node) {
   const auto [at, made] = links_.try_emplace(node);
@@ -76,23 +83,36 @@ bool PeerLinks::can_be_asked(const PeerCandidate& candidate, Clock::time_point n
   return member(candidate.node) != nullptr && link(candidate.node).rests_until <= now;
 }
 
+double PeerLinks::rate_of(const Link& link) {
+  return link.rate > 0 ? link.rate : kUnknownRate;
+}
+
+// Of equals any: what all take in one order, all want from one node at one time.
 PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                                     Size size) {
   const auto now = Clock::now();
   const bool all_rest = std::ranges::none_of(candidates, [&](const auto& one) { return can_be_asked(one, now); });
-  const bool sought =
-      std::ranges::find(candidates, PeerCandidate::Kind::sought, &PeerCandidate::kind) != candidates.end();
+  const auto may_be_asked = [&](const PeerCandidate& candidate) {
+    return all_rest ? member(candidate.node) != nullptr : can_be_asked(candidate, now);
+  };
+  double fastest = 0;
+  for (const PeerCandidate& candidate : candidates)
+    if (may_be_asked(candidate)) fastest = std::max(fastest, rate_of(link(candidate.node)));
   Link* best = nullptr;
   double lowest = 0;
+  unsigned equals = 0;
   for (const PeerCandidate& candidate : candidates) {
-    if (all_rest ? member(candidate.node) == nullptr : !can_be_asked(candidate, now)) continue;
+    if (!may_be_asked(candidate)) continue;
     Link& link = this->link(candidate.node);
-    const bool busy = size == Size::read && link.reads >= kReadsMax;
+    const bool busy = size == Size::read && !link.is_free(now);
     if (std::ranges::find(tried, link.number) != tried.end()) continue;
-    if (busy && !sought) continue;
-    const double cost = (link.reads + 1) / (link.rate > 0 ? link.rate : kUnknownRate) * cost_of(candidate.kind);
-    if (lowest > 0 && cost >= lowest) continue;
-    best = busy ? nullptr : &link;  // who is sought is left to others: better wait for those who are not
+    if (busy) continue;
+    const double slower = fastest / rate_of(link);
+    const double cost = (link.reads + 1) * cost_of(candidate.kind) * (slower > kMuchSlower ? slower : 1);
+    if (lowest > 0 && cost > lowest) continue;
+    equals = cost == lowest ? equals + 1 : 1;
+    if (random_() % equals > 0) continue;
+    best = &link;
     lowest = cost;
   }
   return best;
@@ -110,7 +130,8 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   const bool sought = std::ranges::any_of(candidates, [&node](const PeerCandidate& one) {
     return one.kind == PeerCandidate::Kind::sought && one.node == node;
   });
-  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought};
+  const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > Clock::now();
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits};
 }
 
 Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
@@ -119,10 +140,11 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   Readiness best = Readiness::lacking;
   for (const PeerCandidate& candidate : candidates) {
     if (!can_be_asked(candidate, now)) continue;
-    const bool is_free = link(candidate.node).reads < kReadsMax;
+    const bool is_free = link(candidate.node).is_free(now);
     const bool is_sought = candidate.kind == PeerCandidate::Kind::sought;
     if (is_free && !is_sought) return Readiness::ready;
-    if (!is_sought || best == Readiness::lacking) best = is_free ? Readiness::dear : Readiness::busy;
+    if (is_free && is_sought) best = Readiness::dear;
+    if (best == Readiness::lacking) best = is_free ? Readiness::dear : Readiness::busy;
   }
   return best;
 }
@@ -145,7 +167,10 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
     link.rate = link.rate > 0 ? (1 - kNewest) * link.rate + kNewest * rate : rate;
   }
   --link.reads;
-  if (bytes > 0) link.moved_at = Clock::now();
+  if (bytes > 0) {
+    link.moved_at = Clock::now();
+    link.full_since = {};
+  }
   if (failure != nullptr) rest_after(link, *failure, Clock::now() - took);
   changed_.notify_all();
 }
@@ -163,6 +188,14 @@ bool PeerLinks::moved_since(std::uint32_t number, Clock::time_point then) {
 bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
   const std::lock_guard lock(mutex_);
   return link(node).moved_at > then;
+}
+
+void PeerLinks::full(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  const auto now = Clock::now();
+  if (link.full_since == Clock::time_point{}) link.full_since = now;
+  link.full_until = now + kFullRest;
 }
 
 void PeerLinks::refuted(std::uint32_t number) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ class PeerLinks {
     std::uint32_t number = 0;     // of the peer in this object
     std::uint64_t bytes_max = 0;  // best asked for at once
     bool sought = false;          // PeerCandidate::Kind::sought
+    bool waits = true;            // it may refuse; not when it has done nothing else for long
   };
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
@@ -53,6 +55,8 @@ class PeerLinks {
   bool gave_since(const std::string& node, Clock::time_point then);  // the same
   // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
+  // It gives to enough others now, or what it was asked for is to come from others: it is busy, for a moment.
+  void full(std::uint32_t number);
   void refuted(std::uint32_t number);  // what it gave was wrong: it rests for a long time
   // Until somebody is done, at most until then.
   void wait(Deadline deadline);
@@ -63,6 +67,9 @@ class PeerLinks {
     unsigned reads = 0;  // now
     double rate = 0;     // bytes a second, of all its reads together; a moving average. 0: not known
     Clock::time_point rests_until{};
+    Clock::time_point full_until{};
+    Clock::time_point full_since{};  // long ago: it has given something since
+    bool is_free(Clock::time_point now) const;
     Clock::time_point moved_at{};
   };
   // All with mutex_ held.
@@ -71,6 +78,7 @@ class PeerLinks {
   void refresh(Clock::time_point now);
   static void rest_after(Link& link, const Error& failure, Clock::time_point asked);
   Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
+  static double rate_of(const Link& link);
   bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
 
   const Members members_;
@@ -80,6 +88,7 @@ class PeerLinks {
   Clock::time_point known_at_{};
   std::map<std::string, Link> links_;  // by node; none is forgotten: a cluster has few
   std::vector<std::string> nodes_;     // by number
+  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace weft

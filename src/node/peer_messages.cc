@@ -113,7 +113,7 @@ struct Packer {
     std::vector<wire::Run> runs;
     for (const ChunkRun& run : ask.runs) runs.push_back(packed(run));
     return finish(wire::What::Read,
-                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.sums, ask.yields));
+                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.sums, ask.yields, ask.waits));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
     return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
@@ -144,6 +144,7 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
   }
   ask.sums = read.sums();
   ask.yields = read.yields();
+  ask.waits = read.waits();
   return PeerRequest(std::move(ask));
 }
 

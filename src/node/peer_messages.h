@@ -40,7 +40,8 @@ struct AskChunks {
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
   bool sums = false;           // the head begins with what encode_sums() makes of the chunks' sums
-  bool yields = false;         // Errc::busy when another node was given some of them a moment ago
+  bool yields = false;         // Errc::exists when another node was given some of them a moment ago
+  bool waits = false;          // Errc::busy while enough others are given something
 };
 struct Announce {
   std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax

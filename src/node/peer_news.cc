@@ -14,13 +14,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(100);   // while something moves
-constexpr auto kAsked = milliseconds(100);  // between two questions about one manifest
-constexpr auto kActive = seconds(5);        // since something moved
-constexpr auto kMoving = seconds(2);        // of one manifest
-constexpr auto kBackup = seconds(1);        // between two tellings of the second directory
-constexpr auto kSayAgain = seconds(10);     // before others forget it
-constexpr auto kSettled = seconds(30);      // nothing came for so long: what is here may have been evicted
+constexpr auto kTick = milliseconds(30);   // while something moves
+constexpr auto kAsked = milliseconds(60);  // between two questions about one manifest
+constexpr auto kActive = seconds(5);       // since something moved
+constexpr auto kMoving = seconds(2);       // of one manifest
+constexpr auto kBackup = seconds(1);       // between two tellings of the second directory
+constexpr auto kSayAgain = seconds(10);    // before others forget it
+constexpr auto kSettled = seconds(30);     // nothing came for so long: what is here may have been evicted
 constexpr auto kPatience = milliseconds(500);
 constexpr auto kSilentRest = seconds(2);   // who did not answer is not asked for so long
 constexpr std::size_t kDirectories = 2;    // that are told of one manifest

@@ -127,13 +127,14 @@ class PeerSource::Reading {
     for (const ChunkRun& run : asked) size += run.length();
     const auto begin = Clock::now();
     // What came before would be lost.
-    const bool yields = aid_.yields && choice.sought && done_ == 0;
-    Status read = read_from(choice, asked, size, yields);
+    const bool is_refusable = aid_.yields && choice.waits && done_ == 0;
+    Status read = read_from(choice, asked, size, is_refusable);
     source_.links_.done(choice.number, read.ok() ? size : 0, Clock::now() - begin, read.ok() ? nullptr : &read.error());
     if (read.ok()) return advance(asked, size, choice.number);
     failure_ = std::move(read).error();
-    if (yields && failure_.code == Errc::busy) {
-      source_.view_.yield(asked.front());
+    if (is_refusable && (failure_.code == Errc::busy || failure_.code == Errc::exists)) {
+      source_.links_.full(choice.number);
+      if (failure_.code == Errc::exists) source_.view_.yield(asked.front());
       yielded_ = true;
       return;
     }
@@ -155,14 +156,15 @@ class PeerSource::Reading {
     return failure_.code == Errc::timed_out && asked <= end_ && source_.links_.moved_since(peer, asked);
   }
 
-  Status read_from(const PeerLinks::Choice& from, const std::vector<ChunkRun>& asked, std::uint64_t size, bool yields) {
+  Status read_from(const PeerLinks::Choice& from, const std::vector<ChunkRun>& asked, std::uint64_t size,
+                   bool is_refusable) {
     const auto address = source_.links_.address(from.node);
     if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", from.node)};
     const auto moved = [&] {
       source_.links_.moved(from.number);
       if (aid_.moved) aid_.moved();
     };
-    const auto request = encode_request(AskBytes{asked, out_.summed, yields});
+    const auto request = encode_request(AskBytes{asked, out_.summed, is_refusable && from.sought, is_refusable});
     WEFT_TRY(Answer answer, source_.exchange_.call(*address, request, deadline_in(patience_)));
     target_.memory = {out_.memory.get() + done_, size};
     PeerTarget part = target_;
@@ -211,7 +213,7 @@ class PeerSource::Reading {
   std::vector<std::uint32_t> tried_;  // for what comes next
   std::size_t failures_ = 0;          // of these, by other than not having it
   bool asked_ = false;                // who else has it
-  bool yielded_ = false;              // to another node
+  bool yielded_ = false;              // to other nodes
   Error failure_{Errc::internal, ""};
 };
 
@@ -315,6 +317,10 @@ Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun
   const ChunkRun* run = runs.empty() ? nullptr : &runs.front();
   const Readiness readiness = links_.readiness(view_.candidates(manifest, run));
   return readiness == Readiness::dear && run != nullptr && view_.yielded(*run) ? Readiness::busy : readiness;
+}
+
+std::size_t PeerSource::givers(const Digest& manifest, const ChunkRun& run) {
+  return view_.candidates(manifest, &run).size();
 }
 
 bool PeerSource::refuted(std::uint32_t giver) {

@@ -30,6 +30,7 @@ class PeerSource final : public BlobSource {
   void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) override;
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
   // What comes is compared with XXH3 sums that its giver says: found is what the way there has damaged.
   void set_sums(bool asked) { sums_ = asked; }

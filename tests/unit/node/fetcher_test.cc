@@ -96,7 +96,7 @@ class SoughtSource final : public TwinsReads {
                            ReadAid& aid) override {
     const int now = ++reads_;
     at_once = std::max(at_once.load(), now);
-    auto got = aid.yields && is_first(runs.front()) ? Result<SourceBytes>(Error{Errc::busy, "given to another"})
+    auto got = aid.yields && is_first(runs.front()) ? Result<SourceBytes>(Error{Errc::exists, "given to another"})
                                                     : twin_->read(manifest, runs, deadline, aid);
     --reads_;
     return got;

@@ -35,6 +35,16 @@ TEST_CASE("chunks of another blob, and those beside, were not given") {
   CHECK(given.give("two", std::span(&other, 1), true));
 }
 
+TEST_CASE("what was not given after all is anybody's again") {
+  GivenLately given;
+  const ChunkRun run{blob(1, 4), 1, 2};
+  CHECK(given.give("one", std::span(&run, 1), true));
+  given.forget("two", std::span(&run, 1));
+  CHECK_FALSE(given.give("two", std::span(&run, 1), true));
+  given.forget("one", std::span(&run, 1));
+  CHECK(given.give("two", std::span(&run, 1), true));
+}
+
 TEST_CASE("no more is remembered than has room") {
   GivenLately given;
   for (std::uint64_t i = 0; i < 3 * GivenLately::kChunksMax; ++i) {

@@ -1,7 +1,12 @@
 #include "node/peer_answers.h"
 
 #include <doctest/doctest.h>
+
 #include <fcntl.h>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include <variant>
 
@@ -127,18 +132,44 @@ TEST_CASE("digests of chunks are those of the run") {
   CHECK(decode_digests(reply->head).value() == std::vector<Digest>(all.begin() + 1, all.end()));
 }
 
-TEST_CASE("who can take others first is not given what another node was just given") {
+TEST_CASE("who can take others first is not given what another node was just given, while there is much to give") {
   Answering node(3 * kDigestChunk);
+  std::vector<PeerReply> given;
   const auto ask = [&](std::string_view who, std::uint64_t first, std::uint64_t count, bool yields) {
     const AskBytes bytes{{{node.blob.id, first, count}}, false, yields};
-    const auto reply = node.answers.answer(who, encode_request(bytes));
-    return reply.ok() ? std::nullopt : std::optional(reply.error().code);
+    auto reply = node.answers.answer(who, encode_request(bytes));
+    if (!reply.ok()) return std::optional(reply.error().code);
+    given.push_back(std::move(*reply));
+    return std::optional<Errc>();
   };
   CHECK_FALSE(ask("one", 0, 2, true));
   CHECK_FALSE(ask("one", 1, 1, true));
-  CHECK(ask("two", 1, 2, true) == Errc::busy);
+  CHECK(ask("two", 1, 2, true) == Errc::exists);
   CHECK_FALSE(ask("two", 2, 1, true));  // what was refused was not noted as given
   CHECK_FALSE(ask("two", 1, 2, false));
+  given.clear();
+  CHECK_FALSE(ask("one", 2, 1, true));
+}
+
+TEST_CASE("who can wait is given nothing while enough others are, and what it is refused counts as not given") {
+  Answering node(3 * kDigestChunk);
+  const auto ask = [&](std::string_view who, std::uint64_t first, bool yields, bool waits) {
+    return node.answers.answer(who, encode_request(AskBytes{{{node.blob.id, first, 1}}, false, yields, waits}));
+  };
+  std::vector<Result<PeerReply>> given;
+  for (std::size_t i = 0; i < GivingNow::kAtOnceMax; ++i) given.push_back(ask("one", 0, false, true));
+  for (const auto& reply : given) REQUIRE(reply.ok());
+  std::atomic<std::size_t> refused = 0;
+  std::vector<std::thread> askers;
+  for (std::size_t i = 0; i < 3 * GivingNow::kWaitingMax; ++i)
+    askers.emplace_back([&] {
+      const auto reply = ask("two", 1, false, true);
+      if (!reply.ok() && reply.error().code == Errc::busy) ++refused;
+    });
+  CHECK(ask("three", 1, false, false).ok());
+  for (std::thread& asker : askers) asker.join();
+  CHECK(refused > 0);
+  CHECK(ask("two", 2, true, false).ok());
 }
 
 TEST_CASE("who announces and asks hears in answer who has it") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string>
+
 #include "testing.h"
 
 namespace weft::testing {
@@ -91,11 +94,48 @@ TEST_CASE("who everybody asks is left to others while somebody else has it") {
   REQUIRE(peer);
   CHECK(peer->node == "a");
   while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
-  CHECK(of.readiness(either) == Readiness::busy);
-  CHECK_FALSE(of.take(either, {}));
-  const auto first = of.take(either, std::span(&peer->number, 1));  // who was tried in vain is not waited for
+  CHECK(of.readiness(either) == Readiness::dear);
+  const auto first = of.take(either, std::span(&peer->number, 1));
   REQUIRE(first);
   CHECK(first->node == "b");
+}
+
+TEST_CASE("who gives to enough others is busy for a moment, and may refuse no more when it does so for long") {
+  PeerLinks of = links();
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  CHECK(asked->waits);
+  of.done(asked->number, 0, milliseconds(1), nullptr);
+  of.full(asked->number);
+  CHECK(of.readiness(kA) == Readiness::busy);
+  CHECK_FALSE(of.take(kA, {}));
+  CHECK(of.take(kBoth, {})->node == "b");
+  const auto begin = Clock::now();
+  bool waits = true;
+  while (waits && Clock::now() < begin + milliseconds(10'000)) {
+    of.wait(Clock::now() + milliseconds(50));
+    const auto again = of.take(kA, {});
+    if (!again) continue;
+    waits = again->waits;
+    of.done(again->number, 0, milliseconds(1), nullptr);
+    of.full(again->number);
+  }
+  CHECK_FALSE(waits);
+}
+
+TEST_CASE("of peers that are about as fast each is asked") {
+  PeerLinks of = links();
+  std::set<std::string> asked;
+  for (const std::uint64_t bytes : {10U << 20U, 20U << 20U}) {
+    const auto peer = of.take(bytes > (15U << 20U) ? std::span(kBoth).first(1) : std::span(kBoth).last(1), {});
+    of.done(peer->number, bytes, milliseconds(1'000), nullptr);
+  }
+  for (int i = 0; i < 200; ++i) {
+    const auto peer = of.take(kBoth, {});
+    asked.insert(peer->node);
+    of.done(peer->number, 0, milliseconds(1), nullptr);
+  }
+  CHECK(asked.size() == 2);
 }
 
 TEST_CASE("who everybody asks is asked all the same where others are very slow") {

@@ -43,6 +43,8 @@ TEST_CASE("a request is what it was") {
   CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, true})).value()).sums);
   CHECK(!read.yields);
   CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, false, true})).value()).yields);
+  CHECK(!read.waits);
+  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, false, false, true})).value()).waits);
   const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
   const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
   CHECK(said.had == announce.had);
