@@ -43,9 +43,6 @@ FetchOptions options_of(const Registry& registry, Peers* peers) {
   if (peers == nullptr) return options;
   options.threads = kThreadsWithPeers;
   options.first = [peers] { return peers->share(); };
-  options.land = [peers](std::span<std::byte> memory, std::shared_ptr<const void> owner) {
-    return peers->exchange().register_mapped_file(memory, std::move(owner));
-  };
   return options;
 }
 

@@ -162,10 +162,6 @@ class Exchange {
   // read may write there.
   virtual Result<std::shared_ptr<Landing>> register_landing(std::span<std::byte> memory,
                                                             std::shared_ptr<const void> owner) = 0;
-  // The same for a mapped file, whose pages may be exchanged while reads are under way. Errc::unsupported where the
-  // provider writes to pages and not to addresses: what comes late would still reach the file.
-  virtual Result<std::shared_ptr<Landing>> register_mapped_file(std::span<std::byte> memory,
-                                                                std::shared_ptr<const void> owner) = 0;
 
   virtual ExchangeFigures figures() const = 0;
 };

@@ -20,7 +20,6 @@
 #include "weft/manifest.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
-#include "weft/transport.h"
 
 namespace weft {
 
@@ -40,7 +39,7 @@ struct ChunkRun {
 // So much is asked for at once, at most.
 inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
 
-// Bytes that a source has given, in memory that is theirs alone, or where the caller wanted them.
+// Bytes that a source has given, in memory that is theirs alone.
 struct SourceBytes {
   std::shared_ptr<std::byte[]> memory;
   std::size_t size = 0;
@@ -51,14 +50,9 @@ struct SourceBytes {
 
 // What a source may make use of while it reads.
 struct ReadAid {
-  // Where the caller would put the bytes, at `at`; null: anywhere.
-  std::shared_ptr<Landing> landing;
-  std::size_t at = 0;
   // The caller can take others first: Errc::exists for what another node was just given, and will soon give itself;
   // Errc::busy while who has it gives to enough others.
   bool yields = false;
-  // Set by the source: a read that was given up may still write to the landing.
-  bool spoiled = false;
   // To be called when some of the bytes have come: a read that goes on may then take as long again as `deadline` gave
   // it at first. May be empty.
   std::function<void()> moved;

@@ -83,9 +83,6 @@ class Transport {
   virtual const std::string& provider() const = 0;
   virtual const EndpointAddress& address() const = 0;
   virtual TransportCounters counters() const = 0;
-  // Whether what lands is written through the landing's addresses, as by the CPU. Hardware writes to the pages that
-  // were there when the landing was opened, whatever is there by then.
-  virtual bool lands_by_address() const = 0;
 
   // Errc::invalid for an address that is none of this provider's. Sends nothing: the peer need not be there.
   virtual Result<PeerId> add_peer(std::span<const std::byte> address) = 0;

@@ -29,11 +29,6 @@ class JoinedExchange final : public Exchange {
                                                     std::shared_ptr<const void> owner) override {
     return transport_->open_landing(memory, std::move(owner));
   }
-  Result<std::shared_ptr<Landing>> register_mapped_file(std::span<std::byte> memory,
-                                                        std::shared_ptr<const void> owner) override {
-    if (transport_->lands_by_address()) return transport_->open_landing(memory, std::move(owner));
-    return Error{Errc::unsupported, fmt::format("provider {}: takes no mapped file to read into", provider())};
-  }
   ExchangeFigures figures() const override;
 
  private:

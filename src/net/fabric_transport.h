@@ -28,7 +28,6 @@ class FabricTransport final : public Transport {
   const std::string& provider() const override { return provider_; }
   const EndpointAddress& address() const override { return endpoint_->address; }
   TransportCounters counters() const override;
-  bool lands_by_address() const override { return net::lands_by_address(*endpoint_->info); }
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
   Status send(PeerId peer, std::span<const std::byte> message) override;

@@ -16,8 +16,6 @@ namespace {
 // Native hardware first; `net` is the tcp provider's successor in libfabric 1.17.
 constexpr std::array<std::string_view, 7> kOrder{"verbs;ofi_rxm", "efa", "cxi", "psm3", "psm2", "net", "tcp;ofi_rxm"};
 
-constexpr std::array<std::string_view, 2> kCopying{"net", "tcp"};  // by the CPU, also below other layers
-
 InfoPtr wanted(const std::string& provider) {
   InfoPtr hints(fi_allocinfo());
   if (!hints) return hints;
@@ -54,14 +52,6 @@ Result<InfoPtr> find_provider(const std::string& provider, const std::string& ho
     return fabric_error(
         failed, fmt::format("provider {} at {}:{}: reliable datagrams with one-sided reads", provider, host, port));
   return InfoPtr(found);
-}
-
-// Who needs memory registered, or backed by pages, pins these; and who is not known to copy is taken to do so.
-bool lands_by_address(const fi_info& info) {
-  const std::string_view name = info.fabric_attr->prov_name;
-  const std::string_view core = name.substr(0, name.find(';'));
-  const bool pins = (info.domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ALLOCATED)) != 0;
-  return !pins && std::ranges::find(kCopying, core) != kCopying.end();
 }
 
 }  // namespace weft::net

@@ -24,7 +24,4 @@ std::span<const std::string_view> provider_order();
 // What libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported.
 Result<InfoPtr> find_provider(const std::string& provider, const std::string& host, std::uint16_t port);
 
-// As Transport::lands_by_address() says it.
-bool lands_by_address(const fi_info& info);
-
 }  // namespace weft::net

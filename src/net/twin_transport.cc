@@ -96,7 +96,6 @@ class TwinTransport final : public Transport {
   const std::string& provider() const override { return provider_; }
   const EndpointAddress& address() const override { return address_; }
   TransportCounters counters() const override;
-  bool lands_by_address() const override { return true; }
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
   Status send(PeerId peer, std::span<const std::byte> message) override;

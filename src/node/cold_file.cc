@@ -20,6 +20,10 @@ constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
 constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
 constexpr std::uint64_t kFetchedAlways = 1U << 20U;
 constexpr std::uint64_t kWaitsPerS = 20;  // a wait of 50 ms is about that for a part
+// What moves bytes and what gives them to FUSE share the cores: from a source about so fast both at once take longer
+// than one after the other. Who opens a file waits for so long then.
+constexpr std::uint64_t kFastBytesPerS = 512U << 20U;
+constexpr std::uint64_t kWaitS = 2;
 // A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
@@ -56,10 +60,19 @@ class Brought {
 
   void add(std::vector<ColdPiece> pieces) {
     const std::lock_guard lock(mutex_);
-    for (ColdPiece& piece : pieces) insert(std::move(piece));
+    for (ColdPiece& piece : pieces) {
+      piece.place.pack = known(piece.place.pack);
+      insert(std::move(piece));
+    }
   }
 
  private:
+  // Each answer of the daemon brings a descriptor of its own: one of each pack is enough.
+  const std::shared_ptr<const PackReader>& known(const std::shared_ptr<const PackReader>& pack) {
+    const auto same = [&pack](const auto& one) { return one->id() == pack->id(); };
+    if (const auto found = std::ranges::find_if(packs_, same); found != packs_.end()) return *found;
+    return packs_.emplace_back(pack);
+  }
   static std::uint64_t end_of(const ColdPiece& piece) { return piece.offset + piece.length; }
 
   // Only what is new of it: pieces do not overlap.
@@ -89,7 +102,8 @@ class Brought {
   }
 
   mutable std::mutex mutex_;
-  std::vector<ColdPiece> pieces_;  // by offset; guarded by mutex_
+  std::vector<ColdPiece> pieces_;  // by offset; guarded by mutex_, as is the next
+  std::vector<std::shared_ptr<const PackReader>> packs_;
 };
 
 class ColdFile final : public OpenFile {
@@ -224,7 +238,9 @@ bool waits_for_all(const Cold& cold, std::uint64_t absent_bytes) {
 
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s) {
   if (bytes_per_s == 0) return absent_bytes <= kFetchedWhole;
-  return bytes_per_s >= kFuseBytesPerS || absent_bytes <= std::max(kFetchedAlways, bytes_per_s / kWaitsPerS);
+  if (bytes_per_s >= kFuseBytesPerS) return true;
+  const std::uint64_t soon = bytes_per_s >= kFastBytesPerS ? bytes_per_s * kWaitS : bytes_per_s / kWaitsPerS;
+  return absent_bytes <= std::max(kFetchedAlways, soon);
 }
 
 Status as_io(Status status) {

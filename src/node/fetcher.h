@@ -42,8 +42,6 @@ struct FetchOptions {
   // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
   // which begin at once soon have parts for each other. Empty: at its begin. Called with the Fetcher's lock held.
   std::function<double()> first;
-  // Makes memory ready for sources' reads to land in; empty, or an error: they bring bytes in memory of their own.
-  std::function<Result<std::shared_ptr<Landing>>(std::span<std::byte>, std::shared_ptr<const void>)> land;
 };
 
 // What may change while bytes move.
@@ -166,10 +164,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   bool goes_on(const Task& task, Readiness readiness) const;
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   void ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
-  Transfer::Place place_of(Transfer& transfer, Range range);
-  Transfer::Place shared_place(Transfer& transfer);
-  Status put_in_pack(Transfer& transfer, std::uint64_t offset, const Transfer::Place& place, const ReadAid& aid,
-                     std::span<const std::byte> bytes);
+  Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);
   template <class T>
   Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
                      const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
@@ -188,6 +183,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Status make_room(std::uint64_t bytes);  // for a unit that runs
   bool is_queued(const std::shared_ptr<Transfer>& transfer) const;
   void let_go_of_idle();
+  void hurry_complete();
   struct CacheUse {
     std::uint64_t listed = 0;    // bytes of disk
     std::uint64_t unlisted = 0;  // of packs that are being filled and in no index yet

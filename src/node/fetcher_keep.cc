@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "node/fetcher_impl.h"
+#include "node/read_memory.h"
 #include "store/hash.h"
 
 namespace weft {
@@ -16,7 +17,8 @@ namespace {
 // Each time costs two syncs, and a sync takes the disk from what is being read: best when nothing comes any more. What
 // is lost when the daemon dies is fetched again.
 constexpr std::uint64_t kAddBytes = 2U << 30U;
-constexpr auto kAddAfter = std::chrono::seconds(1);
+constexpr auto kAddAfter = std::chrono::seconds(1);   // that nothing has come of any file
+constexpr auto kAddLatest = std::chrono::seconds(5);  // that nothing has come of its own
 constexpr auto kTick = std::chrono::milliseconds(250);
 
 Result<Hash128> key_of(int pack, const FetchedBlob& blob) {
@@ -34,10 +36,12 @@ Result<Hash128> key_of(int pack, const FetchedBlob& blob) {
 
 std::shared_ptr<Transfer> Fetcher::due() {
   const auto now = Clock::now();
+  Clock::time_point moved{};
+  for (const auto& transfer : transfers_) moved = std::max(moved, transfer->moved());
   for (const auto& transfer : transfers_) {
     if (transfer->whole_bytes() == 0 || transfer->adding) continue;
-    if (ending_ || transfer->hurries() || transfer->complete() || transfer->whole_bytes() >= kAddBytes ||
-        transfer->moved() + kAddAfter <= now)
+    if (ending_ || transfer->hurries() || transfer->whole_bytes() >= kAddBytes || moved + kAddAfter <= now ||
+        transfer->moved() + kAddLatest <= now)
       return transfer;
   }
   return nullptr;
@@ -88,6 +92,7 @@ void Fetcher::drop_idle() {
         homes_.erase(home);
     return true;
   });
+  if (transfers_.empty()) drop_read_memory();
 }
 
 void Fetcher::keep() {

@@ -64,6 +64,13 @@ void Fetcher::let_go_of_idle() {
   drop_idle();
 }
 
+// What is in no index yet cannot be evicted.
+void Fetcher::hurry_complete() {
+  for (const auto& transfer : transfers_)
+    if (transfer->complete()) transfer->hurry();
+  keeper_.notify_one();
+}
+
 void Fetcher::let_go() {
   std::unique_lock lock(mutex_);
   for (bool open = true; open && !ending_;) {
@@ -117,6 +124,7 @@ Status Fetcher::make_room(std::uint64_t bytes) {
     std::unique_lock lock(mutex_);
     room_ = policy_.cache_max - std::min(policy_.cache_max, used + coming);
     if (used + coming <= policy_.cache_max) return {};
+    hurry_complete();
     const auto now = Clock::now();
     if (now >= full_until_ + kFullRemembered) full_until_ = now + kRoomPatience;
     if (ending_ || now >= full_until_)

@@ -11,8 +11,10 @@
 #include "node/fetcher_impl.h"
 
 namespace weft {
-
 namespace {
+
+constexpr std::string_view kPack = "a pack of fetched bytes";
+constexpr std::size_t kAllocated = 1U << 20U;  // so many are written sooner where their blocks are there
 
 // Of what another node is to have first.
 bool is_refusal(const Error& error) {
@@ -42,12 +44,25 @@ Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest) {
       digest, {}, false, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
 }
 
+// By a write and not through a mapping, whose new pages would be cleared and taken one by one before bytes come to
+// them. Where blocks cannot be had the write says why; where there is a bound, they come as the file system likes:
+// taken piece by piece, they take more to be listed.
+Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
+  bool allocates = bytes.size() >= kAllocated;
+  {
+    const std::lock_guard lock(mutex_);
+    allocates = allocates && policy_.cache_max == UINT64_MAX;
+  }
+  const std::lock_guard one_at_a_time(transfer.writing);
+  if (allocates) static_cast<void>(allocate(transfer.pack->fd(), offset, bytes.size(), kPack));
+  return write_exact(transfer.pack->fd(), offset, bytes, kPack);
+}
+
 Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   WEFT_CHECK(make_room(range.length));
-  const Transfer::Place place = place_of(transfer, range);
-  ReadAid aid{place.landing, range.offset, task.yields, false, [&] {
+  ReadAid aid{task.yields, [&] {
                 const std::lock_guard lock(mutex_);
                 transfer.move();
               }};
@@ -63,9 +78,8 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
         aid.moved();
         return read;
       });
-  const auto bytes = got.ok() ? got->bytes.bytes() : std::span<const std::byte>();
-  WEFT_CHECK(put_in_pack(transfer, range.offset, place, aid, bytes));
   if (!got.ok()) return std::move(got).error();
+  WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
   count(*gave, got->bytes.size, nullptr);
   return std::move(got->digests);
 }

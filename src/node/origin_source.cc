@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/sys.h"
 #include "node/origin_dir.h"
+#include "node/read_memory.h"
 #include "node/toc_cache.h"
 #include "node/vfs_cache.h"
 #include "store/pack_file.h"
@@ -137,7 +138,7 @@ Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
   SourceBytes out;
-  out.memory = std::make_unique_for_overwrite<std::byte[]>(size);
+  out.memory = take_read_memory(size);
   out.size = size;
   std::span<std::byte> rest(out.memory.get(), size);
   for (const auto& [place, length] : stretches) {

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "node/peer_read.h"
+#include "node/read_memory.h"
 #include "store/hash.h"
 
 namespace weft {
@@ -83,18 +84,10 @@ class PeerSource::Reading {
   }
 
  private:
-  // Where the caller wants the bytes, else in memory of their own.
   void place() {
-    target_.landing = aid_.landing;
-    target_.at = aid_.at;
-    if (aid_.landing) {
-      out_.memory = {aid_.landing, aid_.landing->bytes().data() + aid_.at};
-      return;
-    }
-    std::shared_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(out_.size);
+    std::shared_ptr<std::byte[]> memory = take_read_memory(out_.size);
     auto landing = source_.exchange_.register_landing({memory.get(), out_.size}, memory);
     target_.landing = landing.ok() ? *std::move(landing) : nullptr;
-    target_.at = 0;
     out_.memory = std::move(memory);
   }
 
@@ -192,8 +185,6 @@ class PeerSource::Reading {
   // What is given up may still write there: what has come goes on elsewhere.
   void leave_landing() {
     const auto before = out_.memory;
-    aid_.spoiled = aid_.spoiled || aid_.landing != nullptr;
-    aid_.landing = nullptr;
     target_.spoiled = false;
     place();
     std::memcpy(out_.memory.get(), before.get(), done_);

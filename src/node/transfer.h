@@ -6,16 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "node/fetch_plan.h"
-#include "node/landing_area.h"
 #include "node/verified_source.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
-#include "weft/transport.h"
 
 namespace weft {
 
@@ -62,12 +61,7 @@ class Transfer {
   void let_go() { used_ = {}; }    // it may be dropped at once
   void hurry() { hurry_ = true; }  // what is whole is to be put into the index now
   bool hurries() const { return hurry_; }
-  // Where peers' bytes land in the pack; null until it is wanted, and where it cannot be.
-  struct Place {
-    std::shared_ptr<LandingArea> area;
-    std::shared_ptr<Landing> landing;
-  };
-  Place place;
+  std::mutex writing;  // to the pack's file: its own lock is waited for spinning
   // Other nodes fetch it too, as was seen a moment ago.
   bool is_shared() const { return shared_until > Clock::now(); }
   Clock::time_point shared_until{};

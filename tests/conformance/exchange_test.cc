@@ -1,10 +1,6 @@
 // What weft/exchange.h promises among nodes that mean well, held against every transport.
 #include "weft/exchange.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 
@@ -82,46 +78,6 @@ TEST_CASE("bytes of a file are given by every provider, also by one that takes n
     const auto got = read_all(*a, *answer);
     REQUIRE(got.ok());
     CHECK(*got == server.content);
-  });
-}
-
-// A file that is being fetched, as node/landing_area.h has it.
-struct MappedFile {
-  MappedFile() : file(testing::must(open_file(directory / "file", O_RDWR | O_CREAT | O_EXCL, 0600))) {
-    REQUIRE(::ftruncate(file.get(), static_cast<off_t>(kSize)) == 0);
-    void* const at = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    REQUIRE(at != MAP_FAILED);
-    memory = {static_cast<std::byte*>(at), kSize};
-  }
-  ~MappedFile() { ::munmap(memory.data(), memory.size()); }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  static constexpr std::size_t kSize = 300'000;
-  const testing::TempDir directory;
-  const Fd file;
-  std::span<std::byte> memory;
-};
-
-TEST_CASE("reads land in a mapped file, where the provider does not write to pages that may be exchanged meanwhile") {
-  in_every_world([](TransportWorld& world) {
-    const KeyFile key;
-    const MappedFile target;
-    ScriptedServer server;
-    auto a = open_node(world, key, "a", nullptr);
-    auto b = open_node(world, key, "b", &server);
-    const auto landing = a->register_mapped_file(target.memory, nullptr);
-    if (world.name() == "net as hardware") {
-      REQUIRE(!landing.ok());
-      CHECK(landing.error().code == Errc::unsupported);
-      return;
-    }
-    REQUIRE(landing.ok());
-    auto answer = ask(*a, at(*b, "b"), "bytes");
-    REQUIRE(answer.ok());
-    const WindowRead read = testing::must(answer->read(0, 0, *landing, 0, target.memory.size()));
-    REQUIRE(read->wait(soon()).ok());
-    CHECK(std::equal(target.memory.begin(), target.memory.end(), server.content.begin()));
   });
 }
 

@@ -17,7 +17,6 @@ class TappedTransport : public Transport {
 
   const std::string& provider() const override { return below_->provider(); }
   const EndpointAddress& address() const override { return below_->address(); }
-  bool lands_by_address() const override { return below_->lands_by_address(); }
   TransportCounters counters() const override { return below_->counters(); }
   Result<PeerId> add_peer(std::span<const std::byte> address) override { return below_->add_peer(address); }
   void remove_peer(PeerId peer) override { below_->remove_peer(peer); }

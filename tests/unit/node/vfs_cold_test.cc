@@ -1,9 +1,12 @@
 // The tree of a node that knows a version by name alone: a manifest and bytes come when somebody looks.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include <algorithm>
 
+#include "base/sys.h"
 #include "fixture.h"
+#include "node/held_pack.h"
 #include "node/lock_blobs.h"
 #include "weft/cluster_store.h"
 #include "weft/vfs.h"
@@ -56,6 +59,26 @@ class Lender final : public ColdReads {
  private:
   Fixture& near_;
   ClusterStore& far_;
+};
+
+// Brings one file, by another descriptor of it each time, as a daemon does.
+class FileLender final : public ColdReads {
+ public:
+  explicit FileLender(std::string path) : path_(std::move(path)) {}
+  Status look(VersionId /*version*/) override { return {}; }
+  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+    ++brings;
+    WEFT_TRY(Fd file, open_file(path_, O_RDONLY));
+    WEFT_TRY(const auto facts, stat_fd(file.get(), path_));
+    auto pack = std::make_shared<HeldPack>(std::move(file), static_cast<std::uint64_t>(facts.st_size), 1);
+    return std::vector<ColdPiece>{{what.range.offset, what.range.length, {std::move(pack), what.range.offset}}};
+  }
+  ColdAdvice advice() override { return {}; }
+
+  int brings = 0;
+
+ private:
+  const std::string path_;
 };
 
 struct Far {
@@ -203,6 +226,29 @@ TEST_CASE("what is read ahead of a view's reader ends where the view does") {
   CHECK(std::ranges::equal(std::span(bytes).last(kTensor), tensor));
   const std::uint64_t end = file.size() - kTensor;
   CHECK(std::ranges::max(far.lender->ends) == end);
+}
+
+TEST_CASE("what was fetched whole is read as a native file, however many answers brought it") {
+  Far far;
+  const std::string path = far.near.dir / "large/model.safetensors";
+  const auto tensor = random_bytes(40U << 20U, 1);
+  write_file(path, safetensors_file({{"one", "U8", {tensor.size()}, tensor}}));
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  const auto attr = far.find("model/2/model.safetensors");
+  REQUIRE(attr.ok());
+  FileLender lender(path);
+  VfsOptions options;
+  options.cold = &lender;
+  options.cold_policy = ColdPolicy::fetch;
+  const auto vfs = Vfs::make(*far.store, options);
+  const auto file = vfs->open(attr->ino);
+  REQUIRE(file.ok());
+  CHECK(lender.brings > 1);
+  REQUIRE((*file)->backing_fd() >= 0);
+  std::vector<std::byte> bytes(tensor.size());
+  REQUIRE(read_exact((*file)->backing_fd(), attr->size - tensor.size(), bytes, path).ok());
+  CHECK(std::ranges::equal(bytes, tensor));
 }
 
 TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {
