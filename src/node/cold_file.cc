@@ -20,10 +20,6 @@ constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
 constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
 constexpr std::uint64_t kFetchedAlways = 1U << 20U;
 constexpr std::uint64_t kWaitsPerS = 20;  // a wait of 50 ms is about that for a part
-// What moves bytes and what gives them to FUSE share the cores: from a source about so fast both at once take longer
-// than one after the other. Who opens a file waits for so long then.
-constexpr std::uint64_t kFastBytesPerS = 512U << 20U;
-constexpr std::uint64_t kWaitS = 2;
 // A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
@@ -238,9 +234,7 @@ bool waits_for_all(const Cold& cold, std::uint64_t absent_bytes) {
 
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s) {
   if (bytes_per_s == 0) return absent_bytes <= kFetchedWhole;
-  if (bytes_per_s >= kFuseBytesPerS) return true;
-  const std::uint64_t soon = bytes_per_s >= kFastBytesPerS ? bytes_per_s * kWaitS : bytes_per_s / kWaitsPerS;
-  return absent_bytes <= std::max(kFetchedAlways, soon);
+  return bytes_per_s >= kFuseBytesPerS || absent_bytes <= std::max(kFetchedAlways, bytes_per_s / kWaitsPerS);
 }
 
 Status as_io(Status status) {
