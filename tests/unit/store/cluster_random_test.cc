@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "cluster_support.h"
 #include "random_runs.h"
@@ -158,7 +159,11 @@ class Run {
     for (unsigned n = 0; n < kContents; ++n)
       if (version.needs(n) && (!is_held(n) || below(2) == 0)) read.push_back(n);
     auto prepared = must(prepare(*cluster_.store, version.model, version.files, read));
-    if (below(4) == 0) return;  // given up: nothing of it stays, and what was cached is so again
+    if (below(4) == 0) {
+      prepared.reset();
+      given_up(manifest_of(version.files));
+      return;
+    }
     own_cached(version);
     prepared->keep();
     MirroredVersion change = prepared->record();
@@ -167,6 +172,14 @@ class Run {
     for (unsigned n : read) present_.insert(n);
     manifests_.insert(manifest_of(version.files));
     versions_.push_back(std::move(version));
+  }
+
+  // Nothing of it stays, and what was cached is so again. A manifest that a version names is no harm.
+  void given_up(const std::vector<std::byte>& manifest) {
+    if (!std::filesystem::exists(cluster_.path + "/manifests/" + to_hex(sha256(manifest)))) return;
+    CHECK(std::any_of(versions_.begin(), versions_.end(),
+                      [&](const Naive& version) { return manifest_of(version.files) == manifest; }));
+    manifests_.insert(manifest);
   }
 
   void own_cached(const Naive& version) {
