@@ -122,15 +122,21 @@ class Run {
       version.number = next_number(version.model);
       changes.emplace_back(record(version.model, version.number, version.files));
       versions_.push_back(version);
-      // The content may be here already: as that of another version that somebody has looked at.
+      // The content may be here already: as that of another version that somebody has looked at. A manifest that nobody
+      // needs any more, and one of a publish that was given up, may stay a while.
       const std::vector<std::byte> manifest = manifest_of(version.files);
-      versions_.back().adopted = manifests_.contains(manifest);
+      versions_.back().adopted = is_here(manifest);
+      CHECK((versions_.back().adopted || !manifests_.contains(manifest)));
     }
     if (const Naive* old = pick([](const Naive& version) { return !version.own; }); old != nullptr && below(2) == 0) {
       MirroredVersion again = record(old->model, old->number, old->files);
       changes.emplace_back(std::move(again));
     }
     CHECK(mirror(*cluster_.store, changes, ++revision_).empty());
+  }
+
+  bool is_here(const std::vector<std::byte>& manifest) {
+    return std::filesystem::exists(cluster_.path + "/manifests/" + to_hex(sha256(manifest)));
   }
 
   void adopt_one() {
@@ -159,11 +165,7 @@ class Run {
     for (unsigned n = 0; n < kContents; ++n)
       if (version.needs(n) && (!is_held(n) || below(2) == 0)) read.push_back(n);
     auto prepared = must(prepare(*cluster_.store, version.model, version.files, read));
-    if (below(4) == 0) {
-      prepared.reset();
-      given_up(manifest_of(version.files));
-      return;
-    }
+    if (below(4) == 0) return;  // given up: nothing of it stays, and what was cached is so again
     own_cached(version);
     prepared->keep();
     MirroredVersion change = prepared->record();
@@ -172,14 +174,6 @@ class Run {
     for (unsigned n : read) present_.insert(n);
     manifests_.insert(manifest_of(version.files));
     versions_.push_back(std::move(version));
-  }
-
-  // Nothing of it stays, and what was cached is so again. A manifest that a version names is no harm.
-  void given_up(const std::vector<std::byte>& manifest) {
-    if (!std::filesystem::exists(cluster_.path + "/manifests/" + to_hex(sha256(manifest)))) return;
-    CHECK(std::any_of(versions_.begin(), versions_.end(),
-                      [&](const Naive& version) { return manifest_of(version.files) == manifest; }));
-    manifests_.insert(manifest);
   }
 
   void own_cached(const Naive& version) {
