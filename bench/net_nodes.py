@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -29,13 +30,16 @@ def publish(cluster, node, path, name):
 
 
 def forget(node):
-    """The node has no bytes of others any more, nor has the kernel; who can give them has them in memory."""
+    """The node has no bytes of others any more, nor has the kernel; who can give them has them in memory. Nothing is on
+    its way to a disk: that would be the next reader's loss."""
+    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=PATIENCE, pause=0.05)
     node.store.weft("evict", "--all")
+    os.sync()
     drop_caches()
     others = [other.directory / "store" for other in node.cluster.nodes if other is not node]
     for giver in [*others, *filter(None, [node.cluster.origin])]:
-        for path in giver.rglob("*"):
-            if path.is_file() and path.stat().st_size >= MIB:
+        for path in giver.rglob("*.pack"):
+            if path.stat().st_size >= MIB:
                 warm(path)
 
 
@@ -46,6 +50,8 @@ def cold_mount(node, options=None, moves=0):
     before = node.fetched("peer") + node.fetched("origin")
     with node.mounted(options) as mount:
         yield mount
+    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=PATIENCE, pause=0.05)
+    os.sync()
     moved = node.fetched("peer") + node.fetched("origin") - before
     if moved < moves:
         raise RuntimeError(f"expected {moves} bytes to come, got {moved}: the node had them")
