@@ -4,9 +4,11 @@ namespace weft {
 namespace {
 
 constexpr double kLastingSeconds = 86400;
-// Of attributes that change and are not told of: a change is to show within 100 ms; until then a listing's attributes
-// answer the stat(2) calls that follow it. Names that may come or go are asked for each time: to take one back the
-// kernel takes its directory's lock, waits there for lookups, and never lets a server go that is killed meanwhile.
+// Of names that may come or go, and of attributes that change and are not told of: a change is to show within 100 ms;
+// until then who reads many files of a version is not asked for its name each time, and a listing's attributes answer
+// the stat(2) calls that follow it. Names are not kept until they are told of: to take one back the kernel takes its
+// directory's lock, waits there for lookups, and never lets a server go that is killed meanwhile. What a link says is
+// asked for each time, so a flip is atomic all the same.
 constexpr double kChangingSeconds = 0.05;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 
@@ -49,7 +51,7 @@ struct stat to_stat(const Attr& attr, const MountOptions& options) {
 
 double attr_timeout_s(const Attr& attr, bool told) {
   if (attr.lasting_attr || (attr.told && told)) return kLastingSeconds;
-  return attr.lasting_name ? kChangingSeconds : 0;
+  return kChangingSeconds;
 }
 
 fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool told) {
@@ -57,7 +59,7 @@ fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool to
   entry.ino = attr.ino;
   entry.attr = to_stat(attr, options);
   entry.attr_timeout = attr_timeout_s(attr, told);
-  entry.entry_timeout = attr.lasting_name ? kLastingSeconds : 0;
+  entry.entry_timeout = attr.lasting_name ? kLastingSeconds : kChangingSeconds;
   return entry;
 }
 

@@ -9,6 +9,8 @@ namespace {
 
 enum SlotState : std::uint32_t { kFree = 0, kOpen = 1, kRetired = 2 };
 
+constexpr std::size_t kKeptBytes = 64U << 10U;  // of slots that are free: to give back so few is not worth the call
+
 }  // namespace
 
 OpenTable::OpenTable(OpenTableHead& head, std::span<OpenSlot> slots) : head_(head), slots_(slots) {
@@ -91,14 +93,14 @@ void OpenTable::finish(const Retired& retired) {
   release_slot(retired.slot);
 }
 
-// With the last slot all memory goes back to the system.
+// With the last slot the memory of many goes back to the system.
 void OpenTable::release_slot(std::uint32_t slot) {
   slots_[slot].state.store(kFree, std::memory_order_release);
   free_.push_back(slot);
   const std::uint32_t used = head_.slots_used.load(std::memory_order_relaxed);
   if (free_.size() < used) return;
   head_.slots_used.store(0, std::memory_order_release);
-  ::madvise(slots_.data(), slots_.size_bytes(), MADV_REMOVE);
+  if (used * sizeof(OpenSlot) > kKeptBytes) ::madvise(slots_.data(), slots_.size_bytes(), MADV_REMOVE);
   free_ = {};
   places_ = {};
 }

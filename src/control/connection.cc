@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 
-#include <array>
+#include <memory>
 #include <utility>
 
 #include "base/limits.h"
@@ -18,17 +18,26 @@ constexpr int kReadsAtOnce = 16;
 }  // namespace
 
 Status Connection::receive(const std::function<Status(Message)>& take) {
-  std::vector<std::byte> bytes(kReadBytes);
+  const std::lock_guard lock(receiving_);
+  if (over_) return {};
+  Status received = receive_now(take);
+  over_ = !received.ok();
+  return received;
+}
+
+Status Connection::receive_now(const std::function<Status(Message)>& take) {
+  const auto bytes = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
   for (int i = 0; i < kReadsAtOnce; ++i) {
-    WEFT_TRY(Received received, receive_some(fd(), bytes));
+    WEFT_TRY(Received received, receive_some(fd(), {bytes.get(), kReadBytes}));
     if (received.end) return Error{Errc::unreachable, "closed by the client"};
     if (received.later) return {};
-    WEFT_CHECK(reader_.feed(std::span(bytes).first(received.bytes), std::move(received.fds)));
+    WEFT_CHECK(reader_.feed({bytes.get(), received.bytes}, std::move(received.fds)));
     for (;;) {
       WEFT_TRY(std::optional<Message> message, reader_.next());
       if (!message) break;
       WEFT_CHECK(take(std::move(*message)));
     }
+    if (received.bytes < kReadBytes) return {};  // where there is more, arm() tells of it
   }
   return {};
 }
@@ -48,14 +57,15 @@ std::shared_ptr<Call> Connection::find(std::uint64_t id) {
   return found == in_flight_.end() ? nullptr : found->second.lock();
 }
 
-bool Connection::has_to_send() {
-  const std::lock_guard lock(mutex_);
-  return !queue_.empty();
-}
-
 Status Connection::flush() {
   const std::lock_guard lock(mutex_);
   return queue_.flush(fd());
+}
+
+// Also of one that was broken off: who is told of it sees the end.
+void Connection::arm() {
+  const std::lock_guard lock(mutex_);
+  poller_->arm(fd(), name_, queue_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
 void Connection::close() {
@@ -89,9 +99,9 @@ void Connection::send(std::string frame, std::vector<Fd> fds) {
   if (sent && queue_.empty()) return;
   if (!sent || queue_.bytes() > limits::kControlQueueMax) {
     closed_ = true;
-    ::shutdown(fd(), SHUT_RDWR);  // the receiving thread sees the end
+    ::shutdown(fd(), SHUT_RDWR);  // who receives sees the end
   }
-  waker_->wake();
+  poller_->arm(fd(), name_, EPOLLIN | EPOLLOUT);
 }
 
 bool Connection::keeps_up() {

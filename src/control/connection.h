@@ -1,4 +1,4 @@
-// One connection as the daemon has it. One thread receives; any thread sends.
+// One connection as the daemon has it. One thread at a time receives; any thread sends.
 #pragma once
 
 #include <cstdint>
@@ -12,43 +12,51 @@
 #include "base/unix_socket.h"
 #include "control/call.h"
 #include "control/message_reader.h"
+#include "control/poller.h"
 #include "control/send_queue.h"
-#include "control/waker.h"
 
 namespace weft::control {
 
 class Connection {
  public:
-  Connection(Fd socket, PeerCredentials peer, std::shared_ptr<const Waker> waker)
-      : socket_(std::move(socket)), peer_(std::move(peer)), waker_(std::move(waker)) {}
+  // The poller tells of it by this name, once it was added there.
+  Connection(Fd socket, PeerCredentials peer, std::shared_ptr<const Poller> poller, std::uint64_t name)
+      : socket_(std::move(socket)), peer_(std::move(peer)), poller_(std::move(poller)), name_(name) {}
 
   int fd() const { return socket_.get(); }
+  std::uint64_t name() const { return name_; }
   const PeerCredentials& peer() const { return peer_; }
 
-  // The receiving thread.
-  // Hands what has arrived to `take`, message by message. An Error: the connection is over.
+  // Who was told of it by the poller.
+  // Hands what has arrived to `take`, message by message. An Error, once: the connection is over.
   Status receive(const std::function<Status(Message)>& take);
   // Errc::exists for the id of one that is in flight, Errc::busy for too many.
   Status add(std::uint64_t id, const std::shared_ptr<Call>& call);
   std::shared_ptr<Call> find(std::uint64_t id);  // null: not in flight (any more)
-  bool has_to_send();
   Status flush();
+  // Somebody is told of it again: when there is something to receive, or room for what has to be sent.
+  void arm();
   // Cancels what is in flight. The socket closes with the last reference.
   void close();
 
   // Any thread.
   void cancel_all();
   void forget(std::uint64_t id);
-  // What the socket does not take at once is sent by the receiving thread. Above limits::kControlQueueMax the
+  // What the socket does not take at once is sent when it does. Above limits::kControlQueueMax the
   // connection is broken off: nobody reads there.
   void send(std::string frame, std::vector<Fd> fds);
   bool keeps_up();
 
  private:
+  Status receive_now(const std::function<Status(Message)>& take);
+
   const Fd socket_;
   const PeerCredentials peer_;
-  const std::shared_ptr<const Waker> waker_;
-  MessageReader reader_;
+  const std::shared_ptr<const Poller> poller_;
+  const std::uint64_t name_;
+  std::mutex receiving_;  // before mutex_
+  MessageReader reader_;  // guarded by receiving_
+  bool over_ = false;     // guarded by receiving_
   std::mutex mutex_;
   SendQueue queue_;                                         // guarded by mutex_
   bool closed_ = false;                                     // guarded by mutex_

@@ -8,15 +8,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <vector>
 
 #include "control/call.h"
-#include "control/waker.h"
 
 namespace weft::control {
 
-// Where a handler runs: on the socket's own thread, for one that never waits (it may keep the Call, and another thread
-// answers it), or on a thread of its own.
+// Where a handler runs: while its connection is received from, for one that never waits (it may keep the Call, and
+// another thread answers it), or on a thread that does nothing else meanwhile. Several at once, either way.
 enum class Runs : std::uint8_t { at_once, own_thread };
 using Handler = std::function<void(const std::shared_ptr<Call>&)>;
 
@@ -27,7 +26,8 @@ struct ServerOptions {
   std::function<void(std::string_view, std::chrono::nanoseconds, bool)> observe = {};
 };
 
-// Threads: one of its own, and one for each request whose handler has its own.
+// Threads: some that wait for requests, and one for each request whose handler has its own: mostly the one that
+// received it, so that nobody has to be woken in between.
 class Server {
  public:
   // The caller holds the lock that says that nobody else listens there. Handlers are set before start().
@@ -49,24 +49,26 @@ class Server {
     Runs runs = Runs::own_thread;
     Handler handler;
   };
+  // A request for a handler that has its own thread.
+  struct Job {
+    const Route* route = nullptr;
+    std::shared_ptr<Call> call;
+  };
   class Tally;
   class Loop;
   Server(std::string path, Fd listener, ServerOptions options);
-  Status take(const std::shared_ptr<Connection>& connection, Message message);
-  Status begin(const std::shared_ptr<Connection>& connection, Message request);
-  void run(const Route& route, std::shared_ptr<Call> call);
+  // From `connection`; what is to be run then is put behind `jobs`.
+  Status take(const std::shared_ptr<Connection>& connection, Message message, std::vector<Job>& jobs);
+  Status begin(const std::shared_ptr<Connection>& connection, Message request, std::vector<Job>& jobs);
 
   const std::string path_;
   Fd listener_;
   const ServerOptions options_;
   std::map<std::string, Route, std::less<>> routes_;
   const std::shared_ptr<Tally> tally_;
-  const std::shared_ptr<const Waker> waker_;
   std::atomic<bool> draining_ = false;
-  std::atomic<bool> cancel_all_ = false;
-  std::atomic<bool> ending_ = false;
   std::atomic<std::size_t> connection_count_ = 0;
-  std::thread thread_;
+  std::unique_ptr<Loop> loop_;  // once it has started
 };
 
 }  // namespace weft::control

@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <future>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "base/limits.h"
 #include "control/client.h"
@@ -80,6 +83,38 @@ TEST_CASE("requests of many threads run at once over one connection, and each ge
       return answer.ok() ? answer->body.number("n").value() : kCalls;
     }));
   for (std::uint64_t i = 0; i < kCalls; ++i) CHECK(answers[i].get() == i);
+}
+
+TEST_CASE("requests that come as one run at once, and those that wait hold up nobody") {
+  constexpr std::size_t kCalls = 40;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t running = 0;
+  Served served;
+  served.server->on("meet", Runs::own_thread, [&](const std::shared_ptr<Call>& call) {
+    std::unique_lock lock(mutex);
+    ++running;
+    changed.notify_all();
+    const bool all = changed.wait_for(lock, 20s, [&] { return running >= kCalls; });
+    call->answer(number(all ? 1 : 0));
+  });
+  served.server->on("pass", Runs::own_thread, [](const auto& call) { call->answer(number(1)); });
+  served.server->start();
+  auto socket = connect_unix(served.path);
+  REQUIRE(socket.ok());
+  std::string together;
+  for (std::uint64_t i = 1; i < kCalls; ++i)
+    together += std::move(encode_message({i, MessageKind::request, "meet", {}})).value();
+  REQUIRE(*send_some(socket->get(), testing::as_bytes(together)) == together.size());
+  {
+    std::unique_lock lock(mutex);
+    REQUIRE(changed.wait_for(lock, 20s, [&] { return running == kCalls - 1; }));
+  }
+  const auto client = served.client();
+  CHECK(client->call("pass", "").ok());
+  CHECK(*client->call("meet", "")->body.number("n") == 1);
+  CHECK(client->call("pass", "").ok());
+  CHECK(served.server->drain(20s, 1s));
 }
 
 TEST_CASE("events come in order on the calling thread, and are answered") {
