@@ -11,6 +11,12 @@ constexpr std::chrono::milliseconds kAskAfter{300};  // between a call, or the l
 constexpr std::chrono::milliseconds kLostAfter{1'500};
 constexpr std::chrono::milliseconds kLostReading{4'000};  // behind bytes on a link that many share
 
+// Of this thread: it waits for one call at a time. Who rings it may do so when the thread has ended.
+const std::shared_ptr<const Bell>& own_bell() {
+  thread_local const std::shared_ptr<const Bell> bell = std::make_shared<const Bell>();
+  return bell;
+}
+
 }  // namespace
 
 CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline deadline) {
@@ -22,6 +28,7 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline de
     if (waiting_.empty()) asked_ = Clock::now();
     id = next_call_++;
     waiting = &waiting_[id];
+    waiting->bell = own_bell();
   }
   const Status sent =
       channel_.send(CallMessage{id, {request.begin(), request.end()}}, std::min(deadline, Clock::now() + kLostAfter));
@@ -33,7 +40,12 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline de
 CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline deadline) {
   std::unique_lock lock(mutex_);
   for (auto ask_at = Clock::now() + kAskAfter;; ask_at = Clock::now() + kAskAfter) {
-    changed_.wait_until(lock, std::min(deadline, ask_at), [&] { return waiting.outcome || lost_; });
+    const auto until = std::min(deadline, ask_at);
+    while (!waiting.outcome && !lost_ && Clock::now() < until) {
+      lock.unlock();
+      waiting.bell->wait(until);
+      lock.lock();
+    }
     if (waiting.outcome) return std::move(*waiting.outcome);
     const auto silence_max = reads_ > 0 ? kLostReading : kLostAfter;
     if (lost_ || silence() >= silence_max) return {};
@@ -85,21 +97,21 @@ bool CallLink::take(const CallBody& body) {
 
 // Nobody waits for a call that was given up: its end was said then, and an answer may come twice.
 void CallLink::settle(std::uint64_t call, Outcome outcome) {
+  std::shared_ptr<const Bell> bell;
   {
     const std::lock_guard lock(mutex_);
     const auto found = waiting_.find(call);
     if (found == waiting_.end() || found->second.outcome) return;
     found->second.outcome = std::move(outcome);
+    bell = found->second.bell;
   }
-  changed_.notify_all();
+  bell->ring();
 }
 
 void CallLink::lose() {
-  {
-    const std::lock_guard lock(mutex_);
-    lost_ = true;
-  }
-  changed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  lost_ = true;
+  for (const auto& [call, waiting] : waiting_) waiting.bell->ring();
 }
 
 bool CallLink::lost() const {

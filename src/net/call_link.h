@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/bell.h"
 #include "net/channel.h"
 #include "net/peer_record.h"
 #include "weft/exchange.h"
@@ -45,6 +45,7 @@ class CallLink {
  private:
   struct Waiting {
     std::optional<Outcome> outcome;
+    std::shared_ptr<const Bell> bell;  // of the thread that waits
   };
   void settle(std::uint64_t call, Outcome outcome);
   bool take(const CallBody& body);
@@ -55,7 +56,6 @@ class CallLink {
   Channel channel_;
   const std::shared_ptr<PeerRecord> record_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   std::unordered_map<std::uint64_t, Waiting> waiting_;  // guarded by mutex_, as all that follows
   std::uint64_t next_call_ = 1;
   Clock::time_point heard_ = Clock::now();

@@ -34,6 +34,10 @@ void Incoming::close() {
   }
   wake_.notify_all();
   if (keeper_.joinable()) keeper_.join();
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return submitting_ == 0; });
+  }
   workers_.reset();
   std::vector<LinkPtr> links;
   std::vector<PeerId> strangers;

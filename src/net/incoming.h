@@ -94,6 +94,7 @@ class Incoming {
   std::deque<Lease> leases_;                               // the first to end first
   std::size_t windows_ = 0;
   std::uint64_t window_bytes_ = 0;
+  std::size_t submitting_ = 0;  // calls to the workers
   bool ending_ = false;
   std::thread keeper_;
   std::optional<ThreadPool> workers_;

@@ -63,13 +63,19 @@ void Incoming::begin(const LinkPtr& link, const CallMessage& call) {
   static_cast<void>(link->channel().send(FailureMessage{call.id, too_much("calls to answer")}));
 }
 
+// Not with mutex_ held: who is woken would wait for it.
 void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
-  const std::lock_guard lock(mutex_);
-  if (ending_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return;
+    ++submitting_;
+  }
   workers_->submit([this, link, call] {
     answer(link, call);
     --calls_;
   });
+  const std::lock_guard lock(mutex_);
+  if (--submitting_ == 0 && ending_) wake_.notify_all();
 }
 
 void Incoming::answer(const LinkPtr& link, const CallMessage& call) {

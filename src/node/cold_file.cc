@@ -230,6 +230,14 @@ bool waits_for_all(const Cold& cold, std::uint64_t absent_bytes) {
   return fetch_pays(absent_bytes, advice.bytes_per_s);
 }
 
+Result<std::shared_ptr<OpenFile>> open_at(const Cold& cold, std::string where, std::string head,
+                                          std::span<const ColdBlob> blobs, std::vector<LockedPlace> places) {
+  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
+  for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(places[i]));
+  if (waits_for_all(cold, file->absent_bytes())) WEFT_CHECK(file->bring_all());
+  return std::shared_ptr<OpenFile>(std::move(file));
+}
+
 }  // namespace
 
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s) {
@@ -248,10 +256,12 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
   auto places = lock_present_blobs(store, ids);
   if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
-  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
-  for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move((*places)[i]));
-  if (waits_for_all(cold, file->absent_bytes())) WEFT_CHECK(file->bring_all());
-  return std::shared_ptr<OpenFile>(std::move(file));
+  return open_at(cold, std::move(where), std::move(head), blobs, *std::move(places));
+}
+
+Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string where, std::string head,
+                                                   const ColdBlob& blob) {
+  return open_at(cold, std::move(where), std::move(head), std::span(&blob, 1), std::vector<LockedPlace>(1));
 }
 
 }  // namespace weft

@@ -40,5 +40,8 @@ struct ColdBlob {
 // backing_fd() is all of it where it became one file.
 Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
                                             std::span<const ColdBlob> blobs);
+// The same of one blob that was not here a moment ago.
+Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string where, std::string head,
+                                                   const ColdBlob& blob);
 
 }  // namespace weft

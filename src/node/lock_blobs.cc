@@ -22,6 +22,7 @@ class BlobLocker {
       if (still) return std::move(places_);
     }
     if (!blobs_.empty()) WEFT_CHECK(lock(0));  // most files lie in one pack
+    if (blobs_.size() == 1 && known.places == nullptr) return std::move(places_);
     for (int round = 0; round < kLockRoundsMax; ++round) {
       WEFT_TRY(const auto to_lock, look());
       if (to_lock.empty()) {

@@ -290,7 +290,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent_view(const InodeRow& row
   const auto extent = std::ranges::find(extents, id, &Extent::id);
   if (extent == extents.end()) return Error{Errc::corrupt, view_where(row) + ": its holder has no such bytes"};
   const ColdBlob blob{id, {owner->first, owner->second, extent->offset}};
-  return open_cold(store_, cold_, view_where(row), view_head(row.view), std::span(&blob, 1));
+  return open_absent_blob(cold_, view_where(row), view_head(row.view), blob);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {

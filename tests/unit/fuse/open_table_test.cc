@@ -95,7 +95,7 @@ TEST_CASE("what a killed server retired is left to the next to close") {
 
 TEST_CASE("a full table refuses, and an empty one gives its memory back") {
   OpenTableHead head{};
-  const std::size_t bytes = 4096;
+  const std::size_t bytes = 256U << 10U;
   void* map = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(map != MAP_FAILED);
   const std::span<OpenSlot> slots(static_cast<OpenSlot*>(map), bytes / sizeof(OpenSlot));
