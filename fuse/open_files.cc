@@ -44,12 +44,11 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
 // A file that changes is opened anew for each opener; the others once.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && !entry.file->changing()) return {};
-  WEFT_TRY(auto file, vfs_.open(ino_of(node)));
-  WEFT_TRY(const Attr attr, vfs_.getattr(ino_of(node)));
-  const OpenAnswer answer = entry.answered ? entry.answer : choose(*file);
+  WEFT_TRY(Opened opened, vfs_.open_with_attr(ino_of(node)));
+  const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
   const std::lock_guard lock(mutex_);
-  entry.file = std::move(file);
-  entry.attr = attr;
+  entry.file = std::move(opened.file);
+  entry.attr = opened.attr;
   entry.answer = answer;
   return {};
 }

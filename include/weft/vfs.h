@@ -75,6 +75,11 @@ class OpenFile {
   virtual bool changing() const { return false; }
 };
 
+struct Opened {
+  std::shared_ptr<OpenFile> file;
+  Attr attr;
+};
+
 struct VfsOptions {
   bool show_views = true;
   // JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …").
@@ -106,6 +111,8 @@ class Vfs {
   virtual Result<Ino> parent(Ino dir) = 0;
   virtual Result<std::string> readlink(Ino ino) = 0;
   virtual Result<std::shared_ptr<OpenFile>> open(Ino ino) = 0;
+  // The same, and its attributes as they are then.
+  virtual Result<Opened> open_with_attr(Ino ino);
   virtual Result<StatFs> statfs() = 0;
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;

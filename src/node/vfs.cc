@@ -69,6 +69,7 @@ class StoreVfs final : public Vfs {
   Result<Ino> parent(Ino dir) override;
   Result<std::string> readlink(Ino ino) override;
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
+  Result<Opened> open_with_attr(Ino ino) override;
   Result<StatFs> statfs() override;
   Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
   Result<std::unique_ptr<CommitWatch>> watch() override { return store_.watch_commits(); }
@@ -88,6 +89,8 @@ class StoreVfs final : public Vfs {
 
  private:
   Result<InodeRow> inode(Ino ino);
+  Result<std::shared_ptr<OpenFile>> open_row(Ino ino, const InodeRow& row);
+  Result<std::shared_ptr<OpenFile>> open_view(const InodeRow& row);
   Result<Attr> fixed_attr(const FixedEntry& entry);
   Result<Attr> lookup_fixed(Ino dir, std::string_view name);
   Result<std::vector<DirEntry>> list_fixed(Ino dir);
@@ -256,15 +259,51 @@ Result<std::shared_ptr<OpenFile>> StoreVfs::open(Ino ino) {
   if (is_kin_link(ino)) return Error{Errc::invalid, fmt::format("inode {} is a link", ino)};
   if (is_kin_file(ino)) return versions_.kin().open(ino);
   WEFT_TRY(const InodeRow row, inode(ino));
-  if (row.kind == InodeKind::view) {
-    auto opened = open_view(store_, row);
-    if (opened.ok() || opened.error().code != Errc::absent) return opened;
-    return versions_.open_absent_view(row);
-  }
+  return open_row(ino, row);
+}
+
+Result<std::shared_ptr<OpenFile>> StoreVfs::open_row(Ino ino, const InodeRow& row) {
+  if (row.kind == InodeKind::view) return open_view(row);
   if (row.kind == InodeKind::namespace_dir || row.kind == InodeKind::model_dir) return is_a_directory(ino);
   if (row.kind != InodeKind::version) return Error{Errc::invalid, fmt::format("inode {} is a link", ino)};
   WEFT_TRY(const TreeNode node, versions_.node(row, ino));
   return versions_.open(node);
+}
+
+Result<std::shared_ptr<OpenFile>> StoreVfs::open_view(const InodeRow& row) {
+  auto opened = weft::open_view(store_, row);
+  if (opened.ok() || opened.error().code != Errc::absent) return opened;
+  std::optional<std::pair<VersionId, std::uint32_t>> owner;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(owner, snapshot->owner(row.view.content));
+  }
+  return versions_.open_absent_view(row, owner);
+}
+
+// One look at the index tells all of a view whose bytes are not here. They may come meanwhile: then they are brought
+// from here.
+Result<Opened> StoreVfs::open_with_attr(Ino ino) {
+  if (ino < kFirstStoredIno || is_kin_link(ino) || is_kin_file(ino)) return Vfs::open_with_attr(ino);
+  InodeRow row;
+  bool absent = false;
+  std::optional<std::pair<VersionId, std::uint32_t>> owner;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(row, snapshot->inode(ino));
+    if (row.kind == InodeKind::view && row.view.content.length > 0) {
+      const auto place = snapshot->find_blob(row.view.content);
+      absent = !place.ok() && place.error().code == Errc::absent;
+    }
+    if (absent) {
+      WEFT_TRY(owner, snapshot->owner(row.view.content));
+    }
+  }
+  auto file = absent ? versions_.open_absent_view(row, owner) : open_row(ino, row);
+  if (!file.ok()) return std::move(file).error();
+  if (row.kind == InodeKind::view) return Opened{std::move(file).value(), view_attr(row)};
+  WEFT_TRY(const Attr attr, getattr(ino));
+  return Opened{std::move(file).value(), attr};
 }
 
 Result<StatFs> StoreVfs::statfs() {
@@ -313,6 +352,11 @@ void StoreVfs::set_mount_status(std::string json_members) {
 void Vfs::assemble(const AssemblyOptions&, std::function<void(Ino)>) {}
 void Vfs::assemble_nothing(std::string) {}
 // NOLINTEND(performance-unnecessary-value-param)
+Result<Opened> Vfs::open_with_attr(Ino ino) {
+  WEFT_TRY(auto file, open(ino));
+  WEFT_TRY(const Attr attr, getattr(ino));
+  return Opened{std::move(file), attr};
+}
 bool Vfs::assembled(Ino) {
   return false;
 }

@@ -276,13 +276,9 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
 }
 
 // By way of the first version that has these bytes: the view may be of many.
-Result<std::shared_ptr<OpenFile>> Versions::open_absent_view(const InodeRow& row) {
+Result<std::shared_ptr<OpenFile>> Versions::open_absent_view(
+    const InodeRow& row, const std::optional<std::pair<VersionId, std::uint32_t>>& owner) {
   const ContentId& id = row.view.content;
-  std::optional<std::pair<VersionId, std::uint32_t>> owner;
-  {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(owner, snapshot->owner(id));
-  }
   if (cold_.reads == nullptr || !owner)
     return Error{Errc::absent, view_where(row) + ": its bytes are not on this node"};
   WEFT_TRY(const auto version, load(owner->first));

@@ -57,7 +57,9 @@ class Versions {
   Result<Ino> parent(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
   // A view whose bytes are not here.
-  Result<std::shared_ptr<OpenFile>> open_absent_view(const InodeRow& row);
+  // `owner`: of the view's bytes, by Snapshot::owner().
+  Result<std::shared_ptr<OpenFile>> open_absent_view(const InodeRow& row,
+                                                     const std::optional<std::pair<VersionId, std::uint32_t>>& owner);
   VfsAssembly& assembly() { return assembly_; }
   bool assembled(const TreeNode& node) const;
   void trim();

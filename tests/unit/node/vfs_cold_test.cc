@@ -137,7 +137,8 @@ struct Far {
 
   Result<std::string> read(std::string_view path, std::uint64_t offset = 0, std::size_t size = 1U << 20U) const {
     WEFT_TRY(const Attr attr, find(path));
-    WEFT_TRY(const auto file, vfs->open(attr.ino));
+    WEFT_TRY(const Opened opened, vfs->open_with_attr(attr.ino));
+    const auto& file = opened.file;
     std::vector<std::byte> bytes(size);
     WEFT_TRY(const std::size_t got, file->read(offset, bytes));
     return std::string(as_text(std::span(bytes).first(got)));

@@ -180,7 +180,12 @@ TEST_CASE("all operations agree about everything in the tree, and sizes are exac
     if (attr.type == FileType::link) CHECK(must(f.vfs->readlink(attr.ino)).size() == attr.size);
     if (attr.type != FileType::regular) return;
     ++files;
-    CHECK(read_all(*must(f.vfs->open(attr.ino))).size() == attr.size);
+    const Opened opened = must(f.vfs->open_with_attr(attr.ino));
+    CHECK(read_all(*opened.file).size() == attr.size);
+    CHECK(opened.attr.ino == attr.ino);
+    CHECK(opened.attr.size == attr.size);
+    CHECK(opened.attr.nlink == attr.nlink);
+    CHECK(opened.attr.mtime_ns == attr.mtime_ns);
     CHECK((attr.blocks > 0) == (attr.size > 0));
   });
   CHECK(files > 30);
