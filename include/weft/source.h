@@ -56,6 +56,8 @@ struct ReadAid {
   // To be called when some of the bytes have come: a read that goes on may then take as long again as `deadline` gave
   // it at first. May be empty.
   std::function<void()> moved;
+  // Called when all have come and before they are verified: who gave them is free for others. May be empty.
+  std::function<void()> came;
 };
 
 // Whether a source can read some runs at once, or without any the manifest, by what it knows without asking anybody.

@@ -58,14 +58,25 @@ Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<
   return write_exact(transfer.pack->fd(), offset, bytes, kPack);
 }
 
+// While some bytes are verified and written, the next come.
+void Fetcher::look_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted_.empty() && ahead_.empty()) return;
+  }
+  wake_.notify_one();
+}
+
 Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   WEFT_CHECK(make_room(range.length));
-  ReadAid aid{task.yields, [&] {
+  ReadAid aid{task.yields,
+              [&] {
                 const std::lock_guard lock(mutex_);
                 transfer.move();
-              }};
+              },
+              [this] { look_again(); }};
   Source* gave = nullptr;
   auto got =
       from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, [&](VerifiedSource& source, Deadline deadline) {

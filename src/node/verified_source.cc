@@ -101,6 +101,7 @@ Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::spa
   std::uint64_t wanted = 0;
   for (const ChunkRun& run : runs) wanted += run.length();
   WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
+  if (aid.came) aid.came();
   if (got.size != wanted)
     return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
   WEFT_TRY(std::vector<Digest> digests, digests_of(manifest, runs, got, deadline));

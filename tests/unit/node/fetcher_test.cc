@@ -135,6 +135,23 @@ class SlowSource final : public TwinsReads {
   const std::chrono::milliseconds pause_;
 };
 
+// A twin that is asked for digests when all bytes have come.
+class ProvesLater final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "proves later"; }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
+    order += 'p';
+    return twin_->chunks(manifest, id, deadline);
+  }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    order += 'r';
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  std::string order;
+};
+
 // Bytes that each of two sources gave, one after the other asked for all chunks of a file.
 std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap, std::chrono::milliseconds other) {
   Away away(std::vector<std::size_t>(60, kDigestChunk));
@@ -299,6 +316,21 @@ TEST_CASE("what others fetch too is taken little by little, and what was given t
   CHECK(sought->at_once == 1);
   CHECK(away.twin->bytes_read() == away.file.size);
   CHECK(fetcher.status().sources.at(0).failures == 0);
+}
+
+TEST_CASE("that all has come is told before it is verified, and not of a read that failed") {
+  Away away({2 * kDigestChunk});
+  const auto later = std::make_shared<ProvesLater>(away.twin);
+  VerifiedSource source(later);
+  const ContentId id = away.file.extents[0].id;
+  const std::vector<ChunkRun> runs{{id, 0, 2}};
+  ReadAid aid;
+  aid.came = [&] { later->order += 'c'; };
+  CHECK(source.read({}, runs, deadline_in(5s), aid).ok());
+  CHECK(later->order == "rcp");
+  away.twin->lose(id);
+  CHECK(!source.read({}, runs, deadline_in(5s), aid).ok());
+  CHECK(later->order == "rcpr");
 }
 
 TEST_CASE("a source that turns out to be much faster is asked before a cheaper one") {
