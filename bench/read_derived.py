@@ -30,7 +30,7 @@ class Derived:
         base = bench.model("base", 300, bench.size)
         self.source = bench.model("derived", 300, bench.size, *CHANGED)
         self.native = self.disk / "native.safetensors"
-        shutil.copyfile(self.source, self.native)
+        self.copy_native()
         self.store = bench.store(where=self.disk)
         self.weft("cache", "--max", "1T")  # a tenth of this small disk is less than the model
         bench.publish(self.store, base, "base")
@@ -61,6 +61,11 @@ class Derived:
         """Under a name that nothing has looked up yet."""
         self.count = getattr(self, "count", 0) + 1
         self.bench.publish(self.store, self.source, f"derived{self.count}")
+
+    def copy_native(self):
+        """Anew for each round, as ours is: a disk reads what was written lately otherwise than what it read before."""
+        self.native.unlink(missing_ok=True)
+        shutil.copyfile(self.source, self.native)
 
     def ours(self):
         return self.models / f"derived{self.count}/1/derived.safetensors"
@@ -114,6 +119,7 @@ def first_opens(derived):
     first, cold, warmed, waits = Pairs(), Pairs(), Pairs(), []
     for number in range(derived.bench.pairs):
         derived.evict()
+        derived.copy_native()
         derived.publish_anew()
         if derived.shares:
             derived.forget()

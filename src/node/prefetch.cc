@@ -1,8 +1,12 @@
 #include "node/prefetch.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
 
 #include "base/page_cache.h"
+#include "base/page_use.h"
 
 namespace weft {
 namespace {
@@ -20,6 +24,7 @@ constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 PrefetchShape shape_of(const PrefetchSubject& subject) {
   PrefetchShape shape;
   shape.page = page_bytes();
+  shape.leave_out = !page_use_seen();
   if (subject.reads_seen) shape.wire_first = kWithoutWires;
   return shape;
 }
@@ -58,6 +63,21 @@ struct Prefetcher::Watch::State {
     return cached;
   }
 
+  // Under the mutex, as wires_seen is.
+  bool reached(std::uint64_t wire) {
+    if (!page_use_seen()) return any_cached({wire, 1});
+    auto seen = wires_seen.find(wire);
+    if (seen == wires_seen.end()) {
+      std::optional<PageUse> page;
+      each_part(wire, 1, [&](int fd, std::uint64_t at, std::uint64_t) { page = page_use(fd, at); });
+      if (!page) return false;
+      seen = wires_seen.emplace(wire, *page).first;
+    }
+    if (!used(seen->second)) return false;
+    wires_seen.erase(wires_seen.begin(), std::next(seen));
+    return true;
+  }
+
   // Runs work(), which uses the descriptors, unless the watch is over; its end waits for that.
   template <class Work>
   void while_watched(Work work) {
@@ -77,9 +97,10 @@ struct Prefetcher::Watch::State {
   bool ended = false;    // guarded by mutex, as are the following
   unsigned working = 0;  // threads in while_watched()
   PrefetchWindow window;
-  Clock::time_point moved{};      // when the reader was last seen to move
-  Clock::time_point jumps_due{};  // when jumps are to be looked for again
-  Clock::time_point due{};        // when to look again
+  std::map<std::uint64_t, PageUse> wires_seen;  // in the page cache, but not yet used
+  Clock::time_point moved{};                    // when the reader was last seen to move
+  Clock::time_point jumps_due{};                // when jumps are to be looked for again
+  Clock::time_point due{};                      // when to look again
 };
 
 Prefetcher::Watch::~Watch() {
@@ -138,10 +159,10 @@ Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::Stat
   if (state.ended) return Clock::time_point::max();
   if (now < state.due) return state.due;
   const auto any_cached = [&](const ByteRange& range) { return state.any_cached(range); };
-  const auto is_cached = [&](std::uint64_t offset) { return any_cached({offset, 1}); };
-  auto wanted = state.window.advance(is_cached);
+  const auto is_reached = [&](std::uint64_t wire) { return state.reached(wire); };
+  auto wanted = state.window.advance(is_reached);
   if (wanted.empty() && !state.subject.reads_seen && now >= state.jumps_due) {
-    if (state.window.jumped(any_cached)) wanted = state.window.advance(is_cached);
+    if (state.window.jumped(any_cached)) wanted = state.window.advance(is_reached);
     const auto took = Clock::now() - now;
     state.jumps_due = now + kLookForJumps + 20 * took;  // a file of many tensors is looked through less often
   }

@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace weft {
+namespace {
+
+void append(std::vector<ByteRange>& ranges, const ByteRange& range) {
+  if (!ranges.empty() && ranges.back().offset + ranges.back().length == range.offset)
+    ranges.back().length += range.length;
+  else
+    ranges.push_back(range);
+}
+
+}  // namespace
 
 PrefetchWindow::PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape)
     : size_(size), borders_(std::move(borders)), shape_(shape), seen_(borders_.size()) {
@@ -30,9 +40,9 @@ void PrefetchWindow::reach(std::uint64_t offset) {
 }
 
 // Who jumped to a tensor may want that one alone: what lies behind it is brought in sparingly until they go on to it.
-std::vector<ByteRange> PrefetchWindow::advance(const IsCached& is_cached) {
+std::vector<ByteRange> PrefetchWindow::advance(const IsReached& is_reached) {
   for (std::size_t i = wires_.size(); i-- > 0;) {
-    if (!is_cached(wires_[i])) continue;
+    if (!is_reached(wires_[i])) continue;
     reach(wires_[i] + shape_.page);
     break;
   }
@@ -44,16 +54,19 @@ std::vector<ByteRange> PrefetchWindow::advance(const IsCached& is_cached) {
   return fill(target / step * step);
 }
 
+void PrefetchWindow::lay_wire() {
+  wires_.push_back(wire_next_);
+  if (shape_.leave_out) front_ = wire_next_ + shape_.page;
+  wire_next_ += shape_.leave_out ? std::max(shape_.wire_gap, room_ / 2) : shape_.wire_gap;
+}
+
 std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
   std::vector<ByteRange> out;
   while (front_ < target) {
     const std::uint64_t stop = std::min(target, std::max(wire_next_, front_));
-    if (stop > front_) out.push_back({front_, stop - front_});
+    if (stop > front_) append(out, {front_, stop - front_});
     front_ = stop;
-    if (front_ != wire_next_) continue;
-    wires_.push_back(wire_next_);
-    front_ = wire_next_ + shape_.page;
-    wire_next_ += std::max(shape_.wire_gap, room_ / 2);
+    if (front_ == wire_next_) lay_wire();
   }
   const auto known = std::lower_bound(borders_.begin(), borders_.end(), front_);
   for (auto border = known; border != borders_.begin() && *std::prev(border) >= begin_; --border)

@@ -1,7 +1,8 @@
 // Where to read ahead of somebody who reads a file in ways that nobody reports: a mapping, or a handle that the kernel
-// serves. Pages are left out of what is brought in, many MiB apart. Whoever reads on comes upon such a page and makes
-// the kernel bring it in; seeing it in the page cache tells how far the reader is. Pure: it asks what is cached through
-// a function, and says what to bring in. One thread.
+// serves. Some pages, many MiB apart, are wires: that one was reached tells how far the reader is. Where the use of a
+// page is seen (base/page_use.h) that is all. Elsewhere wires are left out of what is brought in: whoever reads on
+// comes upon such a page and makes the kernel bring it in, so it is reached when it is in the page cache. Pure: it asks
+// what is reached and cached through functions, and says what to bring in. One thread.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,16 @@ struct ByteRange {
 struct PrefetchShape {
   std::uint64_t window_max = 64U << 20U;    // ahead of the reader
   std::uint64_t window_first = 16U << 20U;  // when a file is opened, and after a jump
-  std::uint64_t wire_gap = 8U << 20U;       // between pages that are left out, and half the window when that is wider
-  std::uint64_t wire_first = 1U << 20U;     // from where reading begins to the first such page
+  std::uint64_t wire_gap = 8U << 20U;    // between wires, and half the window when that is wider and they are left out
+  std::uint64_t wire_first = 1U << 20U;  // from where reading begins to the first wire
   std::uint64_t page = 4096;
+  bool leave_out = true;  // wires, of what is brought in
 };
 
 class PrefetchWindow {
  public:
-  // Is the page at this offset in the page cache?
-  using IsCached = std::function<bool(std::uint64_t offset)>;
+  // Was the wire at this offset reached?
+  using IsReached = std::function<bool(std::uint64_t offset)>;
   // Is any page of this range?
   using AnyCached = std::function<bool(const ByteRange& range)>;
 
@@ -37,7 +39,7 @@ class PrefetchWindow {
   PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape);
 
   // Looks how far the reader is; returns what to bring in now, in order. Empty while nobody reads on.
-  std::vector<ByteRange> advance(const IsCached& is_cached);
+  std::vector<ByteRange> advance(const IsReached& is_reached);
   // Has a tensor outside of the window been touched since the last call? Then the window begins anew there.
   bool jumped(const AnyCached& any_cached);
   // Somebody told that [offset, offset + length) is read.
@@ -51,6 +53,7 @@ class PrefetchWindow {
   void begin_at(std::uint64_t offset);
   void reach(std::uint64_t offset);
   std::vector<ByteRange> fill(std::uint64_t target);
+  void lay_wire();
   std::optional<std::size_t> touched(const AnyCached& any_cached, std::size_t first, std::size_t end);
 
   const std::uint64_t size_;
@@ -61,10 +64,10 @@ class PrefetchWindow {
   std::uint64_t begin_ = 0;       // where the window was set up
   std::uint64_t tensor_end_ = 0;  // of the tensor there
   std::uint64_t reader_ = 0;      // the reader is here or further
-  std::uint64_t front_ = 0;       // [begin_, front_) was brought in, but for wires
+  std::uint64_t front_ = 0;       // [begin_, front_) was brought in, but for wires left out
   std::uint64_t room_ = 0;        // how far ahead of the reader it may go
   std::uint64_t wire_next_ = 0;
-  std::deque<std::uint64_t> wires_;  // pages left out, ascending, not yet seen
+  std::deque<std::uint64_t> wires_;  // ascending, not yet reached
 };
 
 }  // namespace weft

@@ -26,7 +26,7 @@ class Cache {
   void read(std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t at = from / 4096 * 4096; at < to; at += 4096) pages_.insert(at);
   }
-  PrefetchWindow::IsCached look() {
+  PrefetchWindow::IsReached look() {
     return [this](std::uint64_t offset) { return pages_.contains(offset / 4096 * 4096); };
   }
   PrefetchWindow::AnyCached look_all() {
@@ -77,6 +77,29 @@ TEST_CASE("the window goes before a reader, never further than its size, to the 
   CHECK(ahead_min >= 31 * kMiB);
   CHECK(window.at_end());
   CHECK(cache.front() == kSize);
+}
+
+TEST_CASE("where the use of a page is seen nothing is left out, and the window goes before a reader alike") {
+  Cache cache;
+  PrefetchShape shape;
+  shape.leave_out = false;
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
+  std::uint64_t front = 0;
+  std::uint64_t used = 0;
+  std::uint64_t ahead_min = kSize;
+  const auto reached = [&](std::uint64_t wire) { return wire < used; };
+  for (std::uint64_t reader = 0; reader < kSize; reader += kMiB / 2) {
+    used = reader + kMiB / 2;
+    for (const ByteRange& range : window.advance(reached)) {
+      CHECK(range.offset == front);
+      front = range.offset + range.length;
+    }
+    CHECK(front <= reader + 65 * kMiB);
+    if (reader > 16 * kMiB && reader < kSize - 64 * kMiB) ahead_min = std::min(ahead_min, front - reader);
+  }
+  CHECK(ahead_min >= 39 * kMiB);
+  CHECK(front == kSize);
+  CHECK(window.at_end());
 }
 
 TEST_CASE("what is cached already is passed over") {
