@@ -5,6 +5,7 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include <cstdint>
 #include <string>
 
 #include "weft/store.h"
@@ -18,7 +19,8 @@ class KernelCache {
   // The name is looked up anew at its next use. What stands on it (a working directory below) stays.
   virtual void expire_name(Ino dir, const std::string& name) = 0;
   virtual void forget_attr(Ino ino) = 0;  // pages stay
-  virtual bool forget_names() = 0;        // all of them, at once; false where the kernel cannot (before 6.16)
+  virtual void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) = 0;
+  virtual bool forget_names() = 0;  // all of them, at once; false where the kernel cannot (before 6.16)
 };
 
 // Of a libfuse session, which outlives this.
@@ -27,6 +29,7 @@ class SessionCache final : public KernelCache {
   explicit SessionCache(fuse_session* session) : session_(session) {}
   void expire_name(Ino dir, const std::string& name) override;
   void forget_attr(Ino ino) override;
+  void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) override;
   bool forget_names() override;
 
  private:

@@ -13,7 +13,11 @@ NodeId choose_node(Server& server, const Attr& attr) {
 }
 
 void reconsider_node(Server& server, Ino ino) {
-  if (!server.open_files.is_cached(ino) && !server.open_files.is_cached(second_node(ino))) return;
+  if (!server.open_files.is_cached(ino) && !server.open_files.is_cached(second_node(ino))) {
+    const auto attr = server.vfs.getattr(ino);
+    if (attr.ok()) server.notifier.drop_pages(ino, attr->size);
+    return;
+  }
   auto place = server.vfs.place(ino);
   if (place.ok()) server.notifier.invalidate_entry(place->dir, std::move(place->name));
 }

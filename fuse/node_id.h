@@ -22,7 +22,8 @@ struct Server;
 
 // The node that a name leads to: one that can be opened in the best way there is.
 NodeId choose_node(Server& server, const Attr& attr);
-// Names of this inode that lead to a node that is open cached are looked up anew.
+// Names of this inode that lead to a node that is open cached are looked up anew. Of one that is not open the kernel
+// drops what it has cached of it: else the next open by passthrough would wait for that.
 void reconsider_node(Server& server, Ino ino);
 
 }  // namespace weft

@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kRepeatAfter(200);
 // The watch misses nothing that we know of. This is in case it does, and slow: an idle mount sleeps.
 constexpr std::chrono::milliseconds kLookAnyway(2000);
 constexpr std::chrono::milliseconds kNow(0);
+constexpr std::uint64_t kDroppedAtOnce = 32U << 20U;  // bytes of pages; a few milliseconds
 
 }  // namespace
 
@@ -76,6 +77,18 @@ void Notifier::invalidate_entry(Ino dir, std::string name) {
 
 void Notifier::invalidate_attr(Ino ino) {
   ask([ino](KernelCache& cache) { cache.forget_attr(ino); });
+}
+
+void Notifier::drop_pages(Ino ino, std::uint64_t size) {
+  drop_pages_from(0, ino, size);
+}
+
+void Notifier::drop_pages_from(std::uint64_t offset, Ino ino, std::uint64_t size) {
+  if (offset >= size) return;
+  ask([this, offset, ino, size](KernelCache& cache) {
+    cache.forget_pages(ino, offset, std::min(kDroppedAtOnce, size - offset));
+    drop_pages_from(offset + kDroppedAtOnce, ino, size);
+  });
 }
 
 void Notifier::do_tasks() {

@@ -38,6 +38,8 @@ class Notifier {
   // before start() is done after it.
   void invalidate_entry(Ino dir, std::string name);  // the name is looked up anew; it may lead elsewhere
   void invalidate_attr(Ino ino);                     // pages stay
+  // Of a file of that size; in parts, so that nothing else waits for long.
+  void drop_pages(Ino ino, std::uint64_t size);
 
   // Why nothing that may change is kept by the kernel; empty when all is well.
   std::string problem() const;
@@ -47,6 +49,7 @@ class Notifier {
   using Task = std::function<void(KernelCache&)>;
 
   void ask(Task task);
+  void drop_pages_from(std::uint64_t offset, Ino ino, std::uint64_t size);
   void run();
   void wait();
   bool stopping();

@@ -46,6 +46,9 @@ class FakeCache final : public KernelCache {
   explicit FakeCache(Forgotten& forgotten) : forgotten_(forgotten) {}
   void expire_name(Ino dir, const std::string& name) override { add("expire " + std::to_string(dir) + " " + name); }
   void forget_attr(Ino ino) override { add("attr " + std::to_string(ino)); }
+  void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) override {
+    add("pages " + std::to_string(ino) + " " + std::to_string(offset >> 20U) + " " + std::to_string(length));
+  }
   bool forget_names() override {
     add("all");
     return forgotten_.knows_epochs;
@@ -80,6 +83,18 @@ TEST_CASE("what is asked for before and after the start is done by another threa
   f.notifier.invalidate_entry(9, "late");
   CHECK(f.forgotten.wait_for({"expire 9 late"}) ==
         std::vector<std::string>{"expire 7 early", "attr 8", "expire 9 late"});
+}
+
+TEST_CASE("the pages of a file are dropped in parts, and what is asked for meanwhile comes between") {
+  NotifierFixture f;
+  constexpr std::uint64_t kMiB = 1U << 20U;
+  f.notifier.drop_pages(7, 70 * kMiB + 5);
+  f.notifier.invalidate_attr(8);
+  f.start();
+  const std::string last = "pages 7 64 " + std::to_string(6 * kMiB + 5);
+  const std::string part = std::to_string(32 * kMiB);
+  CHECK(f.forgotten.wait_for({last}) ==
+        std::vector<std::string>{"pages 7 0 " + part, "attr 8", "pages 7 32 " + part, last});
 }
 
 TEST_CASE("many threads may ask, and the notifier stops when told") {
