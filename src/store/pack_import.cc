@@ -158,6 +158,7 @@ Status Importer::seal() {
   spent_ = true;
   WEFT_CHECK(ring_.wait_writing());
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
+  if (fresh_.packs().size() == 1) return fresh_.packs().front()->sync();
   JobGroup syncs(pool_);
   for (const auto& pack : fresh_.packs()) syncs.run([&pack] { return pack->sync(); });
   return syncs.wait();
