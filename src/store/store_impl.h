@@ -87,6 +87,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
+  void sync_placed(PackImport& packs, const Digest& manifest);
   void published(const Promotion& promotion, const Digest& manifest);  // or, when the index lacks it, perhaps
 
   // The writer lock, with the index brought up to the journal.
@@ -138,6 +139,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_publish(Txn& txn, const PublishEvent& event);
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
+  Result<bool> write_ahead(const PublishRequest& request, PackImport& packs);
   Status promote(const WriterLock& lock, const std::set<PackId>& packs);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain();
@@ -173,6 +175,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Manifests manifests_;
   Packs packs_;
   Reliances reliances_;
+  Placing placing_;
   std::mutex settling_;                 // behind the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
 };
