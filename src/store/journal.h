@@ -1,6 +1,5 @@
 // The journal: records, appended by the writer and durable before the index commits, but for what a registry tells
-// again (settle.cc). It is kept twice, so that a
-// damaged record is not a lost one:
+// again (settle.cc). It is kept twice, so that a damaged record is not a lost one:
 //   <n>.log    the records, one after the other
 //   <n>.copy   two blocks of 4096 bytes, each with a mark; then the same bytes again
 // A mark says how far the journal was whole and what numbers were given by then. It is made durable together with the
