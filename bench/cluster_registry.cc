@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
@@ -38,6 +39,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kPutsAtOnce = 100;
 constexpr auto kPatience = 600s;
+constexpr int kPatienceMs = 600'000;
 
 template <class T>
 T must(Result<T> result) {
@@ -130,11 +132,20 @@ class Node {
     cluster.changed = [this] { tell(); };
     registry_ = must(cluster_registry(*store_, std::move(cluster)));
     wait([this] { return registry_->status().connected; });
+    watch_ = must(store_->watch_commits());
   }
 
   ClusterStore& store() { return *store_; }
   Registry& registry() { return *registry_; }
-  // Looks again after each commit of the mirror.
+  // Looks again after each change of the index, as a mount does.
+  void wait_shown(const std::function<bool()>& holds) {
+    while (!holds()) {
+      pollfd changed{watch_->fd(), POLLIN, 0};
+      if (::poll(&changed, 1, kPatienceMs) <= 0) throw std::runtime_error("it never shows");
+      watch_->clear();
+    }
+  }
+  // Looks again when the registry says something.
   void wait(const std::function<bool()>& holds) {
     std::unique_lock lock(mutex_);
     while (!holds())
@@ -155,6 +166,7 @@ class Node {
   std::condition_variable changed_;
   std::unique_ptr<ClusterStore> store_;
   std::unique_ptr<Registry> registry_;
+  std::unique_ptr<CommitWatch> watch_;
 };
 
 std::uint64_t list(Store& store) {
@@ -253,7 +265,7 @@ Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::
     return row.ok() ? row->next_number : 1;
   }();
   std::thread watcher([&] {
-    to.wait([&] { return to.has("m", number); });
+    to.wait_shown([&] { return to.has("m", number); });
     times.shown = seconds_since(begin);
   });
   auto import = must(from.store().begin_import());
@@ -286,7 +298,7 @@ double tag_to_visible(Node& from, Node& to, std::uint64_t number) {
   double seconds = 0;
   auto begin = Clock::now();
   std::thread watcher([&] {
-    to.wait(tagged);
+    to.wait_shown(tagged);
     seconds = seconds_since(begin);
   });
   Status set = from.registry().set_tag("m", "best", number);

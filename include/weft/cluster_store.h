@@ -119,6 +119,8 @@ class ClusterStore : public Store {
   // the registry is another. A list that takes several calls keeps the revision of before until its last call, and
   // brings what is gone in that one. Tags and removals of what is not here mean nothing.
   // A version whose manifest is here is taken whole; `packs` of it that are here bring their blobs.
+  // Snapshots see the changes a moment before they are durable, which they are when this returns: a machine that stops
+  // in between comes up with an earlier revision.
   virtual Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) = 0;
 
   // Gives bare versions their content, in one commit; those that have it are left alone. Errc::corrupt: a manifest that

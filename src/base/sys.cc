@@ -156,6 +156,10 @@ Status sync_file(int fd, std::string_view where) {
   return check(retry([&] { return ::fsync(fd); }), "fsync", where);
 }
 
+Status sync_data(int fd, std::string_view where) {
+  return check(retry([&] { return ::fdatasync(fd); }), "fdatasync", where);
+}
+
 Status sync_directory(const std::string& path) {
   WEFT_TRY(Fd dir, open_file(path, O_RDONLY | O_DIRECTORY));
   return sync_file(dir.get(), path);

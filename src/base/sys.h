@@ -56,6 +56,7 @@ Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte>
 Status write_exact(int fd, std::uint64_t offset, std::span<const std::byte> bytes, std::string_view where);
 Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view where);  // write(2) at the file position
 Status sync_file(int fd, std::string_view where);
+Status sync_data(int fd, std::string_view where);  // and what it takes to read it; not times
 Status sync_directory(const std::string& path);
 Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::exists when it is there
 Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine when it is there

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <system_error>
+#include <utility>
 
 namespace weft {
 
@@ -15,10 +17,8 @@ unsigned usable_cpus() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-ThreadPool::ThreadPool(unsigned threads) {
-  unsigned count = threads != 0 ? threads : usable_cpus();
-  threads_.reserve(count);
-  for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
+ThreadPool::ThreadPool(unsigned threads) : threads_max_(threads != 0 ? threads : usable_cpus()) {
+  threads_.reserve(threads_max_);
 }
 
 ThreadPool::~ThreadPool() {
@@ -30,12 +30,25 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+bool ThreadPool::start_thread() {
+  if (threads_.size() == threads_max_) return true;
+  try {
+    threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    return !threads_.empty();
+  }
+  return true;
+}
+
 void ThreadPool::submit(std::function<void()> job) {
   {
     std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
+    if (waiting_ > jobs_.size() || start_thread()) {
+      jobs_.push_back(std::exchange(job, nullptr));
+      wake_.notify_one();
+    }
   }
-  wake_.notify_one();
+  if (job) job();  // the system gives no thread at all
 }
 
 void ThreadPool::run() {
@@ -43,7 +56,9 @@ void ThreadPool::run() {
     std::function<void()> job;
     {
       std::unique_lock lock(mutex_);
+      ++waiting_;
       wake_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+      --waiting_;
       if (jobs_.empty()) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();

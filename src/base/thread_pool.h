@@ -1,4 +1,4 @@
-// A fixed set of threads and a queue of jobs.
+// A bounded set of threads and a queue of jobs. Threads start when there are jobs for them.
 #pragma once
 
 #include <condition_variable>
@@ -18,17 +18,20 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   void submit(std::function<void()> job);  // jobs must not throw
-  unsigned size() const { return static_cast<unsigned>(threads_.size()); }
+  unsigned size() const { return threads_max_; }
   // Runs body(0) … body(count − 1) on the pool and this thread; returns when all are done. Not from within a job.
   void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
 
  private:
   void run();
+  bool start_thread();  // under mutex_; false: there is none
+  const unsigned threads_max_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;  // guarded by mutex_
   bool ending_ = false;                     // guarded by mutex_
-  std::vector<std::thread> threads_;
+  std::size_t waiting_ = 0;                 // guarded by mutex_
+  std::vector<std::thread> threads_;        // guarded by mutex_ until the end
 };
 
 unsigned usable_cpus();

@@ -84,6 +84,8 @@ class ClusterRegistry final : public Registry {
   // What is done without the mirror would not be seen here: it fails at once, and nothing is done.
   Status check_connected() const;
   Status shown(std::string_view what, std::uint64_t revision);
+  using Facts = std::shared_ptr<const EtcdNames::Facts>;
+  Facts recall(const std::string& model);
   Result<PublishOutcome> outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
                                     const std::string& model);
 
@@ -132,9 +134,22 @@ Result<PublishOutcome> ClusterRegistry::outcome_of(const PublishDecision& decisi
   return outcome;
 }
 
+// Null where etcd is to be asked.
+ClusterRegistry::Facts ClusterRegistry::recall(const std::string& model) {
+  auto snapshot = store_.snapshot();
+  if (!snapshot.ok()) return nullptr;
+  auto row = (*snapshot)->model(model);
+  if (!row.ok()) return nullptr;
+  if (row->latest == 0) return names_.recall(model, row->next_number, {});
+  auto newest = (*snapshot)->version(row->id, row->latest);
+  return newest.ok() ? names_.recall(model, row->next_number, *newest) : nullptr;
+}
+
 Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishRequest& request) {
   WEFT_CHECK(check_connected());
-  auto ahead = std::async(std::launch::async, [&] { return names_.foresee(request.model); });
+  std::future<Facts> asked;
+  Facts ahead = recall(request.model);
+  if (!ahead) asked = std::async(std::launch::async, [&] { return names_.foresee(request.model); });
   WEFT_TRY(std::unique_ptr<PreparedPublish> prepared, import.prepare(request));
   PublishWish wish;
   wish.version = prepared->record();
@@ -143,7 +158,8 @@ Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishReq
   std::sort(wish.tags.begin(), wish.tags.end());
   wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
   wish.relies = relied_on(*prepared);
-  auto decision = names_.publish(wish, ahead.get());
+  if (asked.valid()) ahead = asked.get();
+  auto decision = names_.publish(wish, std::move(ahead));
   // Without an answer it may yet be published: what it brought stays, for the mirror or for gc.
   if (!decision.ok() && decision.error().code == Errc::timed_out) prepared->keep();
   if (!decision.ok()) return std::move(decision).error();

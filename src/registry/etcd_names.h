@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,6 +48,12 @@ class EtcdNames {
   // What a publish of the model is decided by, read while it is still being prepared; null where that fails.
   struct Facts;  // etcd_publish.cc
   std::shared_ptr<const Facts> foresee(const std::string& model);
+  // The same without a message, of a model that was published here before: `newest` is its newest live version, and
+  // `next_number` that of its next, as the mirror has them; null unless these go with the head that etcd had last, as
+  // far as anybody here knows.
+  std::shared_ptr<const Facts> recall(const std::string& model, std::uint64_t next_number, const VersionRow& newest);
+  // The watch brought this head.
+  void saw_head(const std::string& model, const etcd::Event& event);
   // Errc::not_found: `relies` or what a tag says is gone; Errc::exists: the name would hide another model's. `ahead`
   // may be null; where it is out of date by now, it is read again.
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
@@ -67,10 +75,18 @@ class EtcdNames {
   Result<std::uint64_t> delete_tag(std::string_view model, std::string_view tag);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
+  void remember(const std::string& model, const RegistryHead& head, std::uint64_t revision);
+  void forget(const std::string& model);
 
+  struct KnownHead {
+    RegistryHead head;
+    std::uint64_t revision = 0;
+  };
   etcd::Client& client_;
   const RegistryKeys& keys_;
   const std::chrono::milliseconds retry_max_;
+  std::mutex mutex_;
+  std::map<std::string, KnownHead> heads_;  // of models that were published here; guarded by mutex_
 };
 
 }  // namespace weft

@@ -31,6 +31,7 @@ using etcd::Relation;
 using etcd::Target;
 
 constexpr std::size_t kFixedCompares = 2;  // removals, and one to spare
+constexpr std::size_t kHeadsMax = 4'096;   // that are remembered
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery one(std::string key, bool keys_only = false) {
@@ -95,6 +96,42 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
 std::shared_ptr<const EtcdNames::Facts> EtcdNames::foresee(const std::string& model) {
   auto facts = read_facts(model);
   return facts.ok() ? std::make_shared<const Facts>(std::move(facts).value()) : nullptr;
+}
+
+std::shared_ptr<const EtcdNames::Facts> EtcdNames::recall(const std::string& model, std::uint64_t next_number,
+                                                          const VersionRow& newest) {
+  const std::lock_guard lock(mutex_);
+  const auto known = heads_.find(model);
+  if (known == heads_.end() || known->second.head.next_number != next_number) return nullptr;
+  Facts facts;
+  facts.head = known->second.head;
+  facts.head_revision = known->second.revision;
+  facts.newest = newest.number;
+  facts.newest_version.version = newest;
+  return std::make_shared<const Facts>(std::move(facts));
+}
+
+void EtcdNames::remember(const std::string& model, const RegistryHead& head, std::uint64_t revision) {
+  const std::lock_guard lock(mutex_);
+  if (heads_.size() >= kHeadsMax && !heads_.contains(model)) heads_.clear();
+  KnownHead& known = heads_[model];
+  if (revision > known.revision) known = {head, revision};
+}
+
+void EtcdNames::forget(const std::string& model) {
+  const std::lock_guard lock(mutex_);
+  heads_.erase(model);
+}
+
+void EtcdNames::saw_head(const std::string& model, const etcd::Event& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!heads_.contains(model)) return;
+  }
+  const auto head = event.deleted ? Result<RegistryHead>(Error{Errc::not_found, {}})
+                                  : open_head(event.item.value, bound(event.item.key));
+  if (!head.ok()) return forget(model);
+  remember(model, *head, event.item.mod_revision);
 }
 
 // What was read ahead decides at most once, and never that nothing is to be done: that version may be gone by now.
@@ -163,7 +200,11 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
     txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns}, bound(tag_key)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
-  if (!answer.succeeded) return std::optional<PublishDecision>();
+  if (!answer.succeeded) {
+    forget(model);
+    return std::optional<PublishDecision>();
+  }
+  remember(model, head, answer.header.revision);
   return std::optional<PublishDecision>({number, true, answer.header.revision});
 }
 

@@ -205,6 +205,8 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return;
     case KeyKind::member:
       return read_member(event, *key, batch);
+    case KeyKind::head:
+      return parts_.names.saw_head(key->model, event);
     case KeyKind::barrier:
       batch.barrier = batch.barrier || key->name == node_;
       return;

@@ -16,29 +16,30 @@ void call(const std::function<void()>& hook) {
 
 Result<WriterLock> StoreImpl::lock_writer() {
   WEFT_TRY(WriterLock lock, env_->lock_writer());
+  WEFT_CHECK(settle());
   WEFT_CHECK(catch_up(lock));
   return lock;
 }
 
-Status StoreImpl::commit(const WriterLock& lock, const MakeEvents& make) {
+Status StoreImpl::commit(const WriterLock& lock, const MakeEvents& make, Durable durable) {
   for (;;) {
     WEFT_TRY(Txn txn, env_->write(lock));
     auto events = make(txn);
-    if (events.ok() && events->empty()) return {};
-    Status status = events.ok() ? commit_once(txn, *events) : Status{std::move(events).error()};
+    if (events.ok() && events->empty()) return settle();
+    Status status = events.ok() ? commit_once(txn, *events, durable) : Status{std::move(events).error()};
     if (status.ok() || !txn.map_full()) return status;
     txn.abort();
     WEFT_CHECK(env_->grow(lock));
   }
 }
 
-Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvents& make) {
-  Status status = commit(lock, make);
+Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable) {
+  Status status = commit(lock, make, durable);
   bool full = !status.ok() && status.error().code == Errc::no_space;
-  return full && release_spare(path_) ? commit(lock, make) : status;
+  return full && release_spare(path_) ? commit(lock, make, durable) : status;
 }
 
-Status StoreImpl::commit_once(Txn& txn, const Events& events) {
+Status StoreImpl::commit_once(Txn& txn, const Events& events, Durable durable) {
   WEFT_TRY(Counters counters, get_counters(txn));
   std::uint64_t begin = counters.journal_end;
   std::vector<std::byte> records;
@@ -49,11 +50,15 @@ Status StoreImpl::commit_once(Txn& txn, const Events& events) {
   counters.journal_end += records.size();
   WEFT_CHECK(put_counters(txn, counters));
   call(hooks_.before_journal);
-  WEFT_CHECK(journal_.append(records, counters));
+  const bool first = durable == Durable::before_shown;
+  WEFT_CHECK(first ? journal_.append(records, counters) : journal_.write(records, counters));
   call(hooks_.after_journal);
-  if (Status status = txn.commit(); !status.ok()) return undo(begin, std::move(status));
+  Status status = first ? txn.commit() : txn.commit_lazily();
+  if (!status.ok()) return undo(begin, std::move(status));
   call(hooks_.after_commit);
-  return {};
+  if (first) return {};
+  unsettle({begin, counters});
+  return settle();
 }
 
 // A commit failed after its records were journaled: unless it took hold all the same, they go.

@@ -112,6 +112,8 @@ class Txn {
   Status erase(Table table, Bytes key);                     // with all its values; fine when it is not there
   Status erase_value(Table table, Bytes key, Bytes value);  // fine when it is not there
   Status commit();                                          // durable; the transaction is over, also when it fails
+  // A crash of the machine may leave the state before it, until the next commit() or Env::sync().
+  Status commit_lazily();
   void abort();
   // The map was too small for this transaction: Env::grow(), then do it all again.
   bool map_full() const { return map_full_; }
@@ -123,6 +125,7 @@ class Txn {
   template <class Call>
   int run(Call&& call);  // of LMDB, in a guard
   Error failed(int code, std::string_view what);
+  Status end_commit(int code);
   std::shared_ptr<const Mapping> mapping_;
   Generations::Hold hold_;
   MDB_txn* txn_ = nullptr;

@@ -76,6 +76,25 @@ Status Journal::write_copy(std::uint64_t at, std::span<const std::byte> record, 
   return sync_file(copy.get(), copy_path_);
 }
 
+Status Journal::write(std::span<const std::byte> record, const Counters& counters) const {
+  std::uint64_t at = counters.journal_end - record.size();
+  WEFT_TRY(Fd log, open_file(path_, O_WRONLY));
+  Status status = write_exact(log.get(), at, record, path_);
+  if (!status.ok()) static_cast<void>(truncate(at));
+  return status;
+}
+
+// Written once more: a sync that fails may have dropped what it was to write.
+Status Journal::settle(std::uint64_t begin, const Counters& counters) const {
+  if (begin >= counters.journal_end) return {};
+  WEFT_TRY(Fd log, open_file(path_, O_RDWR));
+  std::vector<std::byte> records(counters.journal_end - begin);
+  WEFT_CHECK(read_exact(log.get(), begin, records, path_));
+  WEFT_CHECK(write_exact(log.get(), begin, records, path_));
+  WEFT_CHECK(sync_file(log.get(), path_));
+  return write_copy(begin, records, counters);
+}
+
 Status Journal::append(std::span<const std::byte> record, const Counters& counters) const {
   std::uint64_t at = counters.journal_end - record.size();
   WEFT_TRY(Fd log, open_file(path_, O_WRONLY));

@@ -1,5 +1,5 @@
-// The journal: records, appended by the writer and durable before the index commits. It is kept twice, so that a
-// damaged record is not a lost one:
+// The journal: records, appended by the writer and durable before the index commits, but for what a registry tells
+// again (settle.cc). It is kept twice, so that a damaged record is not a lost one:
 //   <n>.log    the records, one after the other
 //   <n>.copy   two blocks of 4096 bytes, each with a mark; then the same bytes again
 // A mark says how far the journal was whole and what numbers were given by then. It is made durable together with the
@@ -49,6 +49,10 @@ class Journal {
   // Appends at counters.journal_end - record.size(), the end of what is whole, and syncs. When it fails the journal is
   // as before.
   Status append(std::span<const std::byte> record, const Counters& counters) const;
+  // The same in two steps: into the .log, where it outlives this process; then what is in the .log from `begin` on is
+  // made durable, in both copies. The second may be done again until it goes well.
+  Status write(std::span<const std::byte> record, const Counters& counters) const;
+  Status settle(std::uint64_t begin, const Counters& counters) const;
   Status truncate(std::uint64_t size) const;
   // Makes the two copies equal up to `end`, record for record, and the last mark that of `counters`. For fsck
   // --rebuild.

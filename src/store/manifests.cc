@@ -43,6 +43,10 @@ StagedManifest::~StagedManifest() {
   if (fd_.valid()) static_cast<void>(remove_file(path_));
 }
 
+void StagedManifest::begin_sync() const {
+  if (fd_.valid()) start_writeback(fd_.get(), 0, 0);
+}
+
 Status StagedManifest::sync() const {
   return fd_.valid() ? sync_file(fd_.get(), path_) : Status{};
 }
@@ -73,10 +77,8 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
 Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
   std::string temporary = fmt::format("{}/{}{}", dir_, kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
-  const int file = fd.get();
   StagedManifest staged(temporary, std::move(fd));
-  WEFT_CHECK(append_exact(file, bytes, temporary));
-  start_writeback(file, 0, 0);
+  WEFT_CHECK(append_exact(staged.fd(), bytes, temporary));
   return staged;
 }
 
@@ -84,6 +86,13 @@ Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const 
 Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
   if (open(digest).ok()) return {};
   return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
+}
+
+Status Manifests::sync(const Digest& digest) const {
+  auto fd = open_file(path_of(digest), O_RDONLY);
+  if (!fd.ok() && fd.error().code != Errc::not_found) return std::move(fd).error();
+  if (fd.ok()) WEFT_CHECK(sync_file(fd->get(), path_of(digest)));
+  return sync();
 }
 
 Status Manifests::sync() const {

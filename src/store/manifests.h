@@ -24,6 +24,8 @@ class StagedManifest {
   StagedManifest(StagedManifest&&) = default;
   StagedManifest& operator=(StagedManifest&&) = delete;
   ~StagedManifest();
+  int fd() const { return fd_.get(); }
+  void begin_sync() const;
   Status sync() const;
   Status place(const std::string& path);
 
@@ -46,6 +48,7 @@ class Manifests {
   // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
   // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
   Result<StagedManifest> stage(std::span<const std::byte> bytes) const;
+  Status sync(const Digest& digest) const;  // and its name; fine when it is gone
   Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const;
   Status sync() const;
   Result<std::vector<Digest>> list() const;

@@ -69,7 +69,8 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
     WEFT_CHECK(count_revision(txn, revision));
     return events;
   };
-  WEFT_CHECK(commit_with_spare(lock, make));
+  // What is restored nobody tells again.
+  WEFT_CHECK(commit_with_spare(lock, make, cluster_ ? Durable::after_shown : Durable::before_shown));
   return outcome;
 }
 

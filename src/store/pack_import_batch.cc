@@ -6,6 +6,9 @@
 namespace weft {
 namespace {
 
+// Less is written sooner than another thread is awake.
+constexpr std::size_t kWriteAheadMin = 64U << 10U;
+
 // Neighbours in the window that are neighbours in the pack too: written together.
 struct Run {
   PackWriter* pack = nullptr;
@@ -17,8 +20,9 @@ struct Run {
     bytes = {bytes.data(), bytes.size() + more.size()};
     return true;
   }
+  Status write() const { return bytes.empty() ? Status{} : pack->write(offset, bytes); }
   void start_writing(JobGroup& group) const {
-    if (!bytes.empty()) group.run([run = *this] { return run.pack->write(run.offset, run.bytes); });
+    if (!bytes.empty()) group.run([run = *this] { return run.write(); });
   }
 };
 
@@ -140,6 +144,7 @@ Status Importer::write_new(ImportWindow& window, const Claims& claims) {
     run.start_writing(window.writing);
     run = {spot.pack, spot.offset, window.bytes_of(extent)};
   }
+  if (run.bytes.size() < kWriteAheadMin && ring_.writing_idle()) return run.write();
   run.start_writing(window.writing);
   return {};
 }

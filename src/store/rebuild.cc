@@ -11,6 +11,7 @@
 #include "store/apply.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
+#include "store/placing.h"
 #include "store/scratch_index.h"
 #include "store/survey.h"
 
@@ -289,6 +290,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
   WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
   WEFT_CHECK(remove_stale_scratch(index_dir));
+  WEFT_CHECK(Placing::finish(path));
   progress.phase("rebuilding the index");
   Journal journal(path);
   Manifests manifests(path);

@@ -28,6 +28,7 @@ enum class RecordKind : std::uint16_t {
   cluster = 5,   // STORE/cluster
   said_tag = 6,  // of an origin: journal/<time>-<hash>.tag
   said_removal = 7,
+  placing = 8,   // journal/placing
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,

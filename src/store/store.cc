@@ -24,7 +24,8 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
       env_(std::move(env)),
       journal_(path_),
       manifests_(path_, options_.patience),
-      packs_(path_, info_.digest, *this, options_.patience) {}
+      packs_(path_, info_.digest, *this, options_.patience),
+      placing_(path_) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
@@ -44,10 +45,20 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
                                                              CommitHooks hooks) {
   OpenOptions writing = options;
   writing.write = true;
-  Holds holds;
-  WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
-  WEFT_TRY(holds.writes, lock_as_daemon(path, options.patience));
-  return open_held(path, writing, std::move(hooks), std::move(holds));
+  const auto open = [&]() -> Result<std::unique_ptr<StoreImpl>> {
+    Holds holds;
+    WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
+    WEFT_TRY(holds.writes, lock_as_daemon(path, options.patience));
+    WEFT_CHECK(Placing::finish(path));
+    return open_held(path, writing, hooks, std::move(holds));
+  };
+  WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
+  auto whole = store->settle_shown();
+  if (!whole.ok() && whole.error().code != Errc::corrupt) return std::move(whole).error();
+  if (!whole.ok() || *whole) return store;  // who uses a damaged index will say so
+  store.reset();
+  WEFT_CHECK(rebuild_shown(path, writing));
+  return open();
 }
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path, const OpenOptions& options,

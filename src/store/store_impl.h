@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -86,6 +87,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
+  void sync_placed(PackImport& packs, const Digest& manifest);
   void published(const Promotion& promotion, const Digest& manifest);  // or, when the index lacks it, perhaps
 
   // The writer lock, with the index brought up to the journal.
@@ -101,6 +103,13 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // Makes events and applies them to the transaction; none when there is nothing to do. Run again when the map grows.
   using Events = std::vector<Event>;
   using MakeEvents = std::function<Result<Events>(Txn&)>;
+  // after_shown: of what a registry has, and tells again. Readers see it at once; then it is made durable, before
+  // anybody else may write.
+  enum class Durable : std::uint8_t { before_shown, after_shown };
+  struct Unsettled {
+    std::uint64_t begin = 0;  // of the journal
+    Counters counters;
+  };
 
   struct Holds {
     Fd in_use;  // the identity, shared: a store that somebody has open is not taken away
@@ -113,9 +122,14 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status check_alone() const;  // no registry decides on names
   Status check_clustered() const;
   Status check_joinable();
-  Status commit(const WriterLock& lock, const MakeEvents& make);
-  Status commit_with_spare(const WriterLock& lock, const MakeEvents& make);  // for what leads to more room
-  Status commit_once(Txn& txn, const Events& events);
+  Status commit(const WriterLock& lock, const MakeEvents& make, Durable durable = Durable::before_shown);
+  // For what leads to more room.
+  Status commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable = Durable::before_shown);
+  Status commit_once(Txn& txn, const Events& events, Durable durable);
+  void unsettle(const Unsettled& shown);
+  Status settle();
+  Result<bool> settle_shown();
+  static Status rebuild_shown(const std::string& path, const OpenOptions& options);
   Status undo(std::uint64_t journal_end, Status failure);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
@@ -125,6 +139,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_publish(Txn& txn, const PublishEvent& event);
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
+  Result<bool> write_ahead(const PublishRequest& request, PackImport& packs);
   Status promote(const WriterLock& lock, const std::set<PackId>& packs);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain();
@@ -160,6 +175,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Manifests manifests_;
   Packs packs_;
   Reliances reliances_;
+  Placing placing_;
+  std::mutex settling_;                 // behind the writer lock
+  std::optional<Unsettled> unsettled_;  // guarded by settling_
 };
 
 // The packs that these lie in, each once.

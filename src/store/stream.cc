@@ -90,6 +90,10 @@ Status WindowRing::wait_hashing() {
   return first;
 }
 
+bool WindowRing::writing_idle() {
+  return std::all_of(windows_.begin(), windows_.end(), [](const auto& window) { return window->writing.idle(); });
+}
+
 Status WindowRing::wait_writing() {
   Status first;
   for (const auto& window : windows_)

@@ -22,6 +22,7 @@ class WindowRing {
   Result<ImportWindow*> take();                      // when the jobs on its former content are done
   Status wait_hashing();                             // of all windows
   Status wait_writing();
+  bool writing_idle();  // what was to be written is
 
  private:
   std::vector<std::unique_ptr<ImportWindow>> windows_;

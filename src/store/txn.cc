@@ -129,7 +129,19 @@ Status Txn::erase_value(Table table, Bytes key, Bytes value) {
 }
 
 Status Txn::commit() {
-  int code = run([&] { return mdb_txn_commit(txn_); });
+  return end_commit(run([&] { return mdb_txn_commit(txn_); }));
+}
+
+// The page that names the new state is written and not synced; the pages that it leads to are.
+Status Txn::commit_lazily() {
+  MDB_env* env = mapping_->env();
+  mdb_env_set_flags(env, MDB_NOMETASYNC, 1);
+  const int code = run([&] { return mdb_txn_commit(txn_); });
+  mdb_env_set_flags(env, MDB_NOMETASYNC, 0);
+  return end_commit(code);
+}
+
+Status Txn::end_commit(int code) {
   txn_ = nullptr;
   if (code == 0) return {};
   mapping_->spoil(broken_);

@@ -10,6 +10,8 @@ namespace {
 
 // Pieces are hashed in one job up to so many, or so many bytes.
 constexpr std::size_t kJobPieces = 1024;
+// Less is hashed sooner than another thread is awake.
+constexpr std::size_t kJobBytesMin = 64U << 10U;
 
 }  // namespace
 
@@ -70,6 +72,10 @@ void ImportWindow::hash_ready(std::size_t filled) {
     if (!enough) {
       next_piece_ = first;  // more will come
       return;
+    }
+    if (bytes < kJobBytesMin) {
+      hash_pieces(first, next_piece_);
+      continue;
     }
     hashing.run([this, first, last = next_piece_] {
       hash_pieces(first, last);

@@ -59,6 +59,29 @@ TEST_CASE("cluster: what one node publishes, tags and removes shows on the other
   CHECK(shows(*a, ""));
 }
 
+TEST_CASE("cluster: a model that was published here before is published without asking etcd first") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  const std::uint64_t before = a->registry().status().requests;
+  for (unsigned content : {2, 3, 4, 5, 6, 7, 8, 9}) must(publish(*a, "m", {content}));
+  CHECK(a->registry().status().requests - before < 16);  // one each, and a few that keep the lease
+  // What others did since is heard of, or found out by losing to it.
+  for (unsigned content = 10; content < 20; content += 2) {
+    must(publish(*b, "m", {content}));
+    must(publish(*a, "m", {content + 1}));
+  }
+  REQUIRE(b->registry().remove_version("m", 19).ok());
+  must(publish(*a, "m", {30}));
+  CHECK(names_of(a->store()).find("m@20") != std::string::npos);
+  // Equal content over the newest makes no version, also over what another node has removed.
+  auto same = publish(*a, "m", {30});
+  must(same);
+  CHECK(!same->made);
+  CHECK(same->version.number == 20);
+}
+
 // Names of the records that an origin would get from this node.
 std::set<std::string> told_by(RegistryNode& node) {
   auto batch = static_cast<ClusterStore&>(node.store()).said(0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/core.h>
 
@@ -256,6 +257,67 @@ TEST_CASE("a batch that was cut off leaves a revision before it") {
   auto commits = test.store->commits(begin, test.store->snapshot().value()->journal_end()).value();
   CHECK(commits.size() == 2);
   CHECK(std::all_of(commits.begin(), commits.end(), [](const Commit& commit) { return commit.bare; }));
+}
+
+// What a machine that stops right behind a commit that has shown may leave of the journal: `kept` bytes of the new
+// records in the .log, none in the copy, the mark of before.
+void stop_machine(const std::string& path, const std::vector<MirrorChange>& changes, std::uint64_t revision,
+                  const std::function<std::string(const std::string& before, const std::string& after)>& left) {
+  const std::string log = path + "/journal/0000000000000001.log";
+  const std::string copy = path + "/journal/0000000000000001.copy";
+  const std::string log_before = read_text(log), copy_before = read_text(copy);
+  CommitHooks hooks;
+  hooks.after_commit = [] { ::_exit(0); };
+  CHECK(exited(in_child([&] {
+    return StoreImpl::open_as_daemon(path, write_options(), hooks).value()->mirror(changes, revision).ok();
+  })));
+  CHECK(read_text(copy) == copy_before);  // it showed before that
+  const std::string text = left(log_before, read_text(log));
+  write_file(log, text);
+}
+
+TEST_CASE("what a mirror shows it keeps when it dies before it is durable") {
+  TestCluster test;
+  mirror(*test.store, {record("a", 1, {{1}})}, 3);
+  test.close();
+  const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
+  stop_machine(test.path, changes, 7, [](const std::string&, const std::string& after) { return after; });
+  const std::string shown = dump(*Store::open(test.path, {}).value());
+  test.open();
+  CHECK(dump(*test.store) == shown);
+  CHECK(test.store->snapshot().value()->registry_revision() == 7);
+  CHECK(Journal(test.path).mark().value()->journal_end == test.store->snapshot().value()->journal_end());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  const std::string before = dump(*test.store, false);
+  test.close();
+  CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("an index that is ahead of its journal is made anew, and told again") {
+  const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
+  using Left = std::function<std::string(const std::string&, const std::string&)>;
+  const Left lefts[] = {
+      [](const std::string& before, const std::string&) { return before; },
+      [](const std::string& before, const std::string& after) { return after.substr(0, before.size() + 30); },
+      [](const std::string&, const std::string& after) { return after.substr(0, after.size() - 1); },
+      [](const std::string& before, const std::string& after) {  // the first page of them is lost, the end is there
+        return before + std::string(50, '\0') + after.substr(before.size() + 50);
+      }};
+  for (std::size_t i = 0; i < std::size(lefts); ++i) {
+    CAPTURE(i);
+    TestCluster test;
+    mirror(*test.store, {record("a", 1, {{1}})}, 3);
+    const std::string before = dump(*test.store, false);
+    test.close();
+    stop_machine(test.path, changes, 7, lefts[i]);
+    test.open();
+    if (i != 2) CHECK(dump(*test.store, false) == before);  // there, two of the three records are whole
+    CHECK(test.store->snapshot().value()->registry_revision() == 3);
+    CHECK(fsck(*test.store) == std::vector<std::string>{});
+    CHECK(mirror(*test.store, changes, 7).empty());
+    CHECK(model_of(*test.store, "a").latest == 3);
+    CHECK(fsck(*test.store) == std::vector<std::string>{});
+  }
 }
 
 TEST_CASE("an older revision is kept when the registry is another") {
