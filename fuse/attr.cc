@@ -4,11 +4,12 @@ namespace weft {
 namespace {
 
 constexpr double kLastingSeconds = 86400;
-// Of names that may come or go, and of attributes that change and are not told of: a change is to show within 100 ms;
-// until then who reads many files of a version is not asked for its name each time, and a listing's attributes answer
-// the stat(2) calls that follow it. Names are not kept until they are told of: to take one back the kernel takes its
-// directory's lock, waits there for lookups, and never lets a server go that is killed meanwhile. What a link says is
-// asked for each time, so a flip is atomic all the same.
+// Of directories that may come or go, models and versions, and of attributes that change and are not told of: a change
+// is to show within 100 ms; until then who reads many files of a version is not asked for its name each time, and a
+// listing's attributes answer the stat(2) calls that follow it. Other names that change are asked for each time: a link
+// flips, and a file that is made from what is known shows it, at once. No name is kept until it is told of: to take one
+// back the kernel takes its directory's lock, waits there for lookups, and never lets a server go that is killed
+// meanwhile.
 constexpr double kChangingSeconds = 0.05;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 
@@ -17,6 +18,11 @@ timespec to_timespec(std::uint64_t time_ns) {
   time.tv_sec = static_cast<time_t>(time_ns / kNanoseconds);
   time.tv_nsec = static_cast<long>(time_ns % kNanoseconds);
   return time;
+}
+
+double name_timeout_s(const Attr& attr) {
+  if (attr.lasting_name) return kLastingSeconds;
+  return attr.type == FileType::directory ? kChangingSeconds : 0;
 }
 
 }  // namespace
@@ -51,7 +57,7 @@ struct stat to_stat(const Attr& attr, const MountOptions& options) {
 
 double attr_timeout_s(const Attr& attr, bool told) {
   if (attr.lasting_attr || (attr.told && told)) return kLastingSeconds;
-  return kChangingSeconds;
+  return attr.lasting_name ? kChangingSeconds : name_timeout_s(attr);
 }
 
 fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool told) {
@@ -59,7 +65,7 @@ fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool to
   entry.ino = attr.ino;
   entry.attr = to_stat(attr, options);
   entry.attr_timeout = attr_timeout_s(attr, told);
-  entry.entry_timeout = attr.lasting_name ? kLastingSeconds : kChangingSeconds;
+  entry.entry_timeout = name_timeout_s(attr);
   return entry;
 }
 
