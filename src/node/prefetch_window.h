@@ -32,7 +32,7 @@ class PrefetchWindow {
  public:
   // Was the wire at this offset reached?
   using IsReached = std::function<bool(std::uint64_t offset)>;
-  // Is any page of this range?
+  // Is any page of this range in the page cache?
   using AnyCached = std::function<bool(const ByteRange& range)>;
 
   // `borders`: where tensors begin, ascending, below `size`.

@@ -85,13 +85,14 @@ class Packs {
   const std::shared_ptr<PackListings> listings_;
 };
 
-// The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
-// it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
+// One pack and its table of contents, in memory.
 struct SmallPack {
   PackId id = 0;
   std::vector<std::byte> pack, toc;
 };
 
+// The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
+// it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
 class PackImport {
  public:
   virtual ~PackImport() = default;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/sys.h"
+#include "cold_file.h"
 #include "testing.h"
 
 using namespace weft;
@@ -34,23 +35,11 @@ bool comes_in(int fd, std::uint64_t offset, std::uint64_t length) {
   return false;
 }
 
-// A file on disk of which nothing is cached; nothing where that cannot be had or seen.
-Fd cold_file(const TempDir& dir) {
-  auto opened = open_file(dir / "file", O_RDWR | O_CREAT);
-  REQUIRE(opened.ok());
-  Fd fd = std::move(opened).value();
-  REQUIRE(append_exact(fd.get(), std::vector<std::byte>(kSize), "file").ok());
-  REQUIRE(sync_file(fd.get(), "file").ok());
-  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
-  const auto left = cached_pages(fd.get(), 0, kSize);
-  return left.ok() && *left == 0 ? std::move(fd) : Fd();
-}
-
 }  // namespace
 
 TEST_CASE("what is brought in is what was asked for, and nothing beside it") {
   TempDir dir;
-  const Fd fd = cold_file(dir);
+  const Fd fd = cold_file(dir, kSize);
   if (!fd.valid()) {
     MESSAGE("not tried: no page of a file can be dropped here");
     return;

@@ -9,6 +9,7 @@
 
 #include "base/page_cache.h"
 #include "base/sys.h"
+#include "cold_file.h"
 #include "testing.h"
 
 using namespace weft;
@@ -17,18 +18,6 @@ using namespace weft::testing;
 namespace {
 
 constexpr std::uint64_t kMiB = 1U << 20U;
-
-// A file on disk of 8 MiB of which nothing is cached; nothing where that cannot be had or seen.
-Fd cold_file(const TempDir& dir) {
-  auto opened = open_file(dir / "file", O_RDWR | O_CREAT);
-  REQUIRE(opened.ok());
-  Fd fd = std::move(opened).value();
-  REQUIRE(append_exact(fd.get(), std::vector<std::byte>(8 * kMiB), "file").ok());
-  REQUIRE(sync_file(fd.get(), "file").ok());
-  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
-  const auto left = cached_pages(fd.get(), 0, 8 * kMiB);
-  return page_use_seen() && left.ok() && *left == 0 ? std::move(fd) : Fd();
-}
 
 PageUse brought_in(int fd, std::uint64_t offset) {
   bring_in(fd, offset, 2 * kMiB);
@@ -44,8 +33,8 @@ PageUse brought_in(int fd, std::uint64_t offset) {
 
 TEST_CASE("reading a page or mapping it is a use, bringing it in and looking at it are none") {
   TempDir dir;
-  const Fd fd = cold_file(dir);
-  if (!fd.valid()) {
+  const Fd fd = cold_file(dir, 8 * kMiB);
+  if (!page_use_seen() || !fd.valid()) {
     MESSAGE("not tried: the use of a page cannot be seen here");
     return;
   }

@@ -39,4 +39,13 @@ struct TestCluster {
   std::unique_ptr<StoreImpl> store;
 };
 
+// What a reader of the content gets.
+inline bool reads_well(Store& store, unsigned content) {
+  auto place = store.lock_blob(content_id(content));
+  if (!place.ok()) return false;
+  std::vector<std::byte> bytes(content_id(content).length);
+  must(read_exact(place->pack->fd(), place->offset, bytes, "pack"));
+  return bytes == content_bytes(content);
+}
+
 }  // namespace weft::testing

@@ -24,15 +24,6 @@ Result<BlobPlace> place_of(Store& store, unsigned content) {
   return store.snapshot().value()->find_blob(content_id(content));
 }
 
-// What a reader of the content gets.
-bool reads_well(Store& store, unsigned content) {
-  auto place = store.lock_blob(content_id(content));
-  if (!place.ok()) return false;
-  std::vector<std::byte> bytes(content_id(content).length);
-  must(read_exact(place->pack->fd(), place->offset, bytes, "pack"));
-  return bytes == content_bytes(content);
-}
-
 void set_age(const std::string& path, time_t seconds) {
   const timespec at{static_cast<time_t>(now_ns() / 1'000'000'000) - seconds, 0};
   const timespec times[] = {at, at};

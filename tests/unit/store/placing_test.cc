@@ -20,14 +20,6 @@ std::vector<std::string> fsck(Store& store) {
   return must(store.fsck(options, decode, no_progress())).problems;
 }
 
-bool reads_well(Store& store, unsigned content) {
-  auto place = store.lock_blob(content_id(content));
-  if (!place.ok()) return false;
-  std::vector<std::byte> bytes(content_id(content).length);
-  must(read_exact(place->pack->fd(), place->offset, bytes, "pack"));
-  return bytes == content_bytes(content);
-}
-
 // m@1, published here, and what journal/placing had while it was not over.
 struct Published {
   explicit Published(TestCluster& test) : record_path(test.path + "/journal/placing") {
