@@ -36,7 +36,8 @@ struct RestoreReport {
   std::uint64_t models = 0, versions = 0, removed = 0, tags = 0;
   std::uint64_t packs = 0, bytes = 0;  // verified bytes of blobs, those of an earlier try as well
   std::vector<std::string> problems;   // what is damaged or missing at the origin, one line each
-  bool refused = false;                // for these: there is no store
+  std::vector<std::string> mended;     // damaged there and nothing lost: it was whole elsewhere, or told by a name
+  bool refused = false;                // for the problems: there is no store
 };
 // Makes a store of one node in `store`, a directory that is empty or not there, from an origin alone: all versions with
 // their numbers, times, parents and texts, tags as they stood last, removed ones as tombstones. Every byte is verified.

@@ -23,7 +23,7 @@ constexpr CommandInfo kInfo = {
         "weft restore --accept-loss /lustre/weft\n",
     .json =
         "{store, restored, refused, models, versions, removed, tags, packs, bytes,\n"
-        " problems: [TEXT]}\n",
+        " problems: [TEXT], mended: [TEXT]}\n",
     .interrupted = "there is no store; the same command goes on where this one was",
 };
 
@@ -55,14 +55,22 @@ class RestoreCommand final : public Command {
     json.begin_object().member("store", context.store_path()).member("restored", !report.refused);
     json.member("refused", report.refused).member("models", report.models).member("versions", report.versions);
     json.member("removed", report.removed).member("tags", report.tags).member("packs", report.packs);
-    json.member("bytes", report.bytes).key("problems").begin_array();
-    for (const std::string& problem : report.problems) json.value(problem);
-    json.end_array().end_object();
+    json.member("bytes", report.bytes);
+    list(json, "problems", report.problems);
+    list(json, "mended", report.mended);
+    json.end_object();
     context.print_json(json);
+  }
+
+  static void list(JsonWriter& json, std::string_view key, const std::vector<std::string>& lines) {
+    json.key(key).begin_array();
+    for (const std::string& line : lines) json.value(line);
+    json.end_array();
   }
 
   static void print_lines(const Context& context, const RestoreReport& report) {
     for (const std::string& problem : report.problems) context.print("{}\n", problem);
+    for (const std::string& line : report.mended) context.print("mended: {}\n", line);
     if (report.refused)
       return context.print("no store made: that is lost; `weft restore --accept-loss` goes on without it\n");
     if (context.quiet) return;

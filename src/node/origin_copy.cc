@@ -96,4 +96,19 @@ Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress
   return sync_file(to.get(), path);
 }
 
+Result<PackEntry> hash_blob(int pack, const ContentId& id, std::uint64_t offset, const Progress& progress) {
+  PackEntry entry{id, offset, {}};
+  std::vector<std::byte> buffer(std::min(id.length, kStepChunks * kDigestChunk));
+  for (std::uint64_t at = 0; at < id.length; at += buffer.size()) {
+    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    const auto bytes = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), id.length - at));
+    WEFT_CHECK(read_exact(pack, offset + at, bytes, "pack"));
+    std::vector<Digest> digests(chunk_count(bytes.size()));
+    sha256_chunks(bytes, digests);
+    entry.chunks.insert(entry.chunks.end(), digests.begin(), digests.end());
+  }
+  if (tree_root(id.length, entry.chunks) == id.root) return entry;
+  return Error{Errc::corrupt, fmt::format("the {} bytes at {} have another digest", id.length, offset)};
+}
+
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Copies of packs on their way to an origin.
+// Copies of packs on their way to an origin, or from there.
 #pragma once
 
 #include <string>
@@ -16,5 +16,8 @@ namespace weft {
 // of it. Errc::cancelled. Memory: some MiB.
 Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress,
                  std::vector<ContentId>* damaged = nullptr);
+
+// This blob as a pack's table of contents lists it, from the bytes at `offset`. Errc::corrupt: they are another's.
+Result<PackEntry> hash_blob(int pack, const ContentId& id, std::uint64_t offset, const Progress& progress);
 
 }  // namespace weft

@@ -125,6 +125,14 @@ Result<std::vector<Digest>> OriginDir::placed() const {
   return manifests;
 }
 
+Result<std::vector<PackId>> OriginDir::packs() const {
+  WEFT_TRY(const auto names, list_directory(path_ + "/packs"));
+  std::vector<PackId> packs;
+  for (const std::string& name : names)
+    if (const auto pack = pack_of_name(name, ".toc")) packs.push_back(*pack);
+  return packs;
+}
+
 Result<PackToc> OriginDir::toc(PackId pack) const {
   return read_toc_of(path_, pack);
 }
@@ -169,12 +177,9 @@ Result<SaidRecord> OriginDir::said(const std::string& name) const {
 
 Result<OriginTotals> OriginDir::totals() const {
   OriginTotals totals;
-  WEFT_TRY(const auto packs, list_directory(path_ + "/packs"));
-  for (const std::string& name : packs) {
-    if (!pack_of_name(name, ".toc")) continue;
-    ++totals.packs;
-    totals.bytes += disk_bytes(fmt::format("{}/packs/{}.pack", path_, name.substr(0, 16)));
-  }
+  WEFT_TRY(const auto packs, this->packs());
+  totals.packs = packs.size();
+  for (const PackId pack : packs) totals.bytes += disk_bytes(pack_path(path_, pack));
   WEFT_TRY(const auto manifests, list_directory(path_ + "/manifests"));
   WEFT_TRY(const auto said, list_directory(path_ + "/journal"));
   totals.manifests = manifests.size();

@@ -45,6 +45,7 @@ class OriginDir {
   Result<std::vector<Digest>> placed() const;              // the manifests of all places
   Result<std::vector<std::string>> said() const;           // names of the journal's records, by time
   Result<SaidRecord> said(const std::string& name) const;  // errors as decode_said()
+  Result<std::vector<PackId>> packs() const;               // that have a table of contents
   Result<PackToc> toc(PackId pack) const;
   Result<Fd> open_pack(PackId pack) const;
 

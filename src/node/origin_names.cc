@@ -1,7 +1,10 @@
 #include "node/origin_names.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <tuple>
 #include <variant>
 
@@ -15,6 +18,7 @@ namespace {
 
 using Name = OriginNames::Name;
 
+constexpr std::size_t kTimeDigits = 16;                             // that a record's name begins with
 constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns, between two nodes
 
 class NameReading {
@@ -26,18 +30,24 @@ class NameReading {
     for (const std::string& name : records) {
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
       if (name.starts_with('.')) continue;  // of a file system that keeps what is open and gone
-      const Status taken = take(name);
+      auto record = origin_.said(name);
+      if (!record.ok()) {
+        unread_.emplace_back(name, std::move(record).error());
+        continue;
+      }
+      const Status taken = take(name, std::move(record).value());
       if (!taken.ok()) names_.problems.push_back(taken.error().message);
     }
+    settle_unread();
     remove();
     set_tags();
     return {};
   }
 
  private:
-  Status take(const std::string& name) {
-    WEFT_TRY(SaidRecord record, origin_.said(name));
+  Status take(const std::string& name, SaidRecord record) {
     const std::string path = fmt::format("{}/journal/{}", origin_.path(), printable(name));
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) add(*removal);  // whatever its name is
     if (said_name(record.said, record.cluster) != name)
       return Error{Errc::corrupt,
                    fmt::format("{}: expected a record named {}", path, said_name(record.said, record.cluster))};
@@ -45,15 +55,53 @@ class NameReading {
     if (const Status named = check_model_name(model); !named.ok())
       return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
     if (auto* row = std::get_if<VersionRow>(&record.said)) return add(std::move(*row), path);
-    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) {
-      auto [at, fresh] = removed_.try_emplace({removal->model, removal->number}, removal->time_ns);
-      at->second = std::min(at->second, removal->time_ns);
-      return {};
-    }
+    if (std::holds_alternative<MirroredRemoval>(record.said)) return {};
     const auto& tag = std::get<MirroredTag>(record.said);
     WEFT_CHECK(check_tag_name(tag.name));
     tags_[{tag.model, tag.name}].push_back(std::move(record));
     return {};
+  }
+
+  void add(const MirroredRemoval& removal) {
+    auto [at, fresh] = removed_.try_emplace({removal.model, removal.number}, removal.time_ns);
+    at->second = std::min(at->second, removal.time_ns);
+  }
+
+  // The name of a removal is made of the version's and the time: who knows the version has lost nothing.
+  void settle_unread() {
+    std::map<std::string, Name> by_name;  // without the time
+    if (!unread_.empty())
+      for (const auto& [version, row] : names_.versions) {
+        const std::string name = said_name(MirroredRemoval{version.first, version.second, 0}, {});
+        by_name.emplace(name.substr(kTimeDigits), version);
+      }
+    for (const auto& [name, error] : unread_) {
+      const auto time_ns = time_of(name);
+      const auto version = time_ns ? by_name.find(name.substr(kTimeDigits)) : by_name.end();
+      if (version == by_name.end()) {
+        names_.problems.push_back(fmt::format("{}; {}", error.message, lost_with(name)));
+        continue;
+      }
+      const auto& [model, number] = version->second;
+      add(MirroredRemoval{model, number, *time_ns});
+      const bool newer = error.code == Errc::unsupported;  // it may say more
+      (newer ? names_.problems : names_.mended)
+          .push_back(fmt::format("{}; its name tells that it removed {}", error.message, spec_of(model, number)));
+    }
+  }
+
+  static std::optional<std::uint64_t> time_of(const std::string& name) {
+    if (name.size() <= kTimeDigits) return {};
+    std::uint64_t time_ns = 0;
+    const char* const digits_end = name.data() + kTimeDigits;
+    const auto [end, error] = std::from_chars(name.data(), digits_end, time_ns, 16);
+    return error == std::errc{} && end == digits_end ? std::optional(time_ns) : std::nullopt;
+  }
+
+  static std::string_view lost_with(std::string_view name) {
+    if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
+    if (name.ends_with(".tag")) return "a change of a tag is lost: it may be where it was before";
+    return "what it said is lost; if it was a removal, that version is not removed";
   }
 
   static const std::string& model_of(const VersionRow& row) { return row.model_name; }
@@ -105,6 +153,7 @@ class NameReading {
 
   const OriginDir& origin_;
   OriginNames& names_;
+  std::vector<std::pair<std::string, Error>> unread_;                            // records, by name
   std::map<Name, std::uint64_t> removed_;                                        // when
   std::map<std::pair<std::string, std::string>, std::vector<SaidRecord>> tags_;  // by model and tag
 };

@@ -18,9 +18,11 @@ struct OriginNames {
   std::map<Name, VersionRow> versions;                 // tombstones too
   std::vector<MirroredTag> tags;                       // as they stood last, of live versions
   std::vector<std::string> problems;                   // records that are damaged, newer, missing, or contradict
+  std::vector<std::string> mended;                     // damaged, and all they said is known from their names
 };
 
-// Errc::cancelled; damage of single records is a problem, not an error.
+// Errc::cancelled; damage of single records is a problem, not an error. No version that some record removes is live,
+// however damaged that is: the name of a removal tells which version it means.
 Result<OriginNames> read_names(const OriginDir& origin, Progress& progress);
 
 // Of records of one tag, as several nodes wrote them, the last: by their times, which may differ as clocks do; between

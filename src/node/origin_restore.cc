@@ -8,12 +8,12 @@
 
 #include <fmt/core.h>
 
+#include "node/origin_blobs.h"
 #include "node/origin_copy.h"
 #include "node/origin_dir.h"
 #include "node/origin_names.h"
 #include "store/pack_file.h"
 #include "store/restore.h"
-#include "weft/manifest.h"
 #include "weft/names.h"
 #include "weft/node.h"
 #include "weft/origin.h"
@@ -23,7 +23,7 @@ namespace {
 
 // What a live version's manifest asks of the store.
 struct Needs {
-  std::set<PackId> packs;
+  std::vector<const OriginBlobs::Blob*> blobs;  // each once
   std::uint64_t tree_nodes = 0;
   std::uint32_t tree_layout = 0;
 };
@@ -42,7 +42,8 @@ class Restoring {
     WEFT_TRY(names_, read_names(origin_, progress_));
     report_.problems = std::move(names_.problems);
     WEFT_CHECK(look_at_versions());
-    WEFT_CHECK(look_at_packs());
+    WEFT_CHECK(blobs_.look(progress_));
+    WEFT_CHECK(lose_incomplete());
     if (refuses()) return report_;
     WEFT_TRY(const StoreRestore store, StoreRestore::begin(store_path, origin_.uuid(), options_.patience));
     WEFT_CHECK(copy_packs(store));
@@ -52,6 +53,8 @@ class Restoring {
     report_.problems.insert(report_.problems.end(), problems.begin(), problems.end());
     if (refuses()) return report_;
     WEFT_CHECK(store.finish());
+    report_.mended = std::move(names_.mended);
+    for (std::string& mended : blobs_.mended()) report_.mended.push_back(std::move(mended));
     return report_;
   }
 
@@ -67,13 +70,13 @@ class Restoring {
   }
 
   Status look_at_versions();
-  Status look_at_packs();
   Status look_at(const VersionRow& row);
-  Result<std::set<ContentId>> blobs_of(const Digest& manifest) const;
+  Needs needs_of(const Digest& manifest, const VersionContent& content);
   void lose(VersionRow& row, std::string_view why);
   Status lose_incomplete();
   Status copy_packs(const StoreRestore& store);
   Status copy_pack_to(const StoreRestore& store, PackToc toc);
+  void count_packs();
   Status copy_manifests(const StoreRestore& store) const;
   std::vector<MirrorChange> changes();
 
@@ -83,19 +86,8 @@ class Restoring {
   RestoreReport report_;
   OriginNames names_;
   std::map<Digest, Needs> needs_;
-  std::map<ContentId, BlobPlace> places_;
-  std::map<PackId, PackToc> packs_;  // with the blobs that are needed
-  std::set<ContentId> bad_;          // blobs that are damaged or missing
+  OriginBlobs blobs_{origin_};
 };
-
-Result<std::set<ContentId>> Restoring::blobs_of(const Digest& manifest) const {
-  WEFT_TRY(const auto bytes, origin_.manifest(manifest));
-  WEFT_TRY(const Manifest decoded, decode_manifest(bytes));
-  std::set<ContentId> blobs;
-  for (const File& file : decoded.files)
-    for (const Extent& extent : file.extents) blobs.insert(extent.id);
-  return blobs;
-}
 
 // A tombstone says the most that is still true of a version whose bytes are gone.
 void Restoring::lose(VersionRow& row, std::string_view why) {
@@ -108,23 +100,28 @@ Status Restoring::look_at(const VersionRow& row) {
   WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
   WEFT_TRY(const VersionContent content, content_decoder()(bytes));
   WEFT_CHECK(check_agrees(row, content));
-  if (needs_.contains(row.manifest)) return {};
-  WEFT_TRY(const Places there, origin_.places(row.manifest));
+  if (!needs_.contains(row.manifest)) needs_.emplace(row.manifest, needs_of(row.manifest, content));
+  return {};
+}
+
+Needs Restoring::needs_of(const Digest& manifest, const VersionContent& content) {
   Needs needs{{}, content.tree_nodes, content.tree_layout};
+  const auto said = origin_.places(manifest);
+  std::vector<ContentId> unsaid;
   for (const auto& file : content.files)
     for (const ContentId& id : file.extents) {
-      auto known = places_.find(id);
-      if (known == places_.end()) {
-        const auto place = there.find(id);
-        if (!place || place->pack == 0)
-          return Error{Errc::corrupt,
-                       fmt::format("it is not said where the {} bytes with digest {} lie", id.length, to_hex(id.root))};
-        known = places_.emplace(id, *place).first;
-      }
-      needs.packs.insert(known->second.pack);
+      const auto place = said.ok() ? said->find(id) : std::nullopt;
+      if (!place) unsaid.push_back(id);
+      needs.blobs.push_back(blobs_.want(id, place));
     }
-  needs_.emplace(row.manifest, std::move(needs));
-  return {};
+  if (!unsaid.empty())
+    blobs_.fault(said.ok() ? fmt::format("places of manifest {}: {} of its blobs are not among them", to_hex(manifest),
+                                         unsaid.size())
+                           : said.error().message,
+                 std::move(unsaid));
+  std::ranges::sort(needs.blobs);
+  needs.blobs.erase(std::unique(needs.blobs.begin(), needs.blobs.end()), needs.blobs.end());
+  return needs;
 }
 
 Status Restoring::look_at_versions() {
@@ -138,89 +135,73 @@ Status Restoring::look_at_versions() {
   return {};
 }
 
-Status Restoring::look_at_packs() {
-  std::map<PackId, std::vector<std::pair<ContentId, std::uint64_t>>> wanted;
-  for (const auto& [id, place] : places_) wanted[place.pack].emplace_back(id, place.offset);
-  for (auto& [pack, blobs] : wanted) {
-    WEFT_CHECK(check_cancelled());
-    auto toc = origin_.toc(pack);
-    if (!toc.ok()) {
-      tell(toc.error().message);
-      for (const auto& [id, offset] : blobs) bad_.insert(id);
-      continue;
-    }
-    toc->cached = toc->promoted = false;
-    const std::set<std::pair<ContentId, std::uint64_t>> here(blobs.begin(), blobs.end());
-    std::erase_if(toc->entries, [&](const PackEntry& entry) { return !here.contains({entry.id, entry.offset}); });
-    for (const auto& [id, offset] : blobs)
-      if (!lists_blob(*toc, id, offset)) {
-        tell(fmt::format("{}: lists no {} bytes with digest {} at {}", toc_path(origin_.path(), pack), id.length,
-                         to_hex(id.root), offset));
-        bad_.insert(id);
-      }
-    if (toc->entries.empty()) continue;
-    toc->size = toc->entries.back().offset + toc->entries.back().id.length;  // entries are in order, and within bounds
-    packs_.emplace(pack, std::move(*toc));
-  }
-  return lose_incomplete();
-}
-
-// Versions that need what is bad.
+// Versions that need what no pack has whole.
 Status Restoring::lose_incomplete() {
-  if (bad_.empty()) return {};
+  const auto losses = blobs_.take_losses();
+  if (losses.empty()) return {};
+  for (const std::string& loss : losses) tell(loss);
   for (auto& [name, row] : names_.versions) {
     WEFT_CHECK(check_cancelled());
     if (row.removed) continue;
-    WEFT_TRY(const auto blobs, blobs_of(row.manifest));
-    const auto missing = std::ranges::count_if(blobs, [this](const ContentId& id) { return bad_.contains(id); });
+    const auto& blobs = needs_.at(row.manifest).blobs;
+    const auto missing = std::ranges::count_if(blobs, [](const auto* blob) { return blob->second.lost; });
     if (missing != 0) lose(row, fmt::format("{} of its extents are damaged or missing", missing));
   }
   return {};
 }
 
+std::uint64_t bytes_of(const PackToc& toc) {
+  std::uint64_t bytes = 0;
+  for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
+  return bytes;
+}
+
+// What a pack turns out not to have whole makes others grow.
 Status Restoring::copy_packs(const StoreRestore& store) {
   std::uint64_t bytes = 0;
-  std::set<PackId> needed;
-  for (const auto& [pack, toc] : packs_) {
-    needed.insert(pack);
-    for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
-  }
-  WEFT_CHECK(store.keep_packs(needed));
+  std::set<PackId> grown = blobs_.take_grown();
+  for (const PackId pack : grown) bytes += bytes_of(blobs_.packs().at(pack));
+  WEFT_CHECK(store.keep_packs(grown));
   progress_.phase("copying packs");
   progress_.total(bytes);
-  for (const auto& [pack, toc] : packs_) WEFT_CHECK(copy_pack_to(store, toc));
+  for (; !grown.empty(); grown = blobs_.take_grown()) {
+    for (const PackId pack : grown) WEFT_CHECK(copy_pack_to(store, blobs_.packs().at(pack)));
+    WEFT_CHECK(blobs_.look(progress_));
+  }
+  count_packs();
   return lose_incomplete();
 }
 
+void Restoring::count_packs() {
+  for (const auto& [pack, toc] : blobs_.packs()) {
+    if (!toc.entries.empty()) ++report_.packs;
+    report_.bytes += bytes_of(toc);
+  }
+}
+
 Status Restoring::copy_pack_to(const StoreRestore& store, PackToc toc) {
-  std::uint64_t bytes = 0;
-  for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
   WEFT_TRY(const bool there, store.has_pack(toc));
   if (there) {
-    progress_.advance(bytes);
-  } else {
-    const std::string where = pack_path(origin_.path(), toc.pack);
-    std::vector<ContentId> damaged;
-    const auto fd = origin_.open_pack(toc.pack);
-    if (!fd.ok()) {
-      tell(fd.error().message);
-      for (const PackEntry& entry : toc.entries) bad_.insert(entry.id);
-      return {};
-    }
-    const std::string file = store.pack_file();
-    WEFT_CHECK(copy_pack(toc, fd->get(), file, progress_, &damaged));
-    if (!damaged.empty())
-      tell(fmt::format("{}: of {} blobs that versions need {} are damaged", where, toc.entries.size(), damaged.size()));
-    bad_.insert(damaged.begin(), damaged.end());
-    std::erase_if(toc.entries, [this](const PackEntry& entry) { return bad_.contains(entry.id); });
-    bytes = 0;
-    for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
-    if (toc.entries.empty()) return remove_file(file);
-    WEFT_CHECK(store.add_pack(file, toc));
+    progress_.advance(bytes_of(toc));
+    return {};
   }
-  ++report_.packs;
-  report_.bytes += bytes;
-  return {};
+  std::vector<ContentId> damaged;
+  const auto fd = origin_.open_pack(toc.pack);
+  if (!fd.ok()) {
+    for (const PackEntry& entry : toc.entries) damaged.push_back(entry.id);
+    blobs_.not_whole(toc.pack, fd.error().message, damaged);
+    return {};
+  }
+  const std::string file = store.pack_file();
+  WEFT_CHECK(copy_pack(toc, fd->get(), file, progress_, &damaged));
+  if (!damaged.empty()) {
+    blobs_.not_whole(toc.pack,
+                     fmt::format("{}: of {} blobs that versions need {} are damaged",
+                                 pack_path(origin_.path(), toc.pack), toc.entries.size(), damaged.size()),
+                     damaged);
+    toc.entries = blobs_.packs().at(toc.pack).entries;
+  }
+  return toc.entries.empty() ? remove_file(file) : store.add_pack(file, toc);
 }
 
 Status Restoring::copy_manifests(const StoreRestore& store) const {
@@ -248,8 +229,8 @@ std::vector<MirrorChange> Restoring::changes() {
       const Needs& needs = needs_.at(row->manifest);
       version.tree_nodes = needs.tree_nodes;
       version.tree_layout = needs.tree_layout;
-      for (const PackId pack : needs.packs)
-        if (brought.insert(pack).second) version.packs.push_back(pack);
+      for (const auto* blob : needs.blobs)
+        if (brought.insert(blob->second.pack).second) version.packs.push_back(blob->second.pack);
     }
     changes.emplace_back(std::move(version));
   }

@@ -10,6 +10,7 @@
 #include "node/stage.h"
 #include "store/pack_file.h"
 #include "store/record.h"
+#include "store/toc.h"
 #include "weft/origin.h"
 
 namespace weft::testing {
@@ -63,9 +64,24 @@ struct Left {
     const auto report = must(must(restored())->fsck({}, content_decoder(), no_progress()));
     CHECK_MESSAGE(report.clean(), (report.clean() ? "" : report.problems[0]));
   }
-  std::string first_pack() const {  // that was restored
+  PackId pack_of_first() const {
     const auto snapshot = must(node.store->snapshot());
-    return pack_path(target, must(origin.places(must(snapshot->version(1)).manifest)).blobs[0].second.pack);
+    return must(origin.places(must(snapshot->version(1)).manifest)).blobs[0].second.pack;
+  }
+  std::string first_pack() const { return pack_path(target, pack_of_first()); }  // that was restored
+  PackToc toc_of_newest() const {                                                // of the pack that org/b@1 alone has
+    const auto snapshot = must(node.store->snapshot());
+    const VersionRow row = must(snapshot->version(must(snapshot->model("org/b")).id, 1));
+    for (const auto& [id, where] : must(origin.places(row.manifest)).blobs) {
+      PackToc toc = must(origin.toc(where.pack));
+      if (must(snapshot->holders(id)).size() == 1) return toc;
+    }
+    REQUIRE(false);
+    return {};
+  }
+  void add_pack(const PackToc& toc, const std::string& bytes) const {
+    write_file(pack_path(dir.path(), toc.pack), bytes);
+    REQUIRE(write_toc(toc_path(dir.path(), toc.pack), toc).ok());
   }
   std::string only(const std::string& folder, const std::string& ending) const {
     std::string found;
@@ -158,10 +174,6 @@ TEST_CASE("what is missing at an origin is named, one line each, before anything
     std::filesystem::remove(left.dir / ("manifests/" + to_hex(row_of(*snapshot, "a", 3).manifest)));
     expected = "a@3: ";
   }
-  SUBCASE("places") {
-    write_file(left.dir / ("places/" + to_hex(row_of(*snapshot, "a", 3).manifest)), "rubbish");
-    expected = "a@3: ";
-  }
   SUBCASE("a version's record") {
     left.say(MirroredRemoval{"a", 9, 1});
     expected = "a@9: it was removed";
@@ -171,7 +183,7 @@ TEST_CASE("what is missing at an origin is named, one line each, before anything
     expected = "a@8: tag lost";
   }
   SUBCASE("a whole record") {
-    flip(left.only("journal", ".rm"), 20);
+    flip(left.only("journal", ".tag"), 20);
     expected = left.dir.path();
   }
   SUBCASE("a record of its own name") {
@@ -197,6 +209,138 @@ TEST_CASE("what is missing at an origin is named, one line each, before anything
   CHECK(!std::filesystem::exists(left.target));
   CHECK(!left.restore(true).refused);
   left.check_sound();
+}
+
+TEST_CASE("what is damaged in one pack of an origin and whole in another is taken from there") {
+  const Left left;
+  const PackToc toc = must(left.origin.toc(left.pack_of_first()));
+  const std::string pack = pack_path(left.dir.path(), toc.pack);
+  PackToc twin = toc;  // another node published the same
+  twin.pack = 0x77;
+  left.add_pack(twin, read_text(pack));
+  std::string expected = "are damaged; found whole all the same";
+  SUBCASE("one blob") {
+    flip(pack, toc.entries[0].offset + 10);
+  }
+  SUBCASE("all blobs") {
+    for (const PackEntry& entry : toc.entries) flip(pack, entry.offset + 10);
+  }
+  SUBCASE("each has another one whole") {
+    REQUIRE(toc.entries.size() > 1);
+    flip(pack, toc.entries[0].offset + 10);
+    flip(pack_path(left.dir.path(), twin.pack), toc.entries[1].offset + 10);
+  }
+  SUBCASE("no bytes") {
+    std::filesystem::remove(pack);
+    expected = "No such file";
+  }
+  SUBCASE("fewer bytes") {
+    std::filesystem::resize_file(pack, 10);
+  }
+  const RestoreReport report = left.restore();
+  CHECK(report.problems.empty());
+  REQUIRE(report.mended.size() == 1);
+  CHECK_MESSAGE(report.mended[0].find(expected) != std::string::npos, report.mended[0]);
+  CHECK(report.versions == 3);
+  left.check_sound();
+}
+
+TEST_CASE("what is whole in no pack of an origin is lost, however often it is there") {
+  const Left left;
+  PackToc twin = left.toc_of_newest();
+  std::string bytes = read_text(pack_path(left.dir.path(), twin.pack));
+  const PackId first = twin.pack;
+  bytes.at(twin.entries[0].offset) = static_cast<char>(~bytes.at(twin.entries[0].offset));
+  for (twin.pack = 0x70; twin.pack < 0x73; ++twin.pack) left.add_pack(twin, bytes);
+  write_file(pack_path(left.dir.path(), first), bytes);
+  const RestoreReport refused = left.restore();
+  CHECK(refused.refused);
+  CHECK(refused.problems.back().starts_with("org/b@1: 1 of its extents"));
+  CHECK(left.restore(true).versions == 2);
+  left.check_sound();
+}
+
+TEST_CASE("where a table of contents or the places cannot be read, the bytes tell") {
+  for (const bool places : {false, true})
+    for (const bool rubbish : {false, true}) {
+      const Left left;
+      const auto snapshot = must(left.node.store->snapshot());
+      const std::string damaged = places ? left.dir / ("places/" + to_hex(row_of(*snapshot, "org/b", 1).manifest))
+                                         : toc_path(left.dir.path(), left.toc_of_newest().pack);
+      std::filesystem::remove(damaged);
+      if (rubbish) write_file(damaged, "rubbish");
+      const RestoreReport report = left.restore();
+      CHECK(report.problems.empty());
+      REQUIRE(report.mended.size() == 1);
+      CHECK(report.mended[0].starts_with(damaged));
+      CHECK(report.versions == 3);
+      left.check_sound();
+    }
+}
+
+TEST_CASE("a removal that cannot be read removes all the same: no version comes back to life") {
+  const Left left;
+  const std::string removal = left.only("journal", ".rm");
+  std::vector<std::string> problems, mended;
+  SUBCASE("a flipped bit") {
+    flip(removal, 20);
+    mended = {removal};
+  }
+  SUBCASE("no bytes") {
+    write_file(removal, "");
+    mended = {removal};
+  }
+  SUBCASE("of a newer weft") {
+    write_file(removal, as_text(seal_record(static_cast<RecordKind>(15), as_bytes("later"))));
+    problems = {removal};
+  }
+  SUBCASE("under another name") {
+    std::filesystem::rename(removal, left.dir / "journal/0000000000000001-0123456789abcdef.rm");
+    problems = {left.dir / "journal/0000000000000001-0123456789abcdef.rm: expected a record named"};
+  }
+  if (!problems.empty()) {
+    const RestoreReport refused = left.restore();
+    CHECK(refused.refused);
+    REQUIRE(refused.problems.size() == problems.size());
+    CHECK_MESSAGE(refused.problems[0].starts_with(problems[0]), refused.problems[0]);
+  }
+  const RestoreReport report = left.restore(!problems.empty());
+  REQUIRE(report.mended.size() == mended.size());
+  if (!mended.empty()) {
+    CHECK(report.mended[0].starts_with(mended[0]));
+    CHECK(report.mended[0].ends_with("its name tells that it removed a@2"));
+  }
+  CHECK(report.removed == 1);
+  const auto now = must(must(left.restored())->snapshot());
+  CHECK(row_of(*now, "a", 2).removed);
+  CHECK(row_of(*now, "a", 2).removed_ns == 5000);
+  left.check_sound();
+}
+
+TEST_CASE("a removal of nothing that is known, and a record whose name tells nothing, are named") {
+  const Left left;
+  std::string name, expected;
+  SUBCASE("a removal") {
+    name = "0000000000000001-0123456789abcdef.rm";
+    expected = "it removed no version that the origin has a record of";
+  }
+  SUBCASE("a removal's ending alone") {
+    name = "x.rm";
+    expected = "it removed no version that the origin has a record of";
+  }
+  SUBCASE("a tag") {
+    name = "0000000000000001-0123456789abcdef.tag";
+    expected = "a change of a tag is lost: it may be where it was before";
+  }
+  SUBCASE("no name at all") {
+    name = "17";
+    expected = "what it said is lost; if it was a removal, that version is not removed";
+  }
+  write_file(left.dir / ("journal/" + name), "rubbish");
+  const RestoreReport refused = left.restore();
+  REQUIRE(refused.problems.size() == 1);
+  CHECK_MESSAGE(refused.problems[0].ends_with(expected), refused.problems[0]);
+  CHECK(left.restore(true).versions == 3);
 }
 
 TEST_CASE("a number that only a removal names is not given again") {
