@@ -55,6 +55,7 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
     WEFT_TRY(report, rebuild_store(path_, decode, {options.accept_loss, options_.patience}, progress));
   } else {
     WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared, options_.patience));
+    WEFT_CHECK(look_at_stopped(report));
     Status status = check_index(decode, progress, report);
     if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
     if (!status.ok()) report.problems.push_back(status.error().message);

@@ -68,26 +68,46 @@ Result<std::optional<PlacedFiles>> read_record(const std::string& path) {
   return std::optional(PlacedFiles{in->pack(), copy(in->pack_bytes()), copy(in->toc()), copy(in->manifest())});
 }
 
-// The file has these bytes, durably.
-Status restore(const std::string& store_path, const std::string& path, const std::vector<std::byte>& bytes) {
-  auto now = read_file(path, bytes.size());
-  if (now.ok() && *now == bytes) {
-    WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-    return sync_file(fd.get(), path);
-  }
+struct PlacedFile {
+  std::string path;
+  const std::vector<std::byte>* bytes;
+};
+
+bool in_place(const PlacedFile& file) {
+  auto now = read_file(file.path, file.bytes->size());
+  return now.ok() && *now == *file.bytes;
+}
+
+Status put_in_place(const std::string& store_path, const PlacedFile& file) {
   const std::string temporary = store_path + "/tmp/placing";
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-  WEFT_CHECK(write_exact(fd.get(), 0, bytes, temporary));
+  WEFT_CHECK(write_exact(fd.get(), 0, *file.bytes, temporary));
   WEFT_CHECK(sync_file(fd.get(), temporary));
-  WEFT_CHECK(rename_file(temporary, path));
-  log_info("{}: put in place again", path);
+  WEFT_CHECK(rename_file(temporary, file.path));
+  log_info("{}: put in place again", file.path);
   return {};
+}
+
+Status sync_in_place(const PlacedFile& file) {
+  WEFT_TRY(Fd fd, open_file(file.path, O_RDONLY));
+  return sync_file(fd.get(), file.path);
 }
 
 // A table of contents that is whole and another says that the pack was changed since: it was durable by then.
 bool was_changed(const std::string& path, const std::vector<std::byte>& toc) {
   auto now = read_file(path, UINT32_MAX);
   return now.ok() && *now != toc && decode_toc(*now, path).ok();
+}
+
+std::vector<PlacedFile> files_of(const std::string& store_path, const PlacedFiles& files) {
+  std::vector<PlacedFile> out;
+  const std::string toc = toc_path(store_path, files.pack);
+  if (!was_changed(toc, files.toc)) {
+    out.push_back({toc, &files.toc});
+    out.push_back({pack_path(store_path, files.pack), &files.pack_bytes});
+  }
+  out.push_back({store_path + "/manifests/" + to_hex(sha256(files.manifest)), &files.manifest});
+  return out;
 }
 
 }  // namespace
@@ -116,21 +136,30 @@ Status Placing::clear() {
   return {};
 }
 
-Status Placing::finish(const std::string& store_path) {
+Result<std::vector<std::string>> Placing::missing(const std::string& store_path) {
+  std::vector<std::string> missing;
+  WEFT_TRY(const std::optional<PlacedFiles> files, read_record(placing_path(store_path)));
+  if (!files) return missing;
+  for (const PlacedFile& file : files_of(store_path, *files))
+    if (!in_place(file)) missing.push_back(file.path);
+  return missing;
+}
+
+Result<std::vector<std::string>> Placing::finish(const std::string& store_path) {
+  std::vector<std::string> placed;
   const std::string path = placing_path(store_path);
   WEFT_TRY(const std::optional<PlacedFiles> files, read_record(path));
-  if (!files) return {};
-  const std::string toc = toc_path(store_path, files->pack);
-  if (!was_changed(toc, files->toc)) {
-    WEFT_CHECK(restore(store_path, toc, files->toc));
-    WEFT_CHECK(restore(store_path, pack_path(store_path, files->pack), files->pack_bytes));
+  if (!files) return placed;
+  for (const PlacedFile& file : files_of(store_path, *files)) {
+    const bool whole = in_place(file);
+    WEFT_CHECK(whole ? sync_in_place(file) : put_in_place(store_path, file));
+    if (!whole) placed.push_back(file.path);
   }
-  const std::string manifests = store_path + "/manifests";
-  WEFT_CHECK(restore(store_path, manifests + "/" + to_hex(sha256(files->manifest)), files->manifest));
   WEFT_CHECK(sync_directory(store_path + "/packs"));
-  WEFT_CHECK(sync_directory(manifests));
+  WEFT_CHECK(sync_directory(store_path + "/manifests"));
   WEFT_TRY(Fd fd, open_file(path, O_RDWR));
-  return blank(fd.get(), path);
+  WEFT_CHECK(blank(fd.get(), path));
+  return placed;
 }
 
 }  // namespace weft

@@ -34,9 +34,11 @@ class Placing {
   Status clear();                   // durable: nothing is being placed
   void leave() { taken_.clear(); }  // of who has written nothing
 
-  // What the record has is whole, in place and durable afterwards, and the record gone. For who keeps other writers
-  // out.
-  static Status finish(const std::string& store_path);
+  // What the record has is whole, in place and durable afterwards, and the record gone. Paths of what was not in place.
+  // For who keeps other writers out.
+  static Result<std::vector<std::string>> finish(const std::string& store_path);
+  // Of what finish() would put in place; changes nothing.
+  static Result<std::vector<std::string>> missing(const std::string& store_path);
 
  private:
   const std::string path_;

@@ -246,6 +246,10 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
 
 }  // namespace
 
+std::string placed_again(const std::string& file) {
+  return fmt::format("{}: the machine stopped before it was written; put in place again", file);
+}
+
 Status tell(FsckReport& report, Status status, const std::string& what) {
   if (status.ok()) return {};
   Errc code = status.error().code;
@@ -290,13 +294,14 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
   WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
   WEFT_CHECK(remove_stale_scratch(index_dir));
-  WEFT_CHECK(Placing::finish(path));
+  WEFT_TRY(const auto placed, Placing::finish(path));
   progress.phase("rebuilding the index");
   Journal journal(path);
   Manifests manifests(path);
   NoIndex no_index;
   Packs packs(path, info.digest, no_index);
   FsckReport report;
+  for (const std::string& file : placed) report.repaired.push_back(placed_again(file));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
   if (cluster) input.node = cluster->node;

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "store/cluster_files.h"
+#include "store/placing.h"
 #include "store/rebuild.h"
 #include "store/store_impl.h"
 
@@ -25,30 +27,65 @@ Status StoreImpl::settle() {
   return {};
 }
 
-// What an earlier daemon has left to settle(). False: the journal has lost some of it, and ends where it is whole now.
+// What an earlier daemon has left to settle(); nothing when the last mark covers it.
+Result<std::optional<StoreImpl::Shown>> StoreImpl::shown() const {
+  Shown shown;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(shown.counters, get_counters(txn));
+  }
+  WEFT_TRY(const std::optional<Counters> mark, journal_.mark());
+  if (!mark || mark->journal_end >= shown.counters.journal_end) return std::optional<Shown>();
+  shown.mark = *mark;
+  WEFT_TRY(const JournalTail tail, journal_.read(mark->journal_end, shown.counters.journal_end));
+  shown.whole = tail.gaps.empty() ? tail.end : tail.gaps.front().offset;
+  return std::optional(shown);
+}
+
+// False: the journal has lost some of it, and ends where it is whole now.
 Result<bool> StoreImpl::settle_shown() {
   if (!cluster_) return true;
   WEFT_TRY(const WriterLock lock, env_->lock_writer());
-  WEFT_TRY(Counters counters, ([this]() -> Result<Counters> {
-             WEFT_TRY(Txn txn, env_->read());
-             return get_counters(txn);
-           })());
-  WEFT_TRY(const std::optional<Counters> mark, journal_.mark());
-  if (!mark || mark->journal_end >= counters.journal_end) return true;
-  WEFT_TRY(const JournalTail tail, journal_.read(mark->journal_end, counters.journal_end));
-  const std::uint64_t whole = tail.gaps.empty() ? tail.end : tail.gaps.front().offset;
+  WEFT_TRY(const std::optional<Shown> shown, this->shown());
+  if (!shown) return true;
   WEFT_TRY(const std::uint64_t size, journal_.size());
-  if (whole < counters.journal_end) {
-    WEFT_CHECK(journal_.truncate(whole));
+  if (shown->whole < shown->counters.journal_end) {
+    WEFT_CHECK(journal_.truncate(shown->whole));
     return false;
   }
-  if (size < whole) {
-    WEFT_CHECK(journal_.mend(whole, counters));
+  if (size < shown->whole) {
+    WEFT_CHECK(journal_.mend(shown->whole, shown->counters));
   } else {
-    WEFT_CHECK(journal_.settle(mark->journal_end, counters));
+    WEFT_CHECK(journal_.settle(shown->mark.journal_end, shown->counters));
   }
   WEFT_CHECK(env_->sync());
   return true;
+}
+
+// For fsck, after a machine has stopped and before the daemon starts again. The files of a small publish are put in
+// place where that can be; of the rest it is said that the daemon does it.
+Status StoreImpl::look_at_stopped(FsckReport& report) const {
+  if (!cluster_) return {};
+  auto alone = lock_against_daemon(path_);
+  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // it has done so
+  WEFT_TRY(const WriterLock lock, Env::lock_writer(path_ + "/index", options_.patience));
+  auto placed = alone.ok() ? Placing::finish(path_) : Result<std::vector<std::string>>(alone.error());
+  if (placed.ok()) {
+    for (const std::string& file : *placed) report.repaired.push_back(placed_again(file));
+  } else {
+    WEFT_TRY(const auto missing, Placing::missing(path_));
+    for (const std::string& file : missing)
+      report.problems.push_back(
+          fmt::format("{}: the machine stopped before it was written; weftd puts it in place when it starts: {}", file,
+                      placed.error().message));
+  }
+  const auto shown = this->shown();
+  if (shown.ok() && *shown && (*shown)->whole < (*shown)->counters.journal_end)
+    report.problems.push_back(fmt::format(
+        "{}: the machine stopped before the last {} bytes of its journal were written, and the index is ahead of it; "
+        "weftd makes it anew when it starts, and the registry tells again what is missing",
+        path_, (*shown)->counters.journal_end - (*shown)->whole));
+  return {};
 }
 
 // The registry tells again what is behind the revision that the rebuilt index has.

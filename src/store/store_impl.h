@@ -128,7 +128,13 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status commit_once(Txn& txn, const Events& events, Durable durable);
   void unsettle(const Unsettled& shown);
   Status settle();
+  struct Shown {
+    Counters mark, counters;  // durable in the journal, and of the index
+    std::uint64_t whole = 0;  // up to where the journal is
+  };
+  Result<std::optional<Shown>> shown() const;
   Result<bool> settle_shown();
+  Status look_at_stopped(FsckReport& report) const;
   static Status rebuild_shown(const std::string& path, const OpenOptions& options);
   Status undo(std::uint64_t journal_end, Status failure);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,

@@ -283,6 +283,7 @@ TEST_CASE("what a mirror shows it keeps when it dies before it is durable") {
   const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
   stop_machine(test.path, changes, 7, [](const std::string&, const std::string& after) { return after; });
   const std::string shown = dump(*Store::open(test.path, {}).value());
+  CHECK(fsck(*Store::open(test.path, {}).value()) == std::vector<std::string>{});
   test.open();
   CHECK(dump(*test.store) == shown);
   CHECK(test.store->snapshot().value()->registry_revision() == 7);
@@ -310,6 +311,9 @@ TEST_CASE("an index that is ahead of its journal is made anew, and told again") 
     const std::string before = dump(*test.store, false);
     test.close();
     stop_machine(test.path, changes, 7, lefts[i]);
+    const auto told = fsck(*Store::open(test.path, {}).value());
+    REQUIRE(!told.empty());
+    CHECK(told[0].find("weftd makes it anew when it starts") != std::string::npos);
     test.open();
     if (i != 2) CHECK(dump(*test.store, false) == before);  // there, two of the three records are whole
     CHECK(test.store->snapshot().value()->registry_revision() == 3);

@@ -100,6 +100,45 @@ TEST_CASE("what a machine that stopped has lost of a small publish is put in pla
     }
 }
 
+TEST_CASE("a check of a store whose daemon has not started again puts in place what a machine that stopped has lost") {
+  TestCluster test;
+  const Published published(test);
+  CHECK(mirror(*test.store, {published.version}, 2).empty());
+  const std::string files[] = {published.toc, published.pack, published.manifest};
+  published.stop_machine(test, [&] {
+    for (const std::string& path : files) std::filesystem::remove(path);
+  });
+  const auto check = [&] { return must(must(Store::open(test.path, {}))->fsck({}, decode, no_progress())); };
+
+  std::filesystem::create_directory(test.path + "/tmp/placing");  // as where it may not write
+  const FsckReport named = check();
+  REQUIRE(named.problems.size() > 3);
+  for (std::size_t i = 0; i < std::size(files); ++i) {
+    CHECK(named.problems[i].starts_with(files[i] + ": "));
+    CHECK(named.problems[i].find("weftd puts it in place when it starts") != std::string::npos);
+  }
+  CHECK(published.has_record());
+  std::filesystem::remove(test.path + "/tmp/placing");
+
+  const FsckReport mended = check();
+  CHECK_MESSAGE(mended.clean(), mended.problems[0]);
+  REQUIRE(mended.repaired.size() == 3);
+  for (std::size_t i = 0; i < std::size(files); ++i) CHECK(mended.repaired[i].starts_with(files[i] + ": "));
+  CHECK(!published.has_record());
+  CHECK(check().repaired.empty());
+  test.open();
+  CHECK(reads_well(*test.store, 1));
+}
+
+TEST_CASE("a check beside a daemon leaves alone what that is placing") {
+  TestCluster test;
+  auto prepared = must(prepare(*test.store, "m", {{1, 2}}, {1, 2}));
+  const std::string record = read_text(test.path + "/journal/placing");
+  CHECK(must(must(Store::open(test.path, {}))->fsck({}, decode, no_progress())).clean());
+  CHECK(read_text(test.path + "/journal/placing") == record);
+  prepared->keep();
+}
+
 TEST_CASE("an old record does not undo what became of its pack, and one that is not whole is none") {
   TestCluster test;
   const Published published(test);
