@@ -4,15 +4,12 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
-#include "base/json.h"
 #include "base/sys.h"
-#include "base/text.h"
-#include "node/daemon_texts.h"
 #include "node/open_file.h"
 #include "node/vfs_changes.h"
+#include "node/vfs_fixed.h"
 #include "node/vfs_lineage.h"
 #include "node/vfs_models.h"
 #include "node/vfs_version.h"
@@ -21,29 +18,6 @@
 
 namespace weft {
 namespace {
-
-// The entries that every mount has.
-struct FixedEntry {
-  Ino ino;
-  Ino parent;
-  std::string_view name;
-  FileType type;
-};
-constexpr FixedEntry kFixed[] = {
-    {kRootIno, kRootIno, "", FileType::directory},
-    {kDotWeftIno, kRootIno, ".weft", FileType::directory},
-    {kReadmeIno, kRootIno, "README", FileType::regular},
-    {kModelsIno, kRootIno, "models", FileType::directory},
-    {kMetricsIno, kDotWeftIno, "metrics", FileType::regular},
-    {kPeersIno, kDotWeftIno, "peers", FileType::regular},
-    {kStatusIno, kDotWeftIno, "status", FileType::regular},
-};
-
-const FixedEntry* fixed_entry(Ino ino) {
-  for (const FixedEntry& entry : kFixed)
-    if (entry.ino == ino) return &entry;
-  return nullptr;
-}
 
 Error no_inode(Ino ino) {
   return {Errc::not_found, fmt::format("no inode {}", ino)};
@@ -59,9 +33,8 @@ class StoreVfs final : public Vfs {
  public:
   StoreVfs(Store& store, const VfsOptions& options)
       : store_(store),
-        daemon_(store.path()),
         versions_(store, prefetcher_, options.show_views, {options.cold, options.cold_policy}),
-        mount_status_(options.mount_status) {}
+        fixed_(store, versions_, options.mount_status) {}
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
@@ -77,7 +50,7 @@ class StoreVfs final : public Vfs {
   Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) override {
     return tell_changes(store_, versions_, from, to, tell);
   }
-  void set_mount_status(std::string json_members) override;
+  void set_mount_status(std::string json_members) override { fixed_.set_mount_status(std::move(json_members)); }
   void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) override {
     versions_.assembly().start(options, std::move(tell));
   }
@@ -91,18 +64,11 @@ class StoreVfs final : public Vfs {
   Result<InodeRow> inode(Ino ino);
   Result<std::shared_ptr<OpenFile>> open_row(Ino ino, const InodeRow& row);
   Result<std::shared_ptr<OpenFile>> open_view(const InodeRow& row);
-  Result<Attr> fixed_attr(const FixedEntry& entry);
-  Result<Attr> lookup_fixed(Ino dir, std::string_view name);
-  Result<std::vector<DirEntry>> list_fixed(Ino dir);
-  Result<std::string> status_text();
-  Result<std::string> changing_text(Ino ino);
 
   Store& store_;
-  DaemonTexts daemon_;
   Prefetcher prefetcher_;
   Versions versions_;
-  std::mutex mutex_;
-  std::string mount_status_;  // guarded by mutex_
+  FixedFiles fixed_;
 };
 
 Result<InodeRow> StoreVfs::inode(Ino ino) {
@@ -111,73 +77,12 @@ Result<InodeRow> StoreVfs::inode(Ino ino) {
   return snapshot->inode(ino);
 }
 
-Result<std::string> StoreVfs::status_text() {
-  std::uint64_t sequence = 0;
-  {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    sequence = snapshot->sequence();
-  }
-  JsonWriter json(true);
-  json.begin_object().member("weft", WEFT_VERSION);
-  json.key("store").begin_object();
-  json.member("path", store_.path()).member("uuid", store_.info().uuid).member("sequence", sequence);
-  json.end_object().key("mount");
-  {
-    const std::lock_guard lock(mutex_);
-    json.raw("{" + mount_status_ + "}");
-  }
-  versions_.assembly().write_status(json);
-  json.key("daemon").raw(daemon_.status()).end_object();
-  return json.take() + "\n";
-}
-
-// Of a file below .weft, which says something else each time.
-Result<std::string> StoreVfs::changing_text(Ino ino) {
-  if (ino == kStatusIno) return status_text();
-  return ino == kPeersIno ? daemon_.peers() : daemon_.metrics();
-}
-
-Result<Attr> StoreVfs::fixed_attr(const FixedEntry& entry) {
-  Attr attr = directory_attr(entry.ino, store_.info().created_ns);
-  attr.type = entry.type;
-  attr.lasting_name = true;
-  attr.lasting_attr = entry.parent != kDotWeftIno;
-  attr.lasting_entries = entry.type == FileType::directory && entry.ino != kModelsIno;
-  if (entry.type == FileType::directory) return attr;
-  attr.blocks = 1;
-  if (entry.ino == kReadmeIno) {
-    attr.size = render_readme().size();
-  } else {
-    WEFT_TRY(const std::string text, changing_text(entry.ino));
-    attr.size = text.size();
-  }
-  return attr;
-}
-
-Result<Attr> StoreVfs::lookup_fixed(Ino dir, std::string_view name) {
-  if (fixed_entry(dir)->type != FileType::directory) return not_a_directory(dir);
-  for (const FixedEntry& entry : kFixed)
-    if (entry.parent == dir && entry.name == name && entry.ino != dir) return fixed_attr(entry);
-  return Error{Errc::not_found, fmt::format("no entry {}", printable(name))};
-}
-
-Result<std::vector<DirEntry>> StoreVfs::list_fixed(Ino dir) {
-  if (fixed_entry(dir)->type != FileType::directory) return not_a_directory(dir);
-  std::vector<DirEntry> out;
-  for (const FixedEntry& entry : kFixed) {
-    if (entry.parent != dir || entry.ino == dir) continue;
-    WEFT_TRY(const Attr attr, fixed_attr(entry));
-    out.push_back({std::string(entry.name), attr, true});
-  }
-  return out;
-}
-
 Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
   if (parent == kModelsIno) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     return lookup_in_namespace(*snapshot, store_.info(), "", name);
   }
-  if (fixed_entry(parent) != nullptr) return lookup_fixed(parent, name);
+  if (const FixedEntry* entry = fixed_entry(parent)) return fixed_.lookup(*entry, name);
   if (is_kin_link(parent)) return not_a_directory(parent);
   if (is_kin_file(parent)) return versions_.kin().lookup_in(parent, name);
   InodeRow row;
@@ -193,7 +98,7 @@ Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
 }
 
 Result<Attr> StoreVfs::getattr(Ino ino) {
-  if (const FixedEntry* entry = fixed_entry(ino)) return fixed_attr(*entry);
+  if (const FixedEntry* entry = fixed_entry(ino)) return fixed_.attr(*entry);
   if (is_kin_file(ino)) return versions_.kin().attr(ino);
   InodeRow row;
   {
@@ -208,7 +113,7 @@ Result<Attr> StoreVfs::getattr(Ino ino) {
 }
 
 Result<std::vector<DirEntry>> StoreVfs::list(Ino dir) {
-  if (dir != kModelsIno && fixed_entry(dir) != nullptr) return list_fixed(dir);
+  if (const FixedEntry* entry = fixed_entry(dir); entry != nullptr && dir != kModelsIno) return fixed_.list(*entry);
   if (is_kin_link(dir)) return not_a_directory(dir);
   if (is_kin_file(dir)) return versions_.kin().list_in(dir);
   InodeRow row;
@@ -250,12 +155,7 @@ Result<std::string> StoreVfs::readlink(Ino ino) {
 }
 
 Result<std::shared_ptr<OpenFile>> StoreVfs::open(Ino ino) {
-  if (ino == kReadmeIno) return open_text(render_readme());
-  if (const FixedEntry* fixed = fixed_entry(ino); fixed != nullptr && fixed->parent == kDotWeftIno) {
-    WEFT_TRY(std::string text, changing_text(ino));
-    return open_text(std::move(text), Changing::yes);
-  }
-  if (fixed_entry(ino) != nullptr) return is_a_directory(ino);
+  if (const FixedEntry* entry = fixed_entry(ino)) return fixed_.open(*entry);
   if (is_kin_link(ino)) return Error{Errc::invalid, fmt::format("inode {} is a link", ino)};
   if (is_kin_file(ino)) return versions_.kin().open(ino);
   WEFT_TRY(const InodeRow row, inode(ino));
@@ -339,11 +239,6 @@ Result<Place> StoreVfs::place(Ino ino) {
 Result<std::uint64_t> StoreVfs::position() {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   return snapshot->journal_end();
-}
-
-void StoreVfs::set_mount_status(std::string json_members) {
-  const std::lock_guard lock(mutex_);
-  mount_status_ = std::move(json_members);
 }
 
 }  // namespace

@@ -16,33 +16,6 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 512;
 
-std::string where(const TreeNode& node) {
-  const VersionRow& row = node.version->row;
-  return fmt::format("{}@{}: {}", row.model_name, row.number, node.node().name);
-}
-
-const File& file_of(const TreeNode& node) {
-  return node.version->tree->manifest().files[node.node().file];
-}
-
-std::vector<std::uint64_t> tensor_offsets(const File& file) {
-  std::vector<std::uint64_t> out;
-  for (const Tensor& tensor : file.tensors)
-    if (tensor.extent != kNoExtent) out.push_back(file.extents[tensor.extent].offset);
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-std::vector<std::uint64_t> blob_offsets(const Container& container) {
-  std::vector<std::uint64_t> out;
-  std::uint64_t offset = container.header.size();
-  for (const ContentId& blob : container.blobs) {
-    out.push_back(offset);
-    offset += blob.length;
-  }
-  return out;
-}
-
 bool is_directory(const Node& node) {
   return node.kind == NodeKind::dir || node.kind == NodeKind::lineage_dir;
 }
@@ -55,11 +28,6 @@ bool is_lineage(const TreeNode& node) {
 
 Kin kin_of(const Node& lineage_dir) {
   return lineage_dir.name == "children" ? Kin::child : Kin::parent;
-}
-
-std::string render(const TreeNode& node) {
-  if (node.node().kind == NodeKind::layer_json) return render_layer_json(*node.version->tree, node.node().layer);
-  return render_info_json(facts_of(node.version->row), node.version->tree->manifest());
 }
 
 std::size_t memory_bytes(const TreeVersion& version) {
@@ -78,6 +46,19 @@ Status check_fits(const TreeVersion& version) {
 }
 
 }  // namespace
+
+std::string TreeNode::where() const {
+  return fmt::format("{}@{}: {}", version->row.model_name, version->row.number, node().name);
+}
+
+const File& TreeNode::file() const {
+  return version->tree->manifest().files[node().file];
+}
+
+std::string TreeNode::render() const {
+  if (node().kind == NodeKind::layer_json) return render_layer_json(*version->tree, node().layer);
+  return render_info_json(facts_of(version->row), version->tree->manifest());
+}
 
 Ino TreeNode::ino() const {
   const Node& n = node();
@@ -142,7 +123,7 @@ std::uint64_t Versions::generated_size(const TreeNode& node) {
   std::uint64_t size = known.load(std::memory_order_relaxed);
   if (size != 0) return size;
   const bool container = node.node().kind == NodeKind::layer_container;
-  size = container ? container_size(*node.version->tree, node.node().layer) : render(node).size();
+  size = container ? container_size(*node.version->tree, node.node().layer) : node.render().size();
   known.store(size, std::memory_order_relaxed);
   return size;
 }
@@ -157,9 +138,9 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   attr.type = FileType::regular;
   attr.lasting_entries = false;
   if (n.kind == NodeKind::tensor_view)
-    attr.size = view_size(view_key(file_of(node), file_of(node).tensors[n.tensor]));
+    attr.size = view_size(view_key(node.file(), node.file().tensors[n.tensor]));
   else if (n.kind == NodeKind::file)
-    attr.size = file_of(node).size;
+    attr.size = node.file().size;
   else
     attr.size = generated_size(node);
   attr.blocks = attr.size == 0 ? 0 : 1;
@@ -190,7 +171,7 @@ Result<Attr> Versions::attr(const TreeNode& node) {
 }
 
 Result<Attr> Versions::lookup(const TreeNode& dir, std::string_view name) {
-  if (!is_directory(dir.node())) return Error{Errc::not_dir, where(dir) + ": not a directory"};
+  if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   if (dir.node().kind == NodeKind::lineage_dir) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     return lookup_kin(*snapshot, dir.version->row, kin_of(dir.node()), name);
@@ -233,7 +214,7 @@ Result<Ino> Versions::lineage_ino(VersionId id) {
 }
 
 Result<std::vector<DirEntry>> Versions::list(const TreeNode& dir) {
-  if (!is_directory(dir.node())) return Error{Errc::not_dir, where(dir) + ": not a directory"};
+  if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   if (is_lineage(dir)) return list_lineage(dir);
   if (dir.node().kind == NodeKind::dir) return list_tree(dir);
   WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -245,71 +226,6 @@ Result<Ino> Versions::parent(const TreeNode& node) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const ModelRow model, snapshot->model(node.version->row.model));
   return model.ino;
-}
-
-AssembledSource Versions::source(const TreeNode& node) const {
-  return assembled_source(store_.info(), node.version->row.id, node.node().file, file_of(node), where(node));
-}
-
-bool Versions::assembled(const TreeNode& node) const {
-  return node.node().kind == NodeKind::file && assembly_.has(source(node));
-}
-
-Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
-  auto opened = open_here(node);
-  if (opened.ok() || opened.error().code != Errc::absent || cold_.reads == nullptr) return opened;
-  return open_absent(node);
-}
-
-Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
-  const VersionId version = node.version->row.id;
-  const Node& n = node.node();
-  std::vector<ColdBlob> blobs;
-  if (n.kind == NodeKind::file) {
-    for (const Extent& extent : file_of(node).extents) blobs.push_back({extent.id, {version, n.file, extent.offset}});
-    return open_cold(store_, cold_, where(node), "", blobs);
-  }
-  Container container = make_container(*node.version->tree, n.layer);
-  for (std::size_t i = 0; i < container.blobs.size(); ++i)
-    blobs.push_back({container.blobs[i], {version, container.origins[i].file, container.origins[i].offset}});
-  return open_cold(store_, cold_, where(node), std::move(container.header), blobs);
-}
-
-// By way of the first version that has these bytes: the view may be of many.
-Result<std::shared_ptr<OpenFile>> Versions::open_absent_view(
-    const InodeRow& row, const std::optional<std::pair<VersionId, std::uint32_t>>& owner) {
-  const ContentId& id = row.view.content;
-  if (cold_.reads == nullptr || !owner)
-    return Error{Errc::absent, view_where(row) + ": its bytes are not on this node"};
-  WEFT_TRY(const auto version, load(owner->first));
-  const auto& extents = version->tree->manifest().files[owner->second].extents;
-  const auto extent = std::ranges::find(extents, id, &Extent::id);
-  if (extent == extents.end()) return Error{Errc::corrupt, view_where(row) + ": its holder has no such bytes"};
-  const ColdBlob blob{id, {owner->first, owner->second, extent->offset}};
-  return open_absent_blob(cold_, view_where(row), view_head(row.view), blob);
-}
-
-Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
-  const Node& n = node.node();
-  switch (n.kind) {
-    case NodeKind::file:
-      return assembly_.open(source(node), {&places_, node.ino()}, {&prefetcher_, tensor_offsets(file_of(node))});
-    case NodeKind::layer_container: {
-      Container container = make_container(*node.version->tree, n.layer);
-      ReadAhead ahead{&prefetcher_, blob_offsets(container)};
-      return open_blobs(store_, where(node), std::move(container.header), container.blobs, ahead,
-                        {&places_, node.ino()});
-    }
-    case NodeKind::info_json:
-    case NodeKind::layer_json:
-      return open_text(render(node));
-    case NodeKind::tensor_view:
-      return Error{Errc::internal, where(node) + ": a view has an inode of its own"};
-    case NodeKind::dir:
-    case NodeKind::lineage_dir:
-      break;
-  }
-  return Error{Errc::is_dir, where(node) + ": a directory"};
 }
 
 }  // namespace weft

@@ -39,6 +39,9 @@ struct TreeNode {
   std::uint32_t index = 0;
 
   const Node& node() const { return version->tree->node(index); }
+  const File& file() const;    // of a published file
+  std::string where() const;   // for messages
+  std::string render() const;  // of a generated text
   Ino ino() const;
 };
 

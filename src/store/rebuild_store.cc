@@ -1,0 +1,89 @@
+// The rebuild of a store on the disk: a new index takes the place of the old one, and the journal goes with it.
+#include <fcntl.h>
+
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/file_lock.h"
+#include "store/apply.h"
+#include "store/cluster_files.h"
+#include "store/layout.h"
+#include "store/placing.h"
+#include "store/rebuild.h"
+#include "store/scratch_index.h"
+
+namespace weft {
+namespace {
+
+// Packs need an index only to look blobs up, which a rebuild does not.
+class NoIndex final : public IndexAccess {
+ public:
+  Result<std::unique_ptr<BlobIndex>> read() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
+  Result<std::unique_ptr<BlobWriter>> write() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
+};
+
+// What the rebuild has decided goes into the journal before the index goes by it: who dies between the two leaves a
+// repair that the old index cannot follow, and that says so. Both copies are whole afterwards.
+Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
+  WEFT_TRY(WriterLock lock, env.lock_writer());
+  WEFT_CHECK(journal.truncate(outcome.journal_end));
+  Counters counters;
+  WEFT_CHECK(env.write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(counters, get_counters(txn));
+    if (!outcome.repair) return {};
+    counters.journal_end = outcome.journal_end + encode_event(*outcome.repair, outcome.journal_end).size();
+    return put_counters(txn, counters);
+  }));
+  if (outcome.repair) WEFT_CHECK(journal.append(encode_event(*outcome.repair, outcome.journal_end), counters));
+  return journal.mend(counters.journal_end, counters);
+}
+
+}  // namespace
+
+std::string placed_again(const std::string& file) {
+  return fmt::format("{}: the machine stopped before it was written; put in place again", file);
+}
+
+Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
+  std::string path = store_path + "/index/gc";
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_CHECK(wait_for_lock(fd.get(), kind, patience, path));
+  return fd;
+}
+
+Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
+                                 Progress& progress) {
+  WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
+  WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
+  std::string index_dir = path + "/index";
+  WEFT_CHECK(make_directories(index_dir));
+  WEFT_CHECK(Env::create_locks(index_dir));
+  WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
+  WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
+  WEFT_CHECK(remove_stale_scratch(index_dir));
+  WEFT_TRY(const auto placed, Placing::finish(path));
+  progress.phase("rebuilding the index");
+  Journal journal(path);
+  Manifests manifests(path);
+  NoIndex no_index;
+  Packs packs(path, info.digest, no_index);
+  FsckReport report;
+  for (const std::string& file : placed) report.repaired.push_back(placed_again(file));
+  WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
+  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  if (cluster) input.node = cluster->node;
+  WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
+  report.refused = outcome.repair && !options.accept_loss;
+  if (report.refused) return report;
+  WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
+  WEFT_CHECK(scratch.close());
+  WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
+  WEFT_CHECK(sync_directory(index_dir));
+  WEFT_CHECK(upgrade_identity(path, info));
+  report.rebuilt = true;
+  return report;
+}
+
+}  // namespace weft
