@@ -11,7 +11,8 @@ constexpr CommandInfo kInfo = {
     .summary = "check the store, or make its index anew",
     .description =
         "Compares index, packs, manifests and journal, and reads and hashes every blob.\n"
-        "Changes nothing, and may run beside readers and imports. --rebuild makes the\n"
+        "Changes nothing, and may run beside readers and imports; but what a node that\n"
+        "stopped had written ahead is put in place first. --rebuild makes the\n"
         "index anew from packs, manifests and journal: names, numbers, tags, times and\n"
         "inode numbers come back, and nothing that was removed. What is damaged once and\n"
         "whole elsewhere is mended: either copy of the journal, a pack's table of\n"
