@@ -78,6 +78,7 @@ class Daemon {
     if (peers_) add_peer_figures(figures_, *peers_);
     serve_imports(*server_, *parts_);
     serve_changes(*server_, *parts_);
+    serve_restore(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
     if (const auto port = config_.get()->metrics_port; port != 0) {

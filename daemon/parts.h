@@ -24,6 +24,7 @@ struct DaemonParts {
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import
 void serve_changes(control::Server& server, DaemonParts& parts);  // tag, rm, gc
+void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 
 // An error's answer, or this one.

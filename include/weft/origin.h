@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/cluster_store.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/source.h"
@@ -46,5 +47,14 @@ struct RestoreReport {
 // as its file system does. Errc::not_found: no origin; others as Store::create. Memory: some 200 bytes a tensor.
 Result<RestoreReport> restore_store(const std::string& origin, const std::string& store, const RestoreOptions& options,
                                     Progress& progress);
+
+// What a registry that was lost has said, from the origin alone, in an order in which it may have come: versions, live
+// and removed, then tags. Problems and losses as restore_store(), but that bytes are not read: packs and their tables
+// of contents are looked at alone. The origin is their publisher.
+struct OriginRegistry {
+  std::vector<MirrorChange> changes;  // none when it is refused
+  RestoreReport report;
+};
+Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Progress& progress);
 
 }  // namespace weft

@@ -64,6 +64,11 @@ class Registry {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
 
+  // For a registry that was lost and begins anew: this version, live or removed, or this tag, as it was once. True: it
+  // was brought back; false: the registry has it, or has heard more of it since. `look`: only tells. Errc::exists: the
+  // registry has another of this number, or a name that would hide it; Errc::unsupported: there is no such registry.
+  virtual Result<bool> bring_back(const MirrorChange& change, bool look) = 0;
+
   // Waits until the store has all that was committed in the registry before this call, by anyone; the revision of that
   // state. What gc may free is judged after this.
   virtual Result<std::uint64_t> catch_up(Clock::time_point deadline) = 0;

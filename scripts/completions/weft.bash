@@ -27,7 +27,7 @@ _weft_options() {
     status) echo "--json --quiet --store --help" ;;
     peers) echo "--json --quiet --store --help" ;;
     init) echo "--digest --json --quiet --store --help" ;;
-    restore) echo "--accept-loss --json --quiet --store --help" ;;
+    restore) echo "--accept-loss --registry --json --quiet --store --help" ;;
     completion) echo "--quiet --store --help" ;;
     *) echo "--store --help --version" ;;
   esac

@@ -38,7 +38,7 @@ _weft() {
       'evict:give back the disk of fetched bytes' 'stage-out:wait until versions are at the origin'
       'cache:show or bound the cache of assembled files'
       'status:show the store and where it is mounted' 'peers:list the daemons of the cluster'
-      'init:make an empty store' 'restore:make a store again from an origin'
+      'init:make an empty store' 'restore:make a store, or a registry, again from an origin'
       'completion:print the completions of a shell')
     _describe command commands
     return
@@ -80,7 +80,7 @@ _weft() {
     status) _arguments $common $json ;;
     peers) _arguments $common $json ;;
     init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;
-    restore) _arguments $common $json '--accept-loss[go on without what is lost]' '1:directory:_directories' ;;
+    restore) _arguments $common $json '--accept-loss[go on without what is lost]' '--registry[the cluster'\''s registry]' '1:directory:_directories' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac
 }

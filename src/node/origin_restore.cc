@@ -1,19 +1,24 @@
 // A store made again from its origin.
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "node/origin_blobs.h"
 #include "node/origin_copy.h"
 #include "node/origin_dir.h"
 #include "node/origin_names.h"
 #include "store/pack_file.h"
 #include "store/restore.h"
+#include "store/uuid.h"
 #include "weft/names.h"
 #include "weft/node.h"
 #include "weft/origin.h"
@@ -39,11 +44,7 @@ class Restoring {
       : origin_(std::move(origin)), options_(options), progress_(progress) {}
 
   Result<RestoreReport> run(const std::string& store_path) {
-    WEFT_TRY(names_, read_names(origin_, progress_));
-    report_.problems = std::move(names_.problems);
-    WEFT_CHECK(look_at_versions());
-    WEFT_CHECK(blobs_.look(progress_));
-    WEFT_CHECK(lose_incomplete());
+    WEFT_CHECK(look());
     if (refuses()) return report_;
     WEFT_TRY(const StoreRestore store, StoreRestore::begin(store_path, origin_.uuid(), options_.patience));
     WEFT_CHECK(copy_packs(store));
@@ -53,9 +54,22 @@ class Restoring {
     report_.problems.insert(report_.problems.end(), problems.begin(), problems.end());
     if (refuses()) return report_;
     WEFT_CHECK(store.finish());
-    report_.mended = std::move(names_.mended);
-    for (std::string& mended : blobs_.mended()) report_.mended.push_back(std::move(mended));
+    tell_mended();
     return report_;
+  }
+
+  Result<OriginRegistry> registry() {
+    WEFT_CHECK(look());
+    if (refuses()) return OriginRegistry{{}, report_};
+    OriginRegistry out{changes(), {}};
+    for (MirrorChange& change : out.changes)
+      if (auto* version = std::get_if<MirroredVersion>(&change)) {
+        version->packs.clear();
+        version->version.publisher = publisher();
+      }
+    tell_mended();
+    out.report = report_;
+    return out;
   }
 
  private:
@@ -69,6 +83,9 @@ class Restoring {
     return {};
   }
 
+  Status look();
+  void tell_mended();
+  std::string publisher() const;
   Status look_at_versions();
   Status look_at(const VersionRow& row);
   Needs needs_of(const Digest& manifest, const VersionContent& content);
@@ -122,6 +139,28 @@ Needs Restoring::needs_of(const Digest& manifest, const VersionContent& content)
   std::ranges::sort(needs.blobs);
   needs.blobs.erase(std::unique(needs.blobs.begin(), needs.blobs.end()), needs.blobs.end());
   return needs;
+}
+
+Status Restoring::look() {
+  WEFT_TRY(names_, read_names(origin_, progress_));
+  report_.problems = std::move(names_.problems);
+  WEFT_CHECK(look_at_versions());
+  WEFT_CHECK(blobs_.look(progress_));
+  return lose_incomplete();
+}
+
+void Restoring::tell_mended() {
+  report_.mended = std::move(names_.mended);
+  for (std::string& mended : blobs_.mended()) report_.mended.push_back(std::move(mended));
+}
+
+// The origin's id in the form of a node's: no node has it.
+std::string Restoring::publisher() const {
+  const Digest digest = sha256(std::as_bytes(std::span(origin_.uuid())));
+  Uuid uuid;
+  static_assert(sizeof uuid <= sizeof digest.bytes);
+  std::memcpy(&uuid, digest.bytes.data(), sizeof uuid);
+  return uuid_text(uuid);
 }
 
 Status Restoring::look_at_versions() {
@@ -249,6 +288,12 @@ Result<RestoreReport> restore_store(const std::string& origin, const std::string
                                     Progress& progress) {
   WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
   return Restoring(std::move(dir), options, progress).run(store);
+}
+
+Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Progress& progress) {
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
+  const RestoreOptions options{accept_loss, {}};
+  return Restoring(std::move(dir), options, progress).registry();
 }
 
 }  // namespace weft

@@ -59,6 +59,10 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
     return shown(spec_of(model, number), revision);
   }
+  Result<bool> bring_back(const MirrorChange& change, bool look) override {
+    WEFT_CHECK(check_connected());
+    return names_.bring_back(change, look);
+  }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());
     WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node));

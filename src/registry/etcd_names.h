@@ -60,18 +60,25 @@ class EtcdNames {
   // The revision. An empty number deletes the tag.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number);
+  // As Registry::bring_back().
+  Result<bool> bring_back(const MirrorChange& change, bool look);
   // A revision newer than all that was committed before the call; the watch brings it. `node` is ours.
   Result<std::uint64_t> barrier(std::string_view node);
 
  private:
   using Clock = etcd::Client::Clock;
   Result<Facts> read_facts(const std::string& model);
+  Status check_shows(const std::string& model);  // Errc::exists: its name would hide another
   Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead);
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
+  struct Returning;  // etcd_restore.cc
+  Result<Returning> read_returning(const MirroredVersion& version);
+  Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool look);
+  Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool look);
   Result<std::uint64_t> delete_tag(std::string_view model, std::string_view tag);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }

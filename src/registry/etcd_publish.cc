@@ -93,6 +93,11 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
   return facts;
 }
 
+Status EtcdNames::check_shows(const std::string& model) {
+  const auto facts = read_facts(model);
+  return facts.ok() ? Status{} : Status(facts.error());
+}
+
 std::shared_ptr<const EtcdNames::Facts> EtcdNames::foresee(const std::string& model) {
   auto facts = read_facts(model);
   return facts.ok() ? std::make_shared<const Facts>(std::move(facts).value()) : nullptr;

@@ -213,7 +213,8 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
     default:
       return;
   }
-  auto change = decode_change(parts_.keys, event.item.key, event.item.value, false);
+  // A tombstone whole: that of a version that was brought back as a removed one is the first that is heard of it.
+  auto change = decode_change(parts_.keys, event.item.key, event.item.value, true);
   if (!change.ok()) return refuse(change.error());
   if (auto* tag = std::get_if<MirroredTag>(&*change)) tag->revision = event.item.mod_revision;
   batch.changes.push_back(std::move(change).value());

@@ -85,6 +85,85 @@ def test_everything_but_the_origin_is_lost(tmp_path):
     assert back.json("log", "org/a")["versions"][0]["version"] == 4
 
 
+def brought_back(node, *options, check=True):
+    return json.loads(node.store.weft("restore", "--registry", "--json", *options, check=check).stdout)
+
+
+def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
+    """A new etcd, and new nodes with empty stores, beside the origin of the old ones."""
+    models = {("org/a", 1): source(tmp_path / "a1", "a1"), ("org/a", 2): source(tmp_path / "a2", "a2"),
+              ("org/a", 3): source(tmp_path / "a3", "a3"), ("b", 1): source(tmp_path / "b1", "b1")}
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        for (model, _), path in models.items():
+            cluster.publish(one, path, model, message=f"{path.name} it is")
+        one.store.weft("tag", "org/a@1", "best")
+        one.store.weft("tag", "org/a@3", "gone")
+        one.store.weft("tag", "--delete", "org/a", "gone")
+        one.store.weft("rm", "org/a@2")
+        one.store.weft("rm", "b@1")
+        one.store.weft("stage-out")
+        said = {model: named(one.store, model) for model in ("org/a", "b")}
+    for gone in (one.directory, tmp_path / "etcd"):
+        shutil.rmtree(gone)
+
+    with Cluster(tmp_path, origin=cluster.origin) as cluster:
+        first, second = cluster.node(), cluster.node()
+        report = brought_back(first)
+        assert (report["versions"], report["removed"], report["tags"], report["models"]) == (2, 2, 1, 2)
+        assert report["problems"] == []
+        wait_until(lambda: second.knows("org/a@3"), seconds_max=SECONDS_MAX)
+        late = cluster.node()  # reads the whole list, the others were told one by one
+        for node in (first, second, late):
+            wait_until(lambda node=node: {model: named(node.store, model) for model in said} == said,
+                       seconds_max=SECONDS_MAX)
+        with second.mounted("views=hidden") as mount:
+            for number in (1, 3):
+                assert files_below(mount.version("org/a", number)) == files_below(models["org/a", number])
+        cluster.publish(second, source(tmp_path / "a4", "a4"), "org/a")
+        cluster.publish(second, source(tmp_path / "b2", "b2"), "b")
+        assert [one["version"] for one in second.store.json("log", "org/a")["versions"]][0] == 4
+        assert [one["version"] for one in second.store.json("log", "b")["versions"]][0] == 2
+
+        second.store.weft("rm", "org/a@3")  # and it stays so
+        second.store.weft("tag", "--delete", "org/a", "best")
+        second.store.weft("stage-out")
+        again = brought_back(first)
+        assert (again["versions"], again["removed"], again["tags"], again["problems"]) == (0, 0, 0, [])
+        assert not second.knows("org/a@3")
+        for node in (first, second, late):
+            node.store.assert_sound()
+
+
+def test_what_a_new_registry_has_already_is_left_alone(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        cluster.publish(one, source(tmp_path / "a1", "a1"), "a")
+        cluster.publish(one, source(tmp_path / "a2", "a2"), "a")
+        cluster.publish(one, source(tmp_path / "b1", "b1"), "b")
+        one.store.weft("stage-out")
+    for gone in (one.directory, tmp_path / "etcd"):
+        shutil.rmtree(gone)
+    journal = cluster.origin / "journal"
+    with Cluster(tmp_path, origin=cluster.origin) as cluster:
+        node = cluster.node()
+        run(["mount", "-t", "tmpfs", "-o", "ro", "none", journal])  # as if it were not at the origin yet
+        try:
+            node.store.publish(source(tmp_path / "other", "other"), name="a")
+        finally:
+            run(["umount", journal])
+        report = brought_back(node, check=False)
+        assert len(report["problems"]) >= 1
+        assert any("a@1: " in line for line in report["problems"])
+        if report["refused"]:  # the origin has heard of the other one by now
+            report = brought_back(node, "--accept-loss", check=False)
+        assert report["versions"] == 1
+        assert [one["version"] for one in node.store.json("log", "a")["versions"]] == [1]
+        assert node.knows("b@1")
+        with node.mounted("views=hidden") as mount:
+            assert files_below(mount.version("a", 1)) == files_below(tmp_path / "other")
+
+
 def test_what_a_node_said_is_not_lost_with_it(tmp_path):
     """The one that made a change dies before it is at the origin: another has heard of it."""
     with Cluster(tmp_path) as cluster:

@@ -1,0 +1,128 @@
+// The names of a registry that was lost, brought back from the origin.
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "control/call.h"
+#include "daemon/access.h"
+#include "daemon/call_progress.h"
+#include "daemon/parts.h"
+#include "weft/origin.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kCatchUpMax = std::chrono::seconds(10);
+constexpr std::size_t kLinesMax = 200;  // of one kind, in the answer
+
+const std::string& model_of(const MirrorChange& change) {
+  if (const auto* version = std::get_if<MirroredVersion>(&change)) return version->version.model_name;
+  if (const auto* tag = std::get_if<MirroredTag>(&change)) return tag->model;
+  return std::get<MirroredRemoval>(change).model;
+}
+
+class Returning {
+ public:
+  Returning(Registry& registry, OriginRegistry found, Progress& progress)
+      : registry_(registry),
+        changes_(std::move(found.changes)),
+        report_(std::move(found.report)),
+        progress_(progress) {}
+
+  // A model of which the registry has another version is left as it is, all of it.
+  Result<std::string> run() {
+    WEFT_CHECK(look());
+    WEFT_CHECK(bring_back());
+    return json();
+  }
+
+ private:
+  Status look() {
+    progress_.phase("comparing with the registry");
+    for (const MirrorChange& change : changes_) {
+      WEFT_CHECK(check_cancelled());
+      const auto told = registry_.bring_back(change, true);
+      if (told.ok()) continue;
+      if (told.error().code != Errc::exists) return told.error();
+      report_.problems.push_back(told.error().message);
+      conflicts_.insert(model_of(change));
+    }
+    return {};
+  }
+
+  Status bring_back() {
+    progress_.phase("filling the registry");
+    report_.models = report_.versions = report_.removed = report_.tags = 0;
+    std::set<std::string> models;
+    for (const MirrorChange& change : changes_) {
+      WEFT_CHECK(check_cancelled());
+      if (conflicts_.contains(model_of(change))) continue;
+      WEFT_TRY(const bool made, registry_.bring_back(change, false));
+      if (made) count(change);
+      if (made) models.insert(model_of(change));
+    }
+    report_.models = models.size();
+    return {};
+  }
+
+  void count(const MirrorChange& change) {
+    const auto* version = std::get_if<MirroredVersion>(&change);
+    ++(version == nullptr ? report_.tags : version->version.removed ? report_.removed : report_.versions);
+  }
+
+  Status check_cancelled() const {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    return {};
+  }
+
+  std::string json() const {
+    JsonWriter json;
+    json.begin_object().member("refused", report_.refused).member("models", report_.models);
+    json.member("versions", report_.versions).member("removed", report_.removed).member("tags", report_.tags);
+    for (const auto& [key, lines] : {std::pair("problems", &report_.problems), std::pair("mended", &report_.mended)}) {
+      json.key(key).begin_array();
+      for (std::size_t i = 0; i < std::min(lines->size(), kLinesMax); ++i) json.value((*lines)[i]);
+      if (lines->size() > kLinesMax) json.value(fmt::format("and {} more", lines->size() - kLinesMax));
+      json.end_array();
+    }
+    json.end_object();
+    return json.take();
+  }
+
+  Registry& registry_;
+  const std::vector<MirrorChange> changes_;
+  RestoreReport report_;
+  Progress& progress_;
+  std::set<std::string> conflicts_;
+};
+
+// Who may publish and remove may do so.
+Result<std::string> restore(control::Call& call, DaemonParts& parts) {
+  const auto config = parts.config.get();
+  WEFT_CHECK(check_access(config->publish, call.peer(), "restore the registry"));
+  WEFT_CHECK(check_access(config->remove, call.peer(), "restore the registry"));
+  if (!config->clustered()) return Error{Errc::unsupported, "this daemon has no registry but its store"};
+  if (config->origin.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
+  WEFT_TRY(const bool accept_loss, call.body().flag("accept_loss"));
+  CallProgress progress(call);
+  WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, accept_loss, progress));
+  WEFT_TRY(std::string report, Returning(parts.registry, std::move(found), progress).run());
+  WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+  log_info("registry restored from {} by user {}", config->origin, call.peer().uid);
+  return report;
+}
+
+}  // namespace
+
+void serve_restore(control::Server& server, DaemonParts& parts) {
+  server.on("restore", control::Runs::own_thread,
+            [&parts](const std::shared_ptr<control::Call>& call) { reply(*call, restore(*call, parts)); });
+}
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+// Names of a registry that was lost, put into one that begins anew.
+#include <fmt/core.h>
+
+#include <thread>
+#include <type_traits>
+#include <variant>
+
+#include "base/limits.h"
+#include "registry/etcd_names.h"
+#include "weft/names.h"
+
+namespace weft {
+
+// What the registry says of a version that is to come back, of one revision.
+struct EtcdNames::Returning {
+  std::uint64_t revision = 0;
+  RegistryHead head;
+  std::uint64_t head_revision = 0;  // 0: there is no such model yet
+  bool there = false;               // the version, live or removed
+};
+
+namespace {
+
+using etcd::RangeQuery;
+using etcd::Relation;
+using etcd::Target;
+
+constexpr auto kPause = std::chrono::milliseconds(50);
+
+RangeQuery one(std::string key) {
+  return {{std::move(key), {}}, 0, 0, false, false};
+}
+
+Error is_another(const VersionRow& row) {
+  return Error{Errc::exists,
+               fmt::format("{}: the registry has another version of this number", spec_of(row.model_name, row.number))};
+}
+
+}  // namespace
+
+Result<EtcdNames::Returning> EtcdNames::read_returning(const MirroredVersion& version) {
+  const VersionRow& row = version.version;
+  etcd::Txn txn;
+  txn.then.emplace_back(one(keys_.head(row.model_name)));
+  txn.then.emplace_back(one(keys_.version(row.model_name, row.number)));
+  txn.then.emplace_back(one(keys_.tombstone(row.model_name, row.number)));
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  Returning now;
+  now.revision = answer.header.revision;
+  if (const auto& heads = answer.ranges[0].items; !heads.empty()) {
+    WEFT_TRY(now.head, open_head(heads[0].value, bound(heads[0].key)));
+    now.head_revision = heads[0].mod_revision;
+  }
+  Digest manifest = row.manifest;
+  if (const auto& live = answer.ranges[1].items; !live.empty()) {
+    WEFT_TRY(const MirroredVersion known, open_version(live[0].value, bound(live[0].key)));
+    manifest = known.version.manifest;
+    now.there = true;
+    if (row.removed && manifest == row.manifest)
+      return Error{Errc::exists,
+                   fmt::format("{}: it was removed, and the registry has it", spec_of(row.model_name, row.number))};
+  } else if (const auto& gone = answer.ranges[2].items; !gone.empty()) {
+    WEFT_TRY(const RegistryTombstone known, open_tombstone(gone[0].value, bound(gone[0].key)));
+    manifest = known.version.version.manifest;
+    now.there = true;
+  }
+  if (manifest != row.manifest) return is_another(row);
+  return now;
+}
+
+// Nothing when a race is lost.
+Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& version, bool look) {
+  const VersionRow& row = version.version;
+  const std::string& model = row.model_name;
+  WEFT_TRY(const Returning now, read_returning(version));
+  if (look && !now.there && !row.removed) WEFT_CHECK(check_shows(model));
+  if (now.there || look) return std::optional(!now.there);
+  const std::string head_key = keys_.head(model);
+  const std::string key = row.removed ? keys_.tombstone(model, row.number) : keys_.version(model, row.number);
+  const RegistryHead head{std::max(now.head.next_number, row.number + 1),
+                          now.head_revision == 0 ? row.time_ns : now.head.created_ns};
+  // A whole list has it behind what came back before it.
+  std::vector<std::byte> value =
+      row.removed ? seal(RegistryTombstone{version, now.revision}, bound(key)) : seal(version, bound(key));
+  if (value.size() > limits::kRegistryRecordMax)
+    return Error{Errc::invalid, fmt::format("{}: what is said about it takes {} bytes; expected at most {}",
+                                            spec_of(model, row.number), value.size(), limits::kRegistryRecordMax)};
+  etcd::Txn txn;
+  txn.compares.push_back({{head_key, {}}, Target::mod_revision, Relation::equal, now.head_revision});
+  for (const std::string& absent : {keys_.version(model, row.number), keys_.tombstone(model, row.number)})
+    txn.compares.push_back({{absent, {}}, Target::version, Relation::equal, 0});
+  txn.then.emplace_back(etcd::Put{head_key, seal(head, bound(head_key)), 0});
+  txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
+  WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
+  forget(model);
+  return answer.succeeded ? std::optional(true) : std::nullopt;
+}
+
+// One that is set stays where the registry has it.
+Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bool look) {
+  const std::string key = keys_.tag(tag.model, tag.name);
+  if (look) return std::optional(true);
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
+  txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns}, bound(key)), 0});
+  WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
+  return std::optional(answer.succeeded);
+}
+
+// An answer that was lost is no matter: what was done is found to be there.
+Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool look) {
+  const auto attempt = [&](const auto& one) -> Result<std::optional<bool>> {
+    if constexpr (std::is_same_v<std::decay_t<decltype(one)>, MirroredRemoval>)
+      return Error{Errc::internal, "a removal without its version"};
+    else
+      return try_bring_back(one, look);
+  };
+  const auto end = Clock::now() + retry_max_;
+  for (;;) {
+    auto done = std::visit(attempt, change);
+    if (!done.ok() && (done.error().code != Errc::timed_out || Clock::now() >= end)) return std::move(done).error();
+    if (done.ok() && *done) return **done;
+    if (Clock::now() >= end) return Error{Errc::busy, "others change the registry all the time; try again"};
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace weft
