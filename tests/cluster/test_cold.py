@@ -1,5 +1,6 @@
 """Bytes that a node has not: they come from the origin, each once, verified, and nothing else is kept waiting."""
 import errno
+import mmap
 import os
 import shutil
 import signal
@@ -205,6 +206,26 @@ def test_evicted_bytes_come_back_and_pinned_ones_stay(cluster, pair, tmp_path):
         assert (mount.version("model", 1) / FILE).read_bytes() == (tmp_path / "source" / FILE).read_bytes()
     at_once = two.store.json("evict", "--all")
     assert at_once["disk_bytes"] > 0 and at_once["busy_bytes"] == 0
+
+
+def test_what_is_open_is_not_evicted(cluster, pair, tmp_path):
+    """Not while somebody maps it, with the descriptor closed and the daemon begun anew."""
+    one, two = pair
+    cluster.publish(one, model_at(tmp_path / "source"), "model")
+    expected = (tmp_path / "source" / FILE).read_bytes()
+    two.store.weft("prefetch", "model")
+    with two.mounted() as mount:
+        with open(mount.version("model", 1) / FILE, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        with mapped:
+            assert mapped[:1 << 20] == expected[:1 << 20]
+            for _ in range(2):
+                kept = two.store.json("evict", "--all")
+                assert kept["busy_bytes"] > 0 and kept["disk_bytes"] == 0
+                assert mapped[:] == expected
+                two.daemon.stop()
+                two.daemon.start()
+        wait_until(lambda: two.store.json("evict", "--all")["busy_bytes"] == 0, seconds_max=SECONDS_MAX)
 
 
 def test_what_the_origin_has_may_be_evicted_where_it_was_published(cluster, tmp_path):
