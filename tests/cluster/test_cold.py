@@ -221,7 +221,7 @@ def test_what_is_open_is_not_evicted(cluster, pair, tmp_path):
             assert mapped[:1 << 20] == expected[:1 << 20]
             for _ in range(2):
                 kept = two.store.json("evict", "--all")
-                assert kept["busy_bytes"] > 0 and kept["disk_bytes"] == 0
+                assert kept["busy_bytes"] > 0
                 assert mapped[:] == expected
                 two.daemon.stop()
                 two.daemon.start()

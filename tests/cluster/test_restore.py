@@ -85,6 +85,11 @@ def test_everything_but_the_origin_is_lost(tmp_path):
     assert back.json("log", "org/a")["versions"][0]["version"] == 4
 
 
+def connected(node):
+    wait_until(lambda: node.daemon.status()["registry"]["connected"], seconds_max=SECONDS_MAX)
+    return node
+
+
 def brought_back(node, *options, check=True):
     return json.loads(node.store.weft("restore", "--registry", "--json", *options, check=check).stdout)
 
@@ -94,7 +99,7 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
     models = {("org/a", 1): source(tmp_path / "a1", "a1"), ("org/a", 2): source(tmp_path / "a2", "a2"),
               ("org/a", 3): source(tmp_path / "a3", "a3"), ("b", 1): source(tmp_path / "b1", "b1")}
     with Cluster(tmp_path) as cluster:
-        one = cluster.node()
+        one = connected(cluster.node())
         for (model, _), path in models.items():
             cluster.publish(one, path, model, message=f"{path.name} it is")
         one.store.weft("tag", "org/a@1", "best")
@@ -108,7 +113,7 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
         shutil.rmtree(gone)
 
     with Cluster(tmp_path, origin=cluster.origin) as cluster:
-        first, second = cluster.node(), cluster.node()
+        first, second = connected(cluster.node()), connected(cluster.node())
         report = brought_back(first)
         assert (report["versions"], report["removed"], report["tags"], report["models"]) == (2, 2, 1, 2)
         assert report["problems"] == []
@@ -137,7 +142,7 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
 
 def test_what_a_new_registry_has_already_is_left_alone(tmp_path):
     with Cluster(tmp_path) as cluster:
-        one = cluster.node()
+        one = connected(cluster.node())
         cluster.publish(one, source(tmp_path / "a1", "a1"), "a")
         cluster.publish(one, source(tmp_path / "a2", "a2"), "a")
         cluster.publish(one, source(tmp_path / "b1", "b1"), "b")
@@ -146,7 +151,7 @@ def test_what_a_new_registry_has_already_is_left_alone(tmp_path):
         shutil.rmtree(gone)
     journal = cluster.origin / "journal"
     with Cluster(tmp_path, origin=cluster.origin) as cluster:
-        node = cluster.node()
+        node = connected(cluster.node())
         run(["mount", "-t", "tmpfs", "-o", "ro", "none", journal])  # as if it were not at the origin yet
         try:
             node.store.publish(source(tmp_path / "other", "other"), name="a")
