@@ -66,6 +66,7 @@ class Restoring {
       if (auto* version = std::get_if<MirroredVersion>(&change)) {
         version->packs.clear();
         version->version.publisher = publisher();
+        if (version->version.removed) version->tree_nodes = 1;  // a registry has none without; nobody numbers them
       }
     tell_mended();
     out.report = report_;
