@@ -13,7 +13,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from daemonlib import metrics
-from nodes import SECONDS_MAX, cluster_key, comes_right_on, errno_of, resident
+from nodes import CLOSED_SECONDS_MAX, SECONDS_MAX, cluster_key, comes_right_on, errno_of, resident
 from weftlib import PATIENCE, environment, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -146,11 +146,18 @@ def test_a_holder_that_tells_the_truth_is_asked_instead_of_one_that_lies(cluster
     three[2].store.assert_sound()
 
 
-def test_a_holder_killed_mid_read_is_replaced_by_another(cluster, three):
-    source = slowly_from(cluster, three[0], three[1], seed="killed")
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_holder_that_stops_or_dies_mid_read_is_replaced_by_another(cluster, three, how):
+    source = slowly_from(cluster, three[0], three[1], seed="replaced")
     with reading(three[2], source) as reader:
-        three[0].daemon.kill()
-        assert reader.wait(SECONDS_MAX) == 0
+        wait_until(lambda: three[0].exchange()["windows"] > 0, seconds_max=SECONDS_MAX, pause=0.005)
+        assert reader.poll() is None
+        os.kill(three[0].daemon.pid, how)  # while it is giving
+        try:
+            assert reader.wait(SECONDS_MAX) == 0
+        finally:
+            os.kill(three[0].daemon.pid, signal.SIGCONT)
+    assert three[1].exchange()["served_bytes"] > 0
     three[2].store.assert_sound()
 
 
@@ -213,7 +220,7 @@ def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp
         assert errno_of(mount.version("model", 1) / FILE) == errno.EIO
         assert time.monotonic() - begin < SECONDS_MAX
     assert stranger.fetched() == 0
-    wait_until(lambda: one.exchange()["half_open"] == 0, seconds_max=SECONDS_MAX)
+    wait_until(lambda: one.exchange()["half_open"] == 0, seconds_max=CLOSED_SECONDS_MAX)
     assert one.exchange()["refused"] > 0
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
