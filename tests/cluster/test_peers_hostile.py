@@ -11,14 +11,12 @@ import time
 import pytest
 
 from clusterlib import can_make_networks
-from nodes import CLOSED_SECONDS_MAX, SECONDS_MAX, comes_right_on, resident
-from weftlib import BUILD, PATIENCE, environment, random_tensors, run, wait_until, write_model
+from nodes import MODEL_FILE as FILE
+from nodes import SECONDS_MAX, comes_right_on, resident
+from strangers import HOSTILE_PEER, MEMORY_MAX, TENSOR_BYTES, hostile, model_on, still_serves
+from weftlib import environment, run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-FILE = "model.safetensors"
-HOSTILE_PEER = BUILD / "tests/cluster/weft_hostile_peer"
-TENSOR_BYTES = 12 << 20  # of the model
-MEMORY_MAX = (32 << 20) * PATIENCE  # more than before, whatever strangers send
 
 
 @contextlib.contextmanager
@@ -49,12 +47,6 @@ def stay_member(cluster, address):
             cluster.etcd.control("put", key.decode(), text=False, input=value, stdin=None)
             return
     raise AssertionError(f"no member at {address}")
-
-
-def model_on(cluster, node, seed):
-    source = write_model(cluster.directory / "source", random_tensors(4, TENSOR_BYTES // 4, seed=seed))
-    cluster.publish(node, source, "model")
-    return source
 
 
 def bytes_or_errno(node, source):
@@ -98,53 +90,6 @@ def test_where_another_holder_tells_the_truth_the_bytes_come(cluster, three, fau
     with impostor(cluster, three[0], fault):
         comes_right_on(three[1], source)
     three[1].store.assert_sound()
-
-
-def still_serves(cluster, node, reader, source, memory):
-    """After whatever strangers sent: nothing is left of them, and an honest node is given everything."""
-    wait_until(lambda: node.exchange()["half_open"] == 0, seconds_max=CLOSED_SECONDS_MAX, pause=0.02)
-    assert node.exchange()["windows"] == 0
-    assert resident(node) < memory + MEMORY_MAX
-    with reader.mounted() as mount:
-        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
-    assert node.exchange()["served_bytes"] > 0
-
-
-def hostile(node, *words):
-    """What a hostile peer on this node's host says that it did."""
-    return json.loads(run([*node.host.inside, HOSTILE_PEER, *words]).stdout)
-
-
-def exchange_now(node):
-    """As exchange(), asked by the socket alone: quick enough to see how long something lasts."""
-    return node.daemon.ask("status")["exchange"]
-
-
-def node_id(node):
-    address = node.exchange()["address"]
-    return next(peer["node"] for peer in node.store.json("peers")["peers"] if peer["address"] == address)
-
-
-@pytest.mark.parametrize("what", ["garbled", "truncated", "again", "nonsense", "backwards"])
-def test_an_open_session_ends_at_once_with_what_no_daemon_says(cluster, three, what):
-    source = model_on(cluster, three[0], seed=what)
-    victim, memory = three[0].exchange(), resident(three[0])
-    closed = hostile(three[2], "close", what, cluster.key, victim["provider"], three[2].host.address, node_id(three[0]),
-                     victim["address"])
-    assert closed["answers"] == 0
-    assert closed["seconds"] <= CLOSED_SECONDS_MAX
-    assert three[0].exchange()["refused"] > victim["refused"]
-    still_serves(cluster, three[0], three[1], source, memory)
-
-
-def test_who_greets_with_another_key_is_forgotten_within_a_second(cluster, three):
-    source = model_on(cluster, three[0], seed="greeting")
-    victim, memory = three[0].exchange(), resident(three[0])
-    assert victim["half_open"] == 0
-    run([*three[2].host.inside, HOSTILE_PEER, "greet", victim["provider"], three[2].host.address, victim["address"]])
-    wait_until(lambda: exchange_now(three[0])["refused"] > victim["refused"], seconds_max=CLOSED_SECONDS_MAX, pause=0.01)
-    assert exchange_now(three[0])["half_open"] == 0
-    still_serves(cluster, three[0], three[1], source, memory)
 
 
 def test_a_session_that_is_sent_again_gets_nothing_and_keeps_nobody_out(cluster, three):
