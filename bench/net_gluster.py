@@ -69,8 +69,9 @@ class Gluster:
         self.mount.mkdir()
         for name, text in (("server", SERVER), ("client", CLIENT)):
             (self.directory / f"{name}.vol").write_text(text.format(**words))
-        self.server = subprocess.Popen([*self.holder.inside, "glusterfsd", "-N", "-f", self.directory / "server.vol", "-l",
-                                        self.directory / "server.log"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        files = ["-f", self.directory / "server.vol", "-l", self.directory / "server.log"]
+        self.server = subprocess.Popen([*self.holder.inside, "glusterfsd", "-N", *files], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
         try:
             wait_until(self.dials, seconds_max=10, pause=0.05)
             with self.mounted():

@@ -29,8 +29,8 @@ def parts_of_a_core(directory, provider):
 
 
 def run(_build, directory, _args):
-    print(f"| {NODES} nodes with sessions and the registry's watch, idle for {SECONDS} s | the busiest weftd, of one core | goal "
-          "| met |\n|---|---|---|---|")
+    print(f"| {NODES} nodes with sessions and the registry's watch, idle for {SECONDS} s | the busiest weftd, of one core "
+          "| goal | met |\n|---|---|---|---|")
     for number, provider in enumerate(PROVIDERS):
         where = directory / str(number)
         where.mkdir()

@@ -140,7 +140,8 @@ class Account:
     def text(self):
         means = {name: statistics.mean(row[name] for row in self.rows) for name in self.rows[0]}
         parts = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-        return f"{sum(means.values()):.3f} s of a core ({parts}); the machine was busy {statistics.median(self.cores.busy):.0%}"
+        busy = statistics.median(self.cores.busy)
+        return f"{sum(means.values()):.3f} s of a core ({parts}); the machine was busy {busy:.0%}"
 
 
 class Raw:
@@ -197,5 +198,5 @@ def peer_reads(node):
     return node.exchange()["read_bytes"]
 
 
-__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Wire", "answers", "cat", "cold_mount", "forget", "peer_reads",
-           "publish", "random_tensors", "run", "time", "tree_seconds", "wait_until", "warm", "write_model"]
+__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Wire", "answers", "cat", "cold_mount",
+           "forget", "peer_reads", "publish", "random_tensors", "run", "time", "tree_seconds", "wait_until", "warm", "write_model"]

@@ -8,7 +8,8 @@ import subprocess
 import time
 
 from measure import drop_caches, interval, seconds
-from net_nodes import (FILE, MIB, Account, Cluster, Wire, cold_mount, peer_reads, publish, random_tensors, warm, write_model)
+from net_nodes import (FILE, MIB, Account, Cluster, Wire, cold_mount, peer_reads, publish, random_tensors, warm,
+                       write_model)
 from net_others import Sshd, open_session, scp, sshfs
 
 LAYERS, EACH = 100, 4 * MIB
@@ -178,8 +179,8 @@ def report(mtu, views, whole, h5, taken):
         ratio_row(f"the whole file by {whole.name}, ÷ these views", taken[side], taken[whole], GOAL)
         if h5.where:
             ratio_row("h5py of the same layers, .h5 on sshfs, ÷ these views", taken[side], taken[h5])
-    print("\n- packets larger than the MTU are superframes: the kernel cuts them only for a device that cannot, and these are not "
-          "one;\n  the shaper counts the headers that they would have")
+    print("\n- packets larger than the MTU are superframes, which these links never cut; the shaper counts the headers that their "
+          "parts\n  would have")
     print("- ways to copy, tried once: " + ", ".join(f"{name} {took:.3f} s" for name, took in whole.tried.items()))
     for side, how in [*zip(views, ("one after the other", "at once")), (whole, "the copy"),
                       *([(h5, f"h5py, {statistics.median(h5.received):.0f} bytes received")] if h5.where else [])]:

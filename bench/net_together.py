@@ -129,7 +129,8 @@ def serving(directory, args):
             served = holder.exchange()["served_bytes"] - served
     if served < NODES * each:
         raise RuntimeError("the holder did not give all")
-    print(f"| {NODES} clients at once, each its own model of {each // MIB} MiB, links not shaped | | goal | met |\n|---|---|---|---|")
+    print(f"| {NODES} clients at once, each its own model of {each // MIB} MiB, links not shaped | | goal | met |")
+    print("|---|---|---|---|")
     print(f"| read by all | {NODES * each / took / MIB:.0f} MiB/s | | |")
     print(f"| memory of the holder's weftd before | {before / MIB:.0f} MiB | | |")
     print(f"| at its peak | {peak.bytes / MIB:.0f} MiB | ≤ {MEMORY_MAX // MIB} MiB | {met(peak.bytes <= MEMORY_MAX)} |\n")

@@ -37,8 +37,8 @@ def slowly_from(cluster, *nodes, seed, rate="200mbit"):
 def reading(node, source, model="model"):
     """A reader of the whole file that is under way: `cmp` with what was published."""
     with node.mounted("cold=stream") as mount:
-        reader = subprocess.Popen(["cmp", source / FILE, mount.version(model, 1) / FILE], stderr=subprocess.PIPE, text=True,
-                                  env=environment())
+        reader = subprocess.Popen(["cmp", source / FILE, mount.version(model, 1) / FILE], stderr=subprocess.PIPE,
+                                  text=True, env=environment())
         try:
             wait_until(lambda: node.fetched() > 0, seconds_max=SECONDS_MAX, pause=0.01)
             yield reader
