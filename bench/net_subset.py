@@ -98,10 +98,12 @@ class WholeCopy:
         return took
 
     def cold(self, way):
-        self.target.unlink(missing_ok=True)
         drop_caches()
         warm(self.model / FILE)
-        return way()
+        try:
+            return way()
+        finally:
+            self.target.unlink(missing_ok=True)  # before it is on its way to a disk: that would be the next side's loss
 
     def __call__(self):
         with self.account.measured(**{"sshd and its sessions": [self.sshd.process.pid]}):
