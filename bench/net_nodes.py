@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -86,6 +88,62 @@ class Cores:
         self.busy.append(1 - (idle_after - idle) / max(1, total_after - total))
 
 
+def processes():
+    """Process id -> (its parent's, CPU seconds of its own and of its children that have ended)."""
+    out = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                out[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return out
+
+
+def tree_seconds(roots):
+    """CPU seconds of these processes and of all below them."""
+    known = processes()
+    left, seconds_used = list(roots), 0.0
+    while left:
+        pid = left.pop()
+        seconds_used += known.get(pid, (0, 0.0))[1]
+        left += [child for child, (parent, _) in known.items() if parent == pid]
+    return seconds_used
+
+
+def own_seconds():
+    """CPU seconds of this process and of those that it has run to their end."""
+    return sum(used.ru_utime + used.ru_stime
+               for used in (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+class Account:
+    """CPU seconds of one side of a comparison, by who took them, over each piece of work: their mean, as the kernel counts
+    in steps of 10 ms. And how busy the machine was: what it does for the links in softirqs is whoever's it interrupts."""
+
+    def __init__(self):
+        self.rows, self.cores = [], Cores()
+
+    @contextlib.contextmanager
+    def measured(self, reader=True, **roots):
+        """Of each name the processes and all below them; of `reader`, what this process and those that it runs take."""
+        before, own = {name: tree_seconds(pids) for name, pids in roots.items()}, own_seconds()
+        with self.cores.measured():
+            yield
+        took = {"reader": own_seconds() - own} if reader else {}
+        self.rows.append({name: tree_seconds(pids) - before[name] for name, pids in roots.items()} | took)
+
+    def measured_mount(self, mount, *nodes):
+        """Of the daemons of these nodes, the mount, and whoever reads through it."""
+        return self.measured(mount=mount.server_pids(),
+                             **{f"weftd of {node.directory.name}": [node.daemon.pid] for node in nodes})
+
+    def text(self):
+        means = {name: statistics.mean(row[name] for row in self.rows) for name in self.rows[0]}
+        parts = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+        busy = statistics.median(self.cores.busy)
+        return f"{sum(means.values()):.3f} s of a core ({parts}); the machine was busy {busy:.0%}"
+
+
 class Raw:
     """The raw loop: `holder` serves a file, `reader` reads it; hosts of a network. A context."""
 
@@ -118,12 +176,27 @@ class Raw:
         return tuple(float(word) for word in out.split())
 
 
-def interface_bytes(host):
-    """Sent and received by a host since it is there."""
-    out = run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout
-    stats = json.loads(out)[0]["stats64"]
-    return stats["tx"]["bytes"], stats["rx"]["bytes"]
+def answers(host, port):
+    """Whether somebody listens there."""
+    script = f"import socket; socket.create_connection(('{host.address}', {port}), 1)"
+    return subprocess.run([*host.inside, "python3", "-c", script], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-__all__ = ["Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "cat", "cold_mount", "forget", "interface_bytes", "publish",
-           "random_tensors", "run", "time", "wait_until", "warm", "write_model"]
+class Wire:
+    """What a host has sent and received since it is there."""
+
+    def __init__(self, host):
+        link = json.loads(run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout)[0]
+        self.mtu = link["mtu"]
+        stats = link["stats64"]
+        self.sent, self.received = stats["tx"]["bytes"], stats["rx"]["bytes"]
+        self.received_packets = stats["rx"]["packets"]
+
+
+def peer_reads(node):
+    """Bytes that the node has read from windows of others since its daemon began, kept or not."""
+    return node.exchange()["read_bytes"]
+
+
+__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Wire", "answers", "cat", "cold_mount",
+           "forget", "peer_reads", "publish", "random_tensors", "run", "time", "tree_seconds", "wait_until", "warm", "write_model"]

@@ -3,12 +3,12 @@
 import contextlib
 
 from measure import PAIR_HEAD, Pairs
-from net_nodes import FILE, MIB, Cluster, cat, cold_mount, publish, random_tensors, write_model
+from net_nodes import FILE, MIB, Account, Cluster, cat, cold_mount, publish, random_tensors, write_model
 
 
 def run(_build, directory, args):
     model = write_model(directory / "model", random_tensors(16, args.megabytes // 16 * MIB, seed="origin"))
-    reads = []
+    reads, accounts = [], []
     with contextlib.ExitStack() as stack:
         for peers in (True, False):
             where = directory / ("peers" if peers else "origin-only")
@@ -20,12 +20,14 @@ def run(_build, directory, args):
                 publish(cluster, one, model, "model")
             else:
                 cluster.publish(one, model, "model")
+            accounts.append(Account())
 
-            def read(node=two):
-                with cold_mount(node, moves=args.megabytes * MIB) as mount:
+            def read(nodes=(one, two), account=accounts[-1]):
+                with cold_mount(nodes[1], moves=args.megabytes * MIB) as mount, account.measured_mount(mount, *nodes):
                     return cat(mount.version("model", 1) / FILE)
             reads.append(read)
         pairs = Pairs.alternate(args.pairs, *reads, warm_up=1)
     print(PAIR_HEAD)
-    print(pairs.row(f"{args.megabytes} MiB from a peer; peer: the same from the origin, a directory of this machine"),
-          flush=True)
+    print(pairs.row(f"{args.megabytes} MiB from a peer; peer: the same from the origin, a directory of this machine"))
+    for name, account in zip(("from a peer", "from the origin"), accounts):
+        print(f"- {name}: {account.text()}", flush=True)

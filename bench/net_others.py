@@ -1,11 +1,13 @@
-"""Other ways to have a file of another host: sshfs, rclone over sftp, scp. One sshd inside the holder's name space."""
+"""Other ways to have a file of another host: sshfs, rclone over sftp, scp, glusterfs. One sshd, or one brick, inside the
+holder's name space."""
 
 import contextlib
 import shutil
 import subprocess
 
 from measure import run, seconds
-from net_nodes import FILE, cat, wait_until
+from net_gluster import Gluster, NotHere
+from net_nodes import FILE, answers, cat, wait_until
 
 PORT = "2222"
 
@@ -30,9 +32,7 @@ class Sshd:
         return self
 
     def dials(self):
-        script = f"import socket; socket.create_connection(('{self.host.address}', {PORT}), 1)"
-        return subprocess.run([*self.host.inside, "python3", "-c", script], stderr=subprocess.DEVNULL,
-                              check=False).returncode == 0
+        return answers(self.host, PORT)
 
     def __exit__(self, *exception):
         self.process.terminate()
@@ -67,10 +67,25 @@ def rclone(sshd, reader, source, where):
         process.wait()
 
 
-def scp(sshd, reader, source, target):
+@contextlib.contextmanager
+def open_session(sshd, reader, directory):
+    """Options of ssh and scp by which they go through a connection that is there already."""
+    control = ["-o", f"ControlPath={directory}/control"]
+    where = f"root@{sshd.host.address}"
+    subprocess.run([*reader.inside, "ssh", "-M", "-N", "-f", *control, *sshd.ssh_options(), where], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield [*sshd.ssh_options(), *control]
+    finally:
+        run("ssh", *control, "-O", "exit", where, stderr=subprocess.DEVNULL)
+
+
+def scp(sshd, reader, source, target, options=None):
+    """A function that copies, and returns its seconds."""
     def copy():
         target.unlink(missing_ok=True)
-        return seconds(*reader.inside, "scp", "-q", *sshd.ssh_options(), f"root@{sshd.host.address}:{source}", target)
+        return seconds(*reader.inside, "scp", "-q", *(options or sshd.ssh_options()), f"root@{sshd.host.address}:{source}",
+                       target)
     return copy
 
 
@@ -90,3 +105,8 @@ def others(holder, reader, model, directory):
                 (where / name.split()[0]).rmdir()
                 return took
             yield name, read
+    try:
+        with Gluster(holder.host, reader.host, where, model) as gluster:
+            yield "glusterfs, one brick", gluster.read
+    except NotHere as reason:
+        print(f"| peer: glusterfs | | did not run | {reason} | | | |", flush=True)

@@ -4,6 +4,8 @@
 //                                                                 says "ready", and ends with its input
 //   weft_hostile_peer replay TIMES STORE KEY PROVIDER HOST NODE ADDRESS    (hostile_frames.h), with the daemon NODE
 //   there; weft_hostile_peer noise COUNT PROVIDER HOST ADDRESS                    say what they sent, as JSON
+//   weft_hostile_peer close WHAT KEY PROVIDER HOST NODE ADDRESS   (hostile_session.h)  says how soon, as JSON
+//   weft_hostile_peer greet PROVIDER HOST ADDRESS   with a key that is not the cluster's (hostile_session.h)
 // HOST is ours; STORE has what may be asked for. Exit code 1, and why, for what does not work.
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +18,7 @@
 
 #include "hostile_answers.h"
 #include "hostile_frames.h"
+#include "hostile_session.h"
 #include "net/exchange.h"
 #include "node/peer_address.h"
 
@@ -61,6 +64,19 @@ Status tell(const Result<Sent>& outcome) {
   return {};
 }
 
+Status close(Words words) {
+  if (!ends_a_session(words[0])) return Error{Errc::invalid, fmt::format("{}: ends no session", words[0])};
+  WEFT_TRY(PeerAddress peer, peer_at(words[4], words[5]));
+  WEFT_TRY(const Closed closed, close_session({std::move(peer), words[2], words[3]}, words[1], words[0]));
+  fmt::print("{{\"seconds\": {:.6f}, \"answers\": {}}}\n", closed.seconds, closed.answers);
+  return {};
+}
+
+Status greet(Words words) {
+  WEFT_TRY(PeerAddress peer, peer_at("", words[2]));
+  return greet_with_another_key({std::move(peer), words[0], words[1]});
+}
+
 Status run(Words words) {
   if (words.size() == 7 && words[0] == "serve") return serve(words.subspan(1));
   if (words.size() == 8 && words[0] == "replay") {
@@ -72,7 +88,9 @@ Status run(Words words) {
     WEFT_TRY(PeerAddress peer, peer_at("", words[4]));
     return tell(noise({std::move(peer), words[2], words[3]}, std::stoul(words[1])));
   }
-  return Error{Errc::invalid, "expected serve, replay or noise with their words"};
+  if (words.size() == 7 && words[0] == "close") return close(words.subspan(1));
+  if (words.size() == 4 && words[0] == "greet") return greet(words.subspan(1));
+  return Error{Errc::invalid, "expected serve, replay, noise, close or greet with their words"};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ from weftlib import PATIENCE, Mount, Store, run, wait_until
 
 MODEL_FILE = "model.safetensors"  # of what write_model() writes
 SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
+CLOSED_SECONDS_MAX = 1.5 * PATIENCE  # within which a stranger, or a session that hears nonsense, is closed: 1, and the asking
 
 
 class Node:

@@ -110,7 +110,9 @@ def test_a_model_may_inherit_from_a_version_that_nobody_looked_at(cluster, pair,
     part = model_at(tmp_path / "part", changed)
     two.store.weft("import", part, "--name", "derived", "--inherit", "base@1")
     more = write_model(tmp_path / "more", {"head.weight": random_tensors(1, 64, seed="more")["layer.0.weight"]})
+    assert two.fetched() < 65536  # heads alone, no tensor
     two.store.weft("import", more / FILE, "--name", "more", "--inherit", "base@1", "--add")  # reads its config.json
+    assert two.fetched() < 65536
     two.store.weft("stage-out", "derived@1")
     wait_until(lambda: one.knows("derived@1"), seconds_max=SECONDS_MAX)
     with one.mounted() as mount:

@@ -1,18 +1,29 @@
 """Bytes that a node has not come from other nodes, without an origin: each once, verified, from whoever has them."""
 import concurrent.futures
 import os
-import signal
-import subprocess
+import pathlib
+import sys
+import time
 
 import pytest
 
 from clusterlib import can_make_networks
 from daemonlib import Daemon, metrics
 from nodes import SECONDS_MAX, cluster_key, errno_of
-from weftlib import Store, random_tensors, run, wait_until, write_model
+from weftlib import PATIENCE, Store, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
+IDLE_SECONDS = 3
+IDLE_PART_MAX = 0.1 * PATIENCE  # of a core; what it really takes is measured by scripts/bench net idle
+# Whether two files have the same tensors, for a process of its own: several load at once.
+SAME_TENSORS = """
+import sys
+from safetensors.numpy import load_file
+expected, loaded = (load_file(path) for path in sys.argv[1:])
+assert expected and loaded.keys() == expected.keys()
+assert all(loaded[name].tobytes() == expected[name].tobytes() for name in expected)
+"""
 
 
 def size_of(tensors):
@@ -26,17 +37,21 @@ def loads_equal(node, source, spec):
         return (mount.version(model, number) / FILE).read_bytes() == (source / FILE).read_bytes()
 
 
+def assert_same_tensors(node, source, spec):
+    """By load_file through this node's mount, and then byte for byte."""
+    model, number = spec.split("@")
+    with node.mounted() as mount:
+        file = mount.version(model, number) / FILE
+        run([sys.executable, "-c", SAME_TENSORS, source / FILE, file])
+        assert file.read_bytes() == (source / FILE).read_bytes()
+
+
 def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
-    safetensors = pytest.importorskip("safetensors.numpy")
+    pytest.importorskip("safetensors.numpy")
     source = write_model(tmp_path / "source", random_tensors(6, 3 << 20, seed="peers"))
-    cluster.publish(three[0], source, "model")
-    expected = safetensors.load_file(source / FILE)
+    spec = cluster.publish(three[0], source, "model")
     for node in three[1:]:
-        with node.mounted() as mount:
-            loaded = safetensors.load_file(mount.version("model", 1) / FILE)
-            assert loaded.keys() == expected.keys()
-            assert all(loaded[name].tobytes() == expected[name].tobytes() for name in expected)
-            assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+        assert_same_tensors(node, source, spec)
         assert (source / FILE).stat().st_size <= node.fetched("peer") <= sum(
             path.stat().st_size for path in source.iterdir())
         assert node.fetched("origin") == 0
@@ -57,11 +72,12 @@ def test_nodes_that_trust_their_fabric_compare_sums(cluster, tmp_path):
 
 
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
+    pytest.importorskip("safetensors.numpy")
     nodes = [cluster.node() for _ in range(8)]
     source = write_model(tmp_path / "source", random_tensors(8, 4 << 20, seed="eight"))
     spec = cluster.publish(nodes[0], source, "model")
     with concurrent.futures.ThreadPoolExecutor(7) as pool:
-        assert all(pool.map(lambda node: loads_equal(node, source, spec), nodes[1:]))
+        list(pool.map(lambda node: assert_same_tensors(node, source, spec), nodes[1:]))
     assert all(node.fetched("peer") >= (source / FILE).stat().st_size for node in nodes[1:])
     assert sum(node.exchange()["served_bytes"] for node in nodes[1:]) > 0  # the first was not the only one that gave
 
@@ -100,7 +116,8 @@ def test_prefetch_of_layers_moves_these_alone(cluster, three, tmp_path):
     tensors = random_tensors(6, 3 << 20, seed="prefetch")
     cluster.publish(three[0], write_model(tmp_path / "source", tensors), "model")
     part = three[1].store.json("prefetch", "model", "--layers", "layer.[01]")
-    assert three[1].fetched() == part["moved_bytes"] < size_of(tensors) / 2
+    assert 2 * (3 << 20) <= part["moved_bytes"] <= 1.02 * 2 * (3 << 20) + 65536
+    assert three[1].fetched() == part["moved_bytes"]
 
 
 def test_who_fetched_gives_to_others(cluster, three, tmp_path):
@@ -164,16 +181,23 @@ def test_the_loopback_is_what_is_listened_at_unless_said(cluster, tmp_path):
     assert node.exchange()["address"].startswith("127.0.0.1:")
 
 
-def test_a_holder_that_stops_or_dies_costs_a_bounded_wait(cluster, three, tmp_path):
-    source = write_model(tmp_path / "source", random_tensors(4, 16 << 20, seed="holders"))
-    spec = cluster.publish(three[0], source, "model")
-    three[1].store.weft("prefetch", "model")
-    with three[2].mounted("cold=stream") as mount:
-        reader = subprocess.Popen(["cmp", source / FILE, mount.version("model", 1) / FILE])
-        wait_until(lambda: three[2].fetched() > 0, seconds_max=SECONDS_MAX)
-        os.kill(three[0].daemon.pid, signal.SIGSTOP)
-        try:
-            assert reader.wait(SECONDS_MAX) == 0
-        finally:
-            os.kill(three[0].daemon.pid, signal.SIGCONT)
-    three[2].store.assert_sound()
+def processor_seconds(daemon):
+    fields = pathlib.Path(f"/proc/{daemon.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("provider", ["net", "tcp;ofi_rxm"])
+def test_daemons_with_sessions_and_nothing_to_do_wait(cluster, tmp_path, provider):
+    nodes = [cluster.node("--provider", provider) for _ in range(3)]
+    source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="idle"))
+    cluster.publish(nodes[0], source, "model")
+    for node in nodes[1:]:
+        node.store.weft("prefetch", "model")
+    time.sleep(1)  # what they have is told
+    before = [processor_seconds(node.daemon) for node in nodes]
+    time.sleep(IDLE_SECONDS)
+    for node, used in zip(nodes, before):
+        assert processor_seconds(node.daemon) - used <= IDLE_PART_MAX * IDLE_SECONDS
+        assert node.exchange()["provider"] == provider
+        assert node.exchange()["sessions"] > 0
+        assert node.daemon.status()["registry"]["connected"]

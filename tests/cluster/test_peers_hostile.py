@@ -11,15 +11,12 @@ import time
 import pytest
 
 from clusterlib import can_make_networks
-from nodes import SECONDS_MAX, comes_right_on, errno_of, resident
-from weftlib import BUILD, PATIENCE, environment, random_tensors, run, wait_until, write_model
+from nodes import MODEL_FILE as FILE
+from nodes import SECONDS_MAX, comes_right_on, resident
+from strangers import HOSTILE_PEER, MEMORY_MAX, TENSOR_BYTES, hostile, model_on, still_serves
+from weftlib import environment, run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-FILE = "model.safetensors"
-HOSTILE_PEER = BUILD / "tests/cluster/weft_hostile_peer"
-TENSOR_BYTES = 12 << 20  # of the model
-MEMORY_MAX = (32 << 20) * PATIENCE  # more than before, whatever strangers send
-HALF_OPEN_SECONDS_MAX = 2 * PATIENCE  # a stranger's handshake is closed within one
 
 
 @contextlib.contextmanager
@@ -52,21 +49,18 @@ def stay_member(cluster, address):
     raise AssertionError(f"no member at {address}")
 
 
-def model_on(cluster, node, seed):
-    source = write_model(cluster.directory / "source", random_tensors(4, TENSOR_BYTES // 4, seed=seed))
-    cluster.publish(node, source, "model")
-    return source
-
-
 def bytes_or_errno(node, source):
-    """What a reader gets, in time: whether all of it, or EIO and nothing wrong."""
+    """What one reader gets, in time: True for the file as it was published, False for EIO. Anything else fails."""
     begin = time.monotonic()
     with node.mounted() as mount:
-        file = mount.version("model", 1) / FILE
-        code = errno_of(file)
+        try:
+            got = (mount.version("model", 1) / FILE).read_bytes()
+        except OSError as failure:
+            assert failure.errno == errno.EIO
+            got = None
         assert time.monotonic() - begin < SECONDS_MAX
-        assert code in (0, errno.EIO)
-        return code == 0 and file.read_bytes() == (source / FILE).read_bytes()
+    assert got is None or got == (source / FILE).read_bytes()
+    return got is not None
 
 
 def test_an_impostor_without_fault_is_as_good_as_the_daemon(cluster, three):
@@ -96,21 +90,6 @@ def test_where_another_holder_tells_the_truth_the_bytes_come(cluster, three, fau
     with impostor(cluster, three[0], fault):
         comes_right_on(three[1], source)
     three[1].store.assert_sound()
-
-
-def still_serves(cluster, node, reader, source, memory):
-    """After whatever strangers sent: nothing is left of them, and an honest node is given everything."""
-    wait_until(lambda: node.exchange()["half_open"] == 0, seconds_max=HALF_OPEN_SECONDS_MAX, pause=0.02)
-    assert node.exchange()["windows"] == 0
-    assert resident(node) < memory + MEMORY_MAX
-    with reader.mounted() as mount:
-        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
-    assert node.exchange()["served_bytes"] > 0
-
-
-def hostile(node, *words):
-    """What a hostile peer on this node's host says that it did."""
-    return json.loads(run([*node.host.inside, HOSTILE_PEER, *words]).stdout)
 
 
 def test_a_session_that_is_sent_again_gets_nothing_and_keeps_nobody_out(cluster, three):
