@@ -8,6 +8,9 @@ namespace weft {
 namespace {
 
 constexpr unsigned kReadsMax = 3;                             // of one peer at a time
+constexpr unsigned kAsksMax = 5;                              // those that wait included, of one that is fast
+constexpr double kFast = 256U << 20U;                         // bytes a second
+constexpr auto kTurnWait = std::chrono::milliseconds(100);    // what is fast ends sooner
 constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
 constexpr auto kFullRest = std::chrono::milliseconds(15);     // about half of what a chunk takes on a slow link
 constexpr auto kFullMax = std::chrono::seconds(2);            // then it is to give all the same
@@ -31,7 +34,7 @@ double cost_of(PeerCandidate::Kind kind) {
 }  // namespace
 
 bool PeerLinks::Link::is_free(Clock::time_point now) const {
-  return reads < kReadsMax && full_until <= now;
+  return reads < (rate < kFast ? kReadsMax : kAsksMax) && full_until <= now;
 }
 
 PeerLinks::Link& PeerLinks::link(const std::string& node) {
@@ -173,6 +176,22 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
   }
   if (failure != nullptr) rest_after(link, *failure, Clock::now() - took);
   changed_.notify_all();
+}
+
+PeerLinks::Turn PeerLinks::turn(std::uint32_t number) {
+  std::unique_lock lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  turn_ended_.wait_for(lock, kTurnWait, [&link] { return link.turns < kReadsMax; });
+  ++link.turns;
+  return {*this, number};
+}
+
+void PeerLinks::end_turn(std::uint32_t number) {
+  {
+    const std::lock_guard lock(mutex_);
+    --links_.at(nodes_.at(number)).turns;
+  }
+  turn_ended_.notify_all();
 }
 
 void PeerLinks::moved(std::uint32_t number) {

@@ -1,5 +1,6 @@
 // How it goes with each peer: how fast it is, how much is asked of it now, whether it failed a moment ago. No peer is
-// asked for more than a few reads at a time, so that a slow one holds up few and a fast one never waits.
+// asked for more than a few reads at a time, so that a slow one holds up few and a fast one never waits. Of one that is
+// fast a little more is asked than is read: then an answer is there when a read ends.
 #pragma once
 
 #include <chrono>
@@ -49,6 +50,10 @@ class PeerLinks {
   // Whether take() may give one of them later: it is there, was not tried, and has given something since then.
   bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                 Clock::time_point moved_since);
+  // A turn to read what it has answered: few at a time, and each for as long as what is returned, which does not
+  // outlive this. Waited for, but not for long: who is silent holds up nobody.
+  class Turn;
+  Turn turn(std::uint32_t number);
   // Something of a read came from it: while it gives to one, it is not silent to the others.
   void moved(std::uint32_t number);
   bool moved_since(std::uint32_t number, Clock::time_point then);
@@ -62,9 +67,11 @@ class PeerLinks {
   void wait(Deadline deadline);
 
  private:
+  void end_turn(std::uint32_t number);
   struct Link {
     std::uint32_t number = 0;
-    unsigned reads = 0;  // now
+    unsigned reads = 0;  // now, those that wait for their answer or their turn included
+    unsigned turns = 0;  // now
     double rate = 0;     // bytes a second, of all its reads together; a moving average. 0: not known
     Clock::time_point rests_until{};
     Clock::time_point full_until{};
@@ -84,11 +91,24 @@ class PeerLinks {
   const Members members_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable turn_ended_;
   std::vector<Member> known_;  // guarded by mutex_, as all below; members, a moment ago
   Clock::time_point known_at_{};
   std::map<std::string, Link> links_;  // by node; none is forgotten: a cluster has few
   std::vector<std::string> nodes_;     // by number
   std::minstd_rand random_{std::random_device{}()};
+};
+
+class PeerLinks::Turn {
+ public:
+  Turn(PeerLinks& links, std::uint32_t number) : links_(&links), number_(number) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { links_->end_turn(number_); }
+
+ private:
+  PeerLinks* links_;
+  std::uint32_t number_;
 };
 
 }  // namespace weft

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "testing.h"
 
@@ -47,6 +50,47 @@ TEST_CASE("a peer has few reads at a time, and answers questions besides") {
   of.done(taken[0], 1, milliseconds(1), nullptr);
   of.done(taken[0], 1, milliseconds(1), nullptr);
   CHECK(of.take(kA, {}));
+}
+
+TEST_CASE("a fast peer is asked for more than is read of it at a time") {
+  PeerLinks of = links();
+  const auto first = of.take(kA, {});
+  REQUIRE(first);
+  of.done(first->number, 1U << 30U, milliseconds(1'000), nullptr);
+  unsigned asked = 0;
+  while (of.take(kA, {})) ++asked;
+  CHECK(asked == 5);
+  const std::uint32_t peer = first->number;
+  struct Held {
+    PeerLinks::Turn turn;
+  };
+  std::unique_ptr<Held> one(new Held{of.turn(peer)});
+  const auto two = of.turn(peer);
+  const auto three = of.turn(peer);
+  std::atomic<bool> has_turn = false;
+  std::atomic<bool> ended = false;
+  std::thread fourth([&] {
+    const auto turn = of.turn(peer);
+    has_turn = true;
+    while (!ended) std::this_thread::sleep_for(milliseconds(1));
+  });
+  one.reset();
+  while (!has_turn) std::this_thread::sleep_for(milliseconds(1));
+  const auto fifth = of.turn(peer);  // nobody ends: it is given all the same
+  ended = true;
+  fourth.join();
+}
+
+TEST_CASE("a peer is fast by what it gives now") {
+  PeerLinks of = links();
+  for (int i = 0; i < 20; ++i) {
+    const auto one = of.take(kA, {});
+    REQUIRE(one);
+    of.done(one->number, 1U << 20U, milliseconds(i == 0 ? 1 : 40), nullptr);
+  }
+  unsigned asked = 0;
+  while (of.take(kA, {})) ++asked;
+  CHECK(asked == 3);
 }
 
 TEST_CASE("who is silent rests, and is asked only where nobody else is there") {
