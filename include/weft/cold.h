@@ -55,6 +55,15 @@ class ColdReads {
   // Pieces that touch and cover the range, in order; they may begin before it and go on behind it. Two callers who want
   // one byte cause one transfer of it.
   virtual Result<std::vector<ColdPiece>> bring(const ColdRange& what) = 0;
+  // What bring() does, begun: who will want it soon has something else to do before. Dropped, it is wanted no longer.
+  class Begun {
+   public:
+    virtual ~Begun() = default;
+    virtual Result<std::vector<ColdPiece>> take() = 0;  // once; waits
+  };
+  // Does not wait for it. Null where that cannot be done, or not now: bring() is for it then.
+  virtual std::unique_ptr<Begun> begin(const ColdRange& /*what*/) { return nullptr; }
+  virtual void trim() {}  // what came and is not wanted any more goes; to be called every few seconds
   // May be some seconds old.
   virtual ColdAdvice advice() { return {}; }
 };

@@ -19,6 +19,7 @@ constexpr auto kLook = std::chrono::milliseconds(50);          // how often opti
 constexpr auto kLongLook = std::chrono::milliseconds(60'000);  // else
 constexpr auto kNoTime = std::chrono::milliseconds(0);
 constexpr auto kSendPatience = std::chrono::seconds(30);    // for a daemon that does not take what we send
+constexpr std::size_t kBegunMax = 16;                       // they may stay in the socket until somebody receives
 constexpr auto kCancelPatience = std::chrono::seconds(60);  // for its answer after a cancel
 
 }  // namespace
@@ -93,6 +94,7 @@ Status Client::receive() {
 
 void Client::deliver(Message message) {
   const std::lock_guard lock(mutex_);
+  if (message.kind != MessageKind::event) begun_.erase(message.id);
   const auto found = in_flight_.find(message.id);
   if (found == in_flight_.end()) return;  // given up
   found->second->messages.push_back(std::move(message));
@@ -149,6 +151,32 @@ Result<Answer> Client::call(std::string_view name, std::string_view body, std::v
   return answer;
 }
 
+std::unique_ptr<Client::Begun> Client::begin(const std::shared_ptr<Client>& client, std::string_view name,
+                                             std::string_view body) {
+  auto pending = std::make_unique<Pending>();
+  if (!client->begin(*pending)) return nullptr;
+  const std::uint64_t id = pending->id;
+  auto begun = std::make_unique<Begun>(client, std::move(pending));
+  {
+    const std::lock_guard lock(client->mutex_);
+    if (client->begun_.size() >= kBegunMax) return nullptr;
+    client->begun_.insert(id);
+  }
+  if (!client->send({id, MessageKind::request, name, body}, {}).ok()) return nullptr;
+  return begun;
+}
+
+Client::Begun::Begun(std::shared_ptr<Client> client, std::unique_ptr<Pending> pending)
+    : client_(std::move(client)), pending_(std::move(pending)) {}
+
+Client::Begun::~Begun() {
+  client_->forget(*pending_);
+}
+
+Result<Answer> Client::Begun::take(const CallOptions& options) {
+  return client_->converse(*pending_, options);
+}
+
 Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
   const SendMore more = [&](std::string_view body, std::vector<Fd> fds) {
     const std::size_t count = fds.size();
@@ -178,6 +206,11 @@ Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
       return std::move(taken).error();
     }
   }
+}
+
+bool Link::is_there() {
+  const std::lock_guard lock(mutex_);
+  return client_ && !client_->lost();
 }
 
 Result<std::shared_ptr<Client>> Link::client() {

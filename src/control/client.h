@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,7 +49,13 @@ class Client {
   // lost: whether the daemon did what was asked is then not known.
   Result<Answer> call(std::string_view name, std::string_view body, std::vector<Fd> fds = {},
                       const CallOptions& options = {});
-  bool lost();  // for good: connect anew
+  bool lost();  // for good: connect anew; drops what has come and nobody waits for any more
+
+  // A request whose answer is taken later, or never. One thread at a time.
+  class Begun;
+  // Null when it cannot be sent, or too many of these have no answer yet.
+  static std::unique_ptr<Begun> begin(const std::shared_ptr<Client>& client, std::string_view name,
+                                      std::string_view body);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -73,7 +80,22 @@ class Client {
   bool receiving_ = false;                       // guarded by mutex_, as all below: some thread is
   std::uint64_t next_id_ = 1;                    //
   std::map<std::uint64_t, Pending*> in_flight_;  //
+  std::set<std::uint64_t> begun_;                // by begin(), also when nobody wants it any more
   std::optional<std::string> lost_;              //
+};
+
+class Client::Begun {
+ public:
+  Begun(std::shared_ptr<Client> client, std::unique_ptr<Pending> pending);
+  ~Begun();
+  Begun(const Begun&) = delete;
+  Begun& operator=(const Begun&) = delete;
+  // As call(). Once.
+  Result<Answer> take(const CallOptions& options = {});
+
+ private:
+  const std::shared_ptr<Client> client_;
+  const std::unique_ptr<Pending> pending_;
 };
 
 // A client that is made when it is first needed, and anew after the daemon was away. Any thread.
@@ -83,6 +105,7 @@ class Link {
   // As Client::connect(). After a failure the next try is not made before kLinkPause is over; the failure is told
   // again.
   Result<std::shared_ptr<Client>> client();
+  bool is_there();  // one that was made, and is not lost; makes none
 
  private:
   const std::string path_;

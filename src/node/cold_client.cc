@@ -1,7 +1,9 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/json.h"
@@ -18,6 +20,7 @@ constexpr std::chrono::milliseconds kAwayMax{5'000};
 constexpr std::chrono::milliseconds kAnswerMax{15'000};
 constexpr std::chrono::milliseconds kAdviceMax{500};
 constexpr std::chrono::milliseconds kAdviceKept{2'000};
+constexpr std::size_t kBegunKept = 4'096;
 
 class ColdClient final : public ColdReads {
  public:
@@ -31,6 +34,21 @@ class ColdClient final : public ColdReads {
   Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
     WEFT_TRY(control::Answer answer, call("bring", encode_cold_range(what)));
     return decode_cold_pieces(answer.body, std::move(answer.fds), what.range);
+  }
+
+  std::unique_ptr<Begun> begin(const ColdRange& what) override {
+    if (!is_new(what)) return nullptr;
+    const auto client = link_.client();
+    if (!client.ok()) return nullptr;
+    auto begun = control::Client::begin(*client, "bring", encode_cold_range(what));
+    return begun ? std::make_unique<BegunBring>(std::move(begun), what.range) : nullptr;
+  }
+
+  // Also what nobody waits for holds descriptors, and so packs, until it is received.
+  void trim() override {
+    static_cast<void>(link_.is_there());
+    const std::lock_guard lock(begun_mutex_);
+    begun_lately_.clear();
   }
 
   // Who opens a file is not kept waiting for this: without an answer the last one stands.
@@ -47,6 +65,28 @@ class ColdClient final : public ColdReads {
   }
 
  private:
+  class BegunBring final : public Begun {
+   public:
+    BegunBring(std::unique_ptr<control::Client::Begun> begun, Range range) : begun_(std::move(begun)), range_(range) {}
+    Result<std::vector<ColdPiece>> take() override {
+      control::CallOptions options;
+      options.patience = kAnswerMax;
+      WEFT_TRY(control::Answer answer, begun_->take(options));
+      return decode_cold_pieces(answer.body, std::move(answer.fds), range_);
+    }
+
+   private:
+    const std::unique_ptr<control::Client::Begun> begun_;
+    const Range range_;
+  };
+
+  // Who opens again what came a moment ago finds it in the kernel's memory, and reads nothing.
+  bool is_new(const ColdRange& what) {
+    const std::lock_guard lock(begun_mutex_);
+    if (begun_lately_.size() >= kBegunKept) begun_lately_.clear();
+    return begun_lately_.insert({what.version, what.file, what.range.offset}).second;
+  }
+
   // What was asked of a daemon that went away meanwhile is asked again of the next; one that is busy is asked again.
   Result<control::Answer> call(std::string_view name, const std::string& body) {
     const Deadline away = deadline_in(kAwayMax);
@@ -68,6 +108,8 @@ class ColdClient final : public ColdReads {
   }
 
   control::Link link_;
+  std::mutex begun_mutex_;
+  std::set<std::tuple<VersionId, std::uint32_t, std::uint64_t>> begun_lately_;  // guarded by begun_mutex_
   std::mutex advice_mutex_;
   ColdAdvice advice_;                                  // guarded by advice_mutex_
   std::chrono::steady_clock::time_point ask_again_{};  // guarded by advice_mutex_

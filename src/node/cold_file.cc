@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
 constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
 constexpr std::uint64_t kFetchedAlways = 1U << 20U;
-constexpr std::uint64_t kWaitsPerS = 20;  // a wait of 50 ms is about that for a part
+constexpr std::uint64_t kBegunMax = 64U << 10U;  // of a view, on its way while its opener comes back to read it
+constexpr std::uint64_t kWaitsPerS = 20;         // a wait of 50 ms is about that for a part
 // A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
@@ -127,6 +128,11 @@ class ColdFile final : public OpenFile {
     }
     return {};
   }
+  // The only run, which is not here: whoever reads it first takes it.
+  void begin_all() {
+    const ColdRun& run = runs_.front();
+    begun_ = cold_.reads->begin({run.home.version, run.home.file, {run.home.offset, run.length}, 0, false});
+  }
   std::uint64_t absent_bytes() const {
     std::uint64_t bytes = 0;
     for (const ColdRun& run : runs_) bytes += run.place.pack ? 0 : run.length;
@@ -145,6 +151,7 @@ class ColdFile final : public OpenFile {
     brought(run).add(std::move(pieces).value());
     return {};
   }
+  void take_begun(const ColdRun& run);
   Status read_run(const ColdRun& run, std::uint64_t within, std::span<std::byte> out, std::uint64_t ahead);
   Result<ColdPiece> piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead);
   std::uint64_t ahead_of(std::uint64_t offset, std::uint64_t length);
@@ -162,6 +169,7 @@ class ColdFile final : public OpenFile {
   std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
   std::uint64_t next_ = 0;                                          // guarded by mutex_: where a reader would go on
   std::uint64_t in_a_row_ = 0;                                      // guarded by mutex_
+  std::unique_ptr<ColdReads::Begun> begun_;                         // guarded by mutex_
 };
 
 // A reader who jumps moves what it reads; one who goes on, more and more ahead of it.
@@ -175,7 +183,19 @@ std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   return ahead < kAheadMin ? 0 : ahead;
 }
 
+// Where it did not come, it is asked for again.
+void ColdFile::take_begun(const ColdRun& run) {
+  std::unique_ptr<ColdReads::Begun> begun;
+  {
+    const std::lock_guard lock(mutex_);
+    begun = std::move(begun_);
+  }
+  if (!begun) return;
+  if (auto pieces = begun->take(); pieces.ok()) brought(run).add(std::move(pieces).value());
+}
+
 Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
+  take_begun(run);
   Brought& brought = this->brought(run);
   if (auto piece = brought.find(at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;
@@ -221,21 +241,17 @@ int ColdFile::backing_fd() const {
   return piece->place.pack->size() == size_ ? piece->place.pack->fd() : -1;
 }
 
-// The rate is asked for where it decides.
-bool waits_for_all(const Cold& cold, std::uint64_t absent_bytes) {
-  if (absent_bytes == 0) return false;
-  const ColdAdvice advice = cold.policy && *cold.policy != ColdPolicy::automatic ? ColdAdvice() : cold.reads->advice();
-  const ColdPolicy policy = cold.policy.value_or(advice.policy);
-  if (policy != ColdPolicy::automatic) return policy == ColdPolicy::fetch;
-  return fetch_pays(absent_bytes, advice.bytes_per_s);
+// What the mount's options leave open, the node says.
+ColdAdvice advice_for(const Cold& cold) {
+  const bool decided = cold.policy && *cold.policy != ColdPolicy::automatic;
+  ColdAdvice advice = decided ? ColdAdvice() : cold.reads->advice();
+  advice.policy = cold.policy.value_or(advice.policy);
+  return advice;
 }
 
-Result<std::shared_ptr<OpenFile>> open_at(const Cold& cold, std::string where, std::string head,
-                                          std::span<const ColdBlob> blobs, std::vector<LockedPlace> places) {
-  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
-  for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(places[i]));
-  if (waits_for_all(cold, file->absent_bytes())) WEFT_CHECK(file->bring_all());
-  return std::shared_ptr<OpenFile>(std::move(file));
+bool waits_for_all(const ColdAdvice& advice, std::uint64_t absent_bytes) {
+  if (advice.policy != ColdPolicy::automatic) return advice.policy == ColdPolicy::fetch;
+  return fetch_pays(absent_bytes, advice.bytes_per_s);
 }
 
 }  // namespace
@@ -256,12 +272,22 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
   auto places = lock_present_blobs(store, ids);
   if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
-  return open_at(cold, std::move(where), std::move(head), blobs, *std::move(places));
+  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
+  for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(*places)[i]);
+  const std::uint64_t absent = file->absent_bytes();
+  if (absent > 0 && waits_for_all(advice_for(cold), absent)) WEFT_CHECK(file->bring_all());
+  return std::shared_ptr<OpenFile>(std::move(file));
 }
 
 Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string where, std::string head,
                                                    const ColdBlob& blob) {
-  return open_at(cold, std::move(where), std::move(head), std::span(&blob, 1), std::vector<LockedPlace>(1));
+  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
+  file->append(blob, {});
+  const ColdAdvice advice = advice_for(cold);
+  const bool is_small = advice.policy != ColdPolicy::fetch && blob.id.length > 0 && blob.id.length <= kBegunMax;
+  if (is_small) file->begin_all();
+  if (!is_small && blob.id.length > 0 && waits_for_all(advice, blob.id.length)) WEFT_CHECK(file->bring_all());
+  return std::shared_ptr<OpenFile>(std::move(file));
 }
 
 }  // namespace weft

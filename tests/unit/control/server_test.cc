@@ -223,6 +223,46 @@ TEST_CASE("a server that ends waits for what runs, then cancels it") {
   CHECK(!Client::connect(served.path).ok());
 }
 
+TEST_CASE("an answer may be taken later, or never") {
+  Served served;
+  served.server->on("ask", Runs::at_once, [](const auto& call) { call->answer(number(*call->body().number("n"))); });
+  const std::shared_ptr<Client> client = served.start();
+  const auto first = Client::begin(client, "ask", number(1));
+  REQUIRE(first);
+  int begun = 0;
+  for (int i = 0; i < 100; ++i) begun += Client::begin(client, "ask", number(2)) ? 1 : 0;
+  CHECK(begun == 15);
+  const auto again = client->call("ask", number(3));
+  REQUIRE(again.ok());
+  CHECK(*again->body.number("n") == 3);
+  const auto answer = first->take();
+  REQUIRE(answer.ok());
+  CHECK(*answer->body.number("n") == 1);
+  CHECK(Client::begin(client, "ask", number(4)));  // what nobody took is gone
+}
+
+TEST_CASE("so many answers may be out, and the end of the daemon fails each") {
+  Served served;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Call>> calls;
+  served.server->on("wait", Runs::at_once, [&](const std::shared_ptr<Call>& call) {
+    const std::lock_guard lock(mutex);
+    calls.push_back(call);
+  });
+  const std::shared_ptr<Client> client = served.start();
+  std::vector<std::unique_ptr<Client::Begun>> begun;
+  while (auto next = Client::begin(client, "wait", "")) begun.push_back(std::move(next));
+  CHECK(begun.size() == 16);
+  while (true) {
+    const std::lock_guard lock(mutex);
+    if (calls.size() == begun.size()) break;
+  }
+  calls.clear();
+  served.server.reset();
+  for (const auto& one : begun) CHECK(!one->take().ok());
+  CHECK(!Client::begin(client, "wait", ""));
+}
+
 TEST_CASE("a daemon that goes fails what waits for it, and a link finds the next one") {
   std::promise<void> began;
   Served served;

@@ -48,8 +48,30 @@ class Lender final : public ColdReads {
     return pieces;
   }
 
+  class Later final : public Begun {
+   public:
+    Later(Lender& lender, const ColdRange& what) : lender_(lender), what_(what) {}
+    Result<std::vector<ColdPiece>> take() override {
+      ++lender_.taken;
+      if (lender_.fails_later) return Error{Errc::unreachable, "it went away"};
+      return lender_.bring(what_);
+    }
+
+   private:
+    Lender& lender_;
+    const ColdRange what_;
+  };
+  std::unique_ptr<Begun> begin(const ColdRange& what) override {
+    if (!begins) return nullptr;
+    begun.push_back(what.range);
+    return std::make_unique<Later>(*this, what);
+  }
+  void trim() override { ++trims; }
   ColdAdvice advice() override { return advised; }
 
+  bool begins = false, fails_later = false;
+  int taken = 0, trims = 0;
+  std::vector<Range> begun;
   int looks = 0;
   ColdAdvice advised;
   std::vector<Range> asked;
@@ -205,6 +227,41 @@ TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they
   std::uint64_t asked = 0;
   for (const Range& range : far.lender->asked) asked += range.length;
   CHECK(asked <= 16384);
+}
+
+TEST_CASE("a small view is on its way once it is open, and whoever reads it first takes it") {
+  for (const bool fails : {false, true}) {
+    const Far far;
+    far.lender->begins = true;
+    far.lender->fails_later = fails;
+    const auto attr = far.find("model/1/tensors/encoder.1.weight.npy");
+    REQUIRE(attr.ok());
+    const auto view = far.vfs->open(attr->ino);
+    REQUIRE(view.ok());
+    CHECK(far.lender->begun.size() == 1);
+    CHECK(far.lender->asked.empty());
+    for (int i = 0; i < 2; ++i) {
+      std::vector<std::byte> bytes(attr->size);
+      REQUIRE((*view)->read(0, bytes).ok());
+      CHECK(std::ranges::equal(std::span(bytes).last(16384), random_bytes(16384, 1001)));
+    }
+    CHECK(far.lender->taken == 1);
+    CHECK(far.lender->asked.size() == 1);
+    CHECK(far.lender->asked.front().length == 16384);
+  }
+}
+
+TEST_CASE("what is fetched first, large, or a file is not begun at its opening; what nobody took is asked to go") {
+  for (const ColdPolicy policy : {ColdPolicy::stream, ColdPolicy::fetch}) {
+    const Far far(policy);
+    far.lender->begins = true;
+    CHECK(far.read("model/1/model.safetensors").ok());
+    CHECK(far.read("model/1/layers/encoder/0.safetensors").ok());
+    if (policy == ColdPolicy::fetch) CHECK(far.read("model/1/tensors/encoder.1.weight.npy").ok());
+    CHECK(far.lender->begun.empty());
+    far.vfs->trim();
+    CHECK(far.lender->trims == 1);
+  }
 }
 
 TEST_CASE("what is read ahead of a view's reader ends where the view does") {
