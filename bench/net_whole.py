@@ -17,12 +17,12 @@ LOOPS = {"xxh3": [("into a mapped file", "map:{}", 0.85)],
 class Reader:
     """Reads one published file cold, through the mount of a node, and says how busy the machine was."""
 
-    def __init__(self, node, size):
-        self.node, self.size = node, size
+    def __init__(self, node, size, policy):
+        self.node, self.size, self.policy = node, size, policy
         self.cores = Cores()
 
     def __call__(self):
-        with cold_mount(self.node, moves=self.size) as mount:
+        with cold_mount(self.node, f"cold={self.policy}", moves=self.size) as mount:
             touch_memory(3 * self.size)
             with self.cores.measured():
                 return cat(mount.version("whole", 1) / FILE)
@@ -44,10 +44,11 @@ class RawReader:
 
 def against_loop(ours, raw, loop, size, native, count):
     name, into, goal = loop
+    name = f"fi_read {name}; cold={ours.policy}"
     theirs = RawReader(raw, into, ours.node.directory / "raw", size, native)
     ours.cores = Cores()
     pairs = Pairs.alternate(count, ours, theirs, warm_up=1)
-    print(pairs.row(f"peer: fi_read {name}", goal), flush=True)
+    print(pairs.row(f"peer: {name}", goal), flush=True)
     return (f"{name}: the machine was busy {statistics.median(ours.cores.busy):.0%} (weft), "
             f"{statistics.median(theirs.cores.busy):.0%} (raw)")
 
@@ -60,9 +61,10 @@ def measure(verify, build, directory, model, args):
         one, two = (cluster.node("--provider", args.provider, "--verify", verify) for _ in range(2))
         publish(cluster, one, model, "whole")
         size = (model / FILE).stat().st_size
-        reader = Reader(two, size)
+        reader, fetching = Reader(two, size, "auto"), Reader(two, size, "fetch")
         with Raw(build, args.provider, one.host, two.host, model / FILE) as raw:
             notes = [against_loop(reader, raw, loop, size, model / FILE, args.pairs) for loop in LOOPS[verify]]
+            notes.append(against_loop(fetching, raw, LOOPS[verify][0], size, model / FILE, args.pairs))
         for name, theirs in others(one, two, model, directory) if verify == "sha256" else []:
             def peer(theirs=theirs):
                 drop_caches()

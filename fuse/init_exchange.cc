@@ -76,6 +76,10 @@ bool can_resend(const InitWords& words) {
   return has_flag2(words, kernel::kHasResendFlag2);
 }
 
+bool maps_direct_files(const InitWords& words) {
+  return words.answered.load(std::memory_order_acquire) != 0 && (words.reply.flags2 & kernel::kDirectMapsFlag2) != 0;
+}
+
 bool opens_directories(const InitWords& words) {
   return (init_of(words).flags & kernel::kNoOpendirFlag) != 0;
 }
@@ -133,6 +137,10 @@ ssize_t InitExchange::answer_init(int device, std::span<const iovec> parts) {
       reply.flags |= kernel::kInitExt;
       reply.flags2 |= kernel::kPassthroughFlag2;
       reply.stack_depth_max = words_.stack_depth;
+    }
+    if (has_flag2(words_, kernel::kDirectMapsFlag2)) {
+      reply.flags |= kernel::kInitExt;
+      reply.flags2 |= kernel::kDirectMapsFlag2;
     }
     words_.reply = reply;
     const std::array patched{parts[0], iovec{&reply, sizeof reply}};

@@ -36,6 +36,9 @@ Status keep_init(int device, InitWords& words);
 // another.
 bool can_resend(const InitWords& words);
 
+// Can what is open direct be mapped as well as other files? So it was agreed on with the kernel (Linux 6.6 and newer).
+bool maps_direct_files(const InitWords& words);
+
 // Does the kernel open directories by itself once that is not implemented (Linux 5.1 and newer)?
 bool opens_directories(const InitWords& words);
 

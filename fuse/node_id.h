@@ -1,6 +1,6 @@
 // What the kernel calls an inode by. Two node ids lead to each inode of ours, with the same st_ino: the kernel refuses
 // to open one cached and passed through at once, and a mapping keeps it open for days; so when a file that is open
-// cached gets a backing file, new openers are led to the other. Either says by itself what it is, to any server.
+// through us gets a backing file, new openers are led to the other. Either says by itself what it is, to any server.
 #pragma once
 
 #include "weft/vfs.h"

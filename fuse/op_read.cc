@@ -37,11 +37,13 @@ Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
 
 }  // namespace
 
-Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info*) {
+Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info) {
   if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
   WEFT_TRY(const auto file, open_file_of(server, node));
+  if (file->streamed() && info->lock_owner == 0) server.open_files.mapped(node);  // read(2) has an owner
   const auto at = static_cast<std::uint64_t>(offset);
-  if (const auto parts = file->in_memory(at, std::min(size, kReadBytesMax)); !parts.empty()) {
+  WEFT_TRY(const MemoryParts parts, file->in_memory(at, std::min(size, kReadBytesMax)));
+  if (!parts.empty()) {
     reply_from_memory(request, parts);
     return {};
   }

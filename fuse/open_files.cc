@@ -12,8 +12,8 @@
 
 namespace weft {
 
-OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table)
-    : vfs_(vfs), passthrough_(passthrough), table_(table) {
+OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
+    : vfs_(vfs), passthrough_(passthrough), agreed_(agreed), table_(table) {
   for (const OpenRecord& record : table_.records()) {
     auto& entry = entries_[record.ino];
     if (!entry) entry = std::make_shared<Entry>();
@@ -34,6 +34,7 @@ std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(NodeId node) {
 
 OpenAnswer OpenFiles::choose(const OpenFile& file) {
   if (file.changing()) return {ReadWay::direct, 0};
+  if (file.streamed() && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
   if (file.backing_fd() < 0 || !passthrough_.active()) return {};
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
@@ -59,7 +60,8 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   const std::lock_guard lock(mutex_);
   OpenAnswer answer = entry.answer;
   answer.joined = entry.answered;
-  const bool added = filled.ok() && table_.add({handle, node, entry.answer.way, entry.answer.backing_id});
+  if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
+  const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id});
   entry.answered = entry.answered || added;
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
   if (--opening_ == 0) table_.settle(backing_id_max_);
@@ -130,10 +132,17 @@ std::optional<Attr> OpenFiles::attr(NodeId node) const {
   return found->second->attr;
 }
 
-bool OpenFiles::is_cached(NodeId node) const {
+bool OpenFiles::is_served(NodeId node) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(node);
-  return found != entries_.end() && found->second->answered && found->second->answer.way == ReadWay::cached;
+  if (found == entries_.end() || !found->second->answered) return false;
+  const ReadWay way = found->second->answer.way;
+  return way == ReadWay::cached || way == ReadWay::straight;
+}
+
+void OpenFiles::mapped(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = entries_.find(node); found != entries_.end()) found->second->mapped = true;
 }
 
 // The kernel gives out backing ids in rising order: one more shows which the killed server can have got.

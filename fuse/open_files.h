@@ -1,6 +1,6 @@
-// The nodes that are open now. All opens of one node at one time share one OpenFile, one way of reading (the kernel
-// refuses a node that is open cached and passthrough at once), and one backing id. What a new server must know of
-// them lies in an OpenTable. Any thread.
+// The nodes that are open now. All opens of one node at one time share one OpenFile, and one backing id or none: the
+// kernel refuses a node that is open passthrough and otherwise at once, or a mapping of it. Straight and cached go
+// together. What a new server must know of them lies in an OpenTable. Any thread.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "init_exchange.h"
 #include "node_id.h"
 #include "open_table.h"
 #include "passthrough.h"
@@ -25,8 +26,8 @@ struct OpenAnswer {
 
 class OpenFiles {
  public:
-  // All three outlive this.
-  OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table);
+  // All outlive this.
+  OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table, const InitWords& agreed);
 
   // The device that backing ids belong to; before the first open.
   void set_device(int device) { device_ = device; }
@@ -41,8 +42,11 @@ class OpenFiles {
   Result<std::shared_ptr<OpenFile>> find(NodeId node);
   // What an inode was when it was opened: it may be gone from the store by now.
   std::optional<Attr> attr(NodeId node) const;
-  // Is it open, and read through us for as long as it is?
-  bool is_cached(NodeId node) const;
+  // Is it open, and what is read and mapped of it comes from us, for as long as it is?
+  bool is_served(NodeId node) const;
+  // The kernel's page cache asks for bytes of it: it is mapped. A mapping of one that is open straight drops all pages
+  // of it, so whoever opens it from now on, and may map it too, is read cached.
+  void mapped(NodeId node);
   std::uint64_t refused() const { return refused_; }  // opens that the kernel would not pass through
 
   // After a restart, before any request is served: closes the backing ids that a killed server left over.
@@ -58,6 +62,7 @@ class OpenFiles {
     Attr attr;
     OpenAnswer answer;
     bool answered = false;  // the kernel may know `answer`: it stays while the inode is open
+    bool mapped = false;    // straight becomes cached for those who join
   };
   std::shared_ptr<Entry> enter(NodeId node);
   void leave(NodeId node);
@@ -68,6 +73,7 @@ class OpenFiles {
 
   Vfs& vfs_;
   Passthrough& passthrough_;
+  const InitWords& agreed_;
   int device_ = -1;
   std::atomic<std::uint64_t> refused_{0};
   mutable std::mutex mutex_;

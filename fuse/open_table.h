@@ -20,6 +20,7 @@ enum class ReadWay : std::uint8_t {
   cached,       // through us, kept in the page cache
   direct,       // through us, never kept
   passthrough,  // by the kernel, from backing_id
+  straight,     // through us, into the reader's own memory; what is mapped is kept in the page cache
 };
 
 struct OpenRecord {

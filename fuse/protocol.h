@@ -65,6 +65,7 @@ static_assert(sizeof(InitOut) == 64);
 
 inline constexpr std::uint32_t kNoOpendirFlag = 1U << 29U;    // FUSE_NO_OPENDIR_SUPPORT
 inline constexpr std::uint32_t kInitExt = 1U << 30U;          // in flags: flags2 counts
+inline constexpr std::uint32_t kDirectMapsFlag2 = 1U << 4U;   // bit 36: files that are open direct can be mapped shared
 inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 64-bit flags
 inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel knows kNotifyResend
 

@@ -29,7 +29,7 @@ struct Server {
   RequestLog requests{shared.head().requests};
   InitExchange exchange{shared.head().init, passthrough, requests};
   OpenTable open_table{shared.head().opens, shared.slots()};
-  OpenFiles open_files{vfs, passthrough, open_table};
+  OpenFiles open_files{vfs, passthrough, open_table, shared.head().init};
   Listings listings{shared.head().generation};
   Freshness freshness;
   Notifier notifier{vfs, freshness};

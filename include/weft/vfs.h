@@ -55,6 +55,9 @@ struct DirEntry {
   bool attr_known = false;
 };
 
+// Bytes that lie in memory one part after the other.
+using MemoryParts = std::vector<std::span<const std::byte>>;
+
 // One open file. Holds the locks that keep its bytes; reads from any thread.
 class OpenFile {
  public:
@@ -63,16 +66,17 @@ class OpenFile {
   // Fills `out` from `offset`; fewer bytes only at the end of the file.
   virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) = 0;
   // The bytes that read() would give, where they lie in memory, in order, while this object lives. Nothing where they
-  // do not, or not now: then read() brings them. They are for writev(2) and its like, which fail where a page has gone
-  // since; who looks at them may die of it.
-  virtual std::vector<std::span<const std::byte>> in_memory(std::uint64_t /*offset*/, std::size_t /*count*/) {
-    return {};
-  }
+  // do not, or not now: then read() brings them. Fails as read() where they are not on this node, after the same wait.
+  // They are for writev(2) and its like, which fail where a page has gone since; who looks at them may die of it.
+  virtual Result<MemoryParts> in_memory(std::uint64_t /*offset*/, std::size_t /*count*/) { return MemoryParts(); }
   // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
   // Content that differs from one open to the next (.weft/status): not to be cached.
   virtual bool changing() const { return false; }
+  // Large parts of it come from elsewhere while it is read, and are kept as they come: a reader is best given them
+  // straight, without a page cache between.
+  virtual bool streamed() const { return false; }
 };
 
 struct Opened {

@@ -75,8 +75,8 @@ class WatchedFile final : public OpenFile {
     if (got.ok()) count(*got);
     return got;
   }
-  std::vector<std::span<const std::byte>> in_memory(std::uint64_t offset, std::size_t count_max) override {
-    auto parts = file_->in_memory(offset, count_max);
+  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count_max) override {
+    WEFT_TRY(MemoryParts parts, file_->in_memory(offset, count_max));
     std::size_t bytes = 0;
     for (const auto part : parts) bytes += part.size();
     count(bytes);

@@ -10,7 +10,7 @@
 
 #include "base/sys.h"
 #include "node/lock_blobs.h"
-#include "node/read_runs.h"
+#include "node/memory_parts.h"
 
 namespace weft {
 namespace {
@@ -27,6 +27,7 @@ constexpr std::uint64_t kAheadMax = 64U << 20U;
 // The kernel's reads of one reader overtake each other by so much.
 constexpr std::uint64_t kDisorder = 8U << 20U;
 constexpr std::uint64_t kFetchStep = 16U << 20U;
+constexpr std::uint64_t kStreamedMin = 8U << 20U;  // what fits into a few requests is better kept by the kernel
 
 // Bytes of a published file that follow each other there and here.
 struct ColdRun {
@@ -141,7 +142,10 @@ class ColdFile final : public OpenFile {
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
+  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   int backing_fd() const override;
+  bool streamed() const override { return streamed_; }
+  void stream() { streamed_ = true; }  // before it is used
 
  private:
   // A range of the published file that `run` is of.
@@ -152,7 +156,10 @@ class ColdFile final : public OpenFile {
     return {};
   }
   void take_begun(const ColdRun& run);
-  Status read_run(const ColdRun& run, std::uint64_t within, std::span<std::byte> out, std::uint64_t ahead);
+  // on_part(pack, offset in it, length) for each part of a run, in order; what is not here is brought.
+  template <class OnPart>
+  Status each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
+                    const OnPart& on_part);
   Result<ColdPiece> piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead);
   std::uint64_t ahead_of(std::uint64_t offset, std::uint64_t length);
   Brought& brought(const ColdRun& run) {
@@ -164,6 +171,7 @@ class ColdFile final : public OpenFile {
   const std::string where_;
   const std::string head_;
   std::uint64_t size_;
+  bool streamed_ = false;
   std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
   mutable std::mutex mutex_;
   std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
@@ -177,7 +185,7 @@ std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t end = offset + length;
   const bool goes_on = offset <= next_ + kDisorder && next_ <= end + kDisorder;
-  in_a_row_ = goes_on ? in_a_row_ + length : length;
+  in_a_row_ = goes_on ? in_a_row_ + (end - std::min(end, next_)) : length;
   next_ = goes_on ? std::max(next_, end) : end;
   const std::uint64_t ahead = std::min(2 * in_a_row_, kAheadMax);
   return ahead < kAheadMin ? 0 : ahead;
@@ -205,15 +213,17 @@ Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::
   return Error{Errc::internal, where_ + ": what was brought is not there"};
 }
 
-Status ColdFile::read_run(const ColdRun& run, std::uint64_t within, std::span<std::byte> out, std::uint64_t ahead) {
-  if (run.place.pack) return read_exact(run.place.pack->fd(), run.place.offset + within, out, where_);
-  while (!out.empty()) {
+template <class OnPart>
+Status ColdFile::each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
+                            const OnPart& on_part) {
+  if (run.place.pack) return on_part(*run.place.pack, run.place.offset + within, length);
+  while (length > 0) {
     const std::uint64_t at = run.home.offset + within;
-    WEFT_TRY(const ColdPiece piece, piece_at(run, at, out.size(), ahead));
+    WEFT_TRY(const ColdPiece piece, piece_at(run, at, length, ahead));
     const std::uint64_t left = piece.offset + piece.length - at;
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), left));
-    WEFT_CHECK(read_exact(piece.place.pack->fd(), piece.place.offset + (at - piece.offset), out.first(part), where_));
-    out = out.subspan(part);
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
+    WEFT_CHECK(on_part(*piece.place.pack, piece.place.offset + (at - piece.offset), part));
+    length -= part;
     within += part;
   }
   return {};
@@ -223,11 +233,29 @@ Result<std::size_t> ColdFile::read(std::uint64_t offset, std::span<std::byte> ou
   if (offset >= size_ || out.empty()) return std::size_t{0};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
   const std::uint64_t ahead = ahead_of(offset, count);
-  WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count),
-                       [&](const ColdRun& run, std::uint64_t within, std::span<std::byte> part) {
-                         return read_run(run, within, part, ahead);
-                       }));
+  const auto read_run = [&](const ColdRun& run, std::uint64_t within, std::span<std::byte> part) {
+    return each_piece(run, within, part.size(), ahead,
+                      [&part, this](const PackReader& pack, std::uint64_t at, std::size_t length) {
+                        const std::span<std::byte> here = part.first(length);
+                        part = part.subspan(length);
+                        return read_exact(pack.fd(), at, here, where_);
+                      });
+  };
+  WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count), read_run));
   return count;
+}
+
+Result<MemoryParts> ColdFile::in_memory(std::uint64_t offset, std::size_t count) {
+  if (offset >= size_ || count == 0) return MemoryParts();
+  count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
+  const std::uint64_t ahead = ahead_of(offset, count);
+  return memory_parts(head_, runs_, offset, count,
+                      [&](MemoryParts& parts, const ColdRun& run, std::uint64_t within, std::size_t length) {
+                        return each_piece(run, within, length, ahead,
+                                          [&parts](const PackReader& pack, std::uint64_t at, std::size_t part) {
+                                            return add_present(parts, pack, at, part);
+                                          });
+                      });
 }
 
 // The file that its bytes were brought to, when that is this file.
@@ -267,7 +295,7 @@ Status as_io(Status status) {
 }
 
 Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
-                                            std::span<const ColdBlob> blobs) {
+                                            std::span<const ColdBlob> blobs, ReadFor read_for) {
   std::vector<ContentId> ids;
   for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
   auto places = lock_present_blobs(store, ids);
@@ -275,7 +303,10 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(*places)[i]);
   const std::uint64_t absent = file->absent_bytes();
-  if (absent > 0 && waits_for_all(advice_for(cold), absent)) WEFT_CHECK(file->bring_all());
+  if (absent > 0 && waits_for_all(advice_for(cold), absent))
+    WEFT_CHECK(file->bring_all());
+  else if (read_for == ReadFor::tensors && absent >= kStreamedMin)
+    file->stream();
   return std::shared_ptr<OpenFile>(std::move(file));
 }
 

@@ -36,10 +36,13 @@ struct ColdBlob {
   BlobHome home;
 };
 
+// Who reads a file: tensors are read in large parts, or mapped; of others nothing is known.
+enum class ReadFor : bool { anything, tensors };
+
 // The file `head` ‖ blob 0 ‖ blob 1 ‖ …; what is here is locked. By the policy it may be brought here first, so that
 // backing_fd() is all of it where it became one file.
 Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
-                                            std::span<const ColdBlob> blobs);
+                                            std::span<const ColdBlob> blobs, ReadFor read_for = ReadFor::anything);
 // The same of one blob that was not here a moment ago.
 Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string where, std::string head,
                                                    const ColdBlob& blob);

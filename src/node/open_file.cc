@@ -6,11 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/file_map.h"
-#include "base/limits.h"
 #include "base/page_cache.h"
 #include "base/sys.h"
-#include "node/read_runs.h"
+#include "node/memory_parts.h"
 
 namespace weft {
 namespace {
@@ -26,14 +24,6 @@ struct Run {
   }
 };
 
-// Of a pack, mapped and in the page table; none when they are not in the page cache.
-std::span<const std::byte> present_bytes(const PackReader& pack, std::uint64_t offset, std::size_t length) {
-  if (!all_cached(pack.fd(), offset, length)) return {};
-  const std::byte* const all = pack.map();
-  if (all == nullptr || !make_present(all + offset, length)) return {};
-  return {all + offset, length};
-}
-
 class BlobFile final : public OpenFile {
  public:
   BlobFile(std::string where, std::string head, std::span<const ContentId> blobs, std::vector<LockedPlace> places)
@@ -47,7 +37,7 @@ class BlobFile final : public OpenFile {
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
-  std::vector<std::span<const std::byte>> in_memory(std::uint64_t offset, std::size_t count) override;
+  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   int backing_fd() const override;
 
  private:
@@ -84,21 +74,15 @@ Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> ou
   return count;
 }
 
-// What is not in the page cache is read by read(): a fault brings single pages.
-std::vector<std::span<const std::byte>> BlobFile::in_memory(std::uint64_t offset, std::size_t count) {
-  if (offset >= size_) return {};
+Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count) {
+  if (offset >= size_) return MemoryParts();
   count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
-  std::vector<std::span<const std::byte>> parts;
-  const Status all = each_part(
-      head_, runs_, offset, count, [&parts](std::string_view part) { parts.push_back(std::as_bytes(std::span(part))); },
-      [&parts](const Run& run, std::uint64_t within, std::size_t length) -> Status {
-        const auto bytes = present_bytes(*run.place.pack, run.place.offset + within, length);
-        if (bytes.empty() || parts.size() == limits::kReadPartsMax) return Error{Errc::absent, "not in memory"};
-        parts.push_back(bytes);
-        return {};
-      });
-  if (!all.ok()) return {};
-  if (prefetch_) prefetch_->told(offset, count);
+  WEFT_TRY(MemoryParts parts,
+           memory_parts(head_, runs_, offset, count,
+                        [](MemoryParts& out, const Run& run, std::uint64_t within, std::size_t length) {
+                          return add_present(out, *run.place.pack, run.place.offset + within, length);
+                        }));
+  if (prefetch_ && !parts.empty()) prefetch_->told(offset, count);
   return parts;
 }
 
@@ -120,8 +104,8 @@ class PrecededFile final : public OpenFile {
     watch_->told(offset, out.size());
     return file_->read(offset, out);
   }
-  std::vector<std::span<const std::byte>> in_memory(std::uint64_t offset, std::size_t count) override {
-    auto parts = file_->in_memory(offset, count);
+  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override {
+    WEFT_TRY(MemoryParts parts, file_->in_memory(offset, count));
     if (!parts.empty()) watch_->told(offset, count);
     return parts;
   }

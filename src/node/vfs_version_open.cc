@@ -49,7 +49,8 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
   std::vector<ColdBlob> blobs;
   if (n.kind == NodeKind::file) {
     for (const Extent& extent : node.file().extents) blobs.push_back({extent.id, {version, n.file, extent.offset}});
-    return open_cold(store_, cold_, node.where(), "", blobs);
+    return open_cold(store_, cold_, node.where(), "", blobs,
+                     node.file().tensors.empty() ? ReadFor::anything : ReadFor::tensors);
   }
   Container container = make_container(*node.version->tree, n.layer);
   for (std::size_t i = 0; i < container.blobs.size(); ++i)

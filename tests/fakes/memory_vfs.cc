@@ -21,8 +21,12 @@ Error absent(Ino ino) {
 
 class MemoryFile final : public OpenFile {
  public:
-  MemoryFile(std::string content, Fd backing, bool changing, std::atomic<std::uint64_t>& reads)
-      : content_(std::move(content)), backing_(std::move(backing)), changing_(changing), reads_(reads) {}
+  MemoryFile(std::string content, Fd backing, bool changing, bool streamed, std::atomic<std::uint64_t>& reads)
+      : content_(std::move(content)),
+        backing_(std::move(backing)),
+        changing_(changing),
+        streamed_(streamed),
+        reads_(reads) {}
   std::uint64_t size() const override { return content_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     ++reads_;
@@ -33,11 +37,13 @@ class MemoryFile final : public OpenFile {
   }
   int backing_fd() const override { return backing_.get(); }
   bool changing() const override { return changing_; }
+  bool streamed() const override { return streamed_; }
 
  private:
   std::string content_;
   Fd backing_;
   bool changing_;
+  bool streamed_;
   std::atomic<std::uint64_t>& reads_;
 };
 
@@ -97,6 +103,11 @@ void MemoryVfs::add_backed_file(const std::string& path, const std::string& back
   Inode& inode = make(path, FileType::regular);
   inode.attr.size = facts.ok() ? static_cast<std::uint64_t>(facts->st_size) : 0;
   inode.backing = backing;
+}
+
+void MemoryVfs::add_streamed_file(const std::string& path, std::string content) {
+  add_file(path, std::move(content));
+  make(path, FileType::regular).streamed = true;
 }
 
 void MemoryVfs::add_link(const std::string& path, std::string target) {
@@ -176,7 +187,7 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
     content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
   }
   return std::shared_ptr<OpenFile>(
-      std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter, reads));
+      std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter, inode->streamed, reads));
 }
 
 Result<StatFs> MemoryVfs::statfs() {

@@ -21,6 +21,7 @@ class MemoryVfs final : public Vfs {
   // Parents are made. `path` is relative to the root.
   void add_file(const std::string& path, std::string content);
   void add_backed_file(const std::string& path, const std::string& backing);  // wholly the file `backing`
+  void add_streamed_file(const std::string& path, std::string content);       // says that its bytes come from elsewhere
   void add_link(const std::string& path, std::string target);
   void add_counter(const std::string& path);   // reads as the number of opens before, and the mount's status
   void make_lasting(const std::string& path);  // names and attributes below stay as they are
@@ -52,6 +53,7 @@ class MemoryVfs final : public Vfs {
     std::string content;  // of files and links
     std::string backing;
     bool counter = false;
+    bool streamed = false;
     std::map<std::string, Ino, std::less<>> entries;
   };
   Inode& make(const std::string& path, FileType type);

@@ -106,6 +106,32 @@ TEST_CASE("the first server answers the kernel, with passthrough; the next one a
   CHECK(device.silent());
 }
 
+TEST_CASE("that files open direct are mapped is agreed on where the kernel offers it, once for all servers") {
+  for (const std::uint32_t offered : {0U, kernel::kDirectMapsFlag2}) {
+    const Device device;
+    InitWords words{};
+    RequestWords requests{};
+    mount(words, device, offered, 0);
+    CHECK_FALSE(maps_direct_files(words));
+    OneServer(words, requests).answer_init(device);
+    const auto answer = device.take<InitAnswer>();
+    CHECK(answer.init.flags2 == offered);
+    CHECK(((answer.init.flags & kernel::kInitExt) != 0) == (offered != 0));
+    CHECK(maps_direct_files(words) == (offered != 0));
+  }
+}
+
+TEST_CASE("what the first server did not agree on, the next one does without") {
+  const Device device;
+  InitWords words{};
+  RequestWords requests{};
+  mount(words, device, kernel::kDirectMapsFlag2, 0);
+  OneServer(words, requests).answer_init(device);
+  words.reply.flags2 = 0;  // as a program that does not know of it leaves it
+  OneServer(words, requests).answer_init(device);
+  CHECK_FALSE(maps_direct_files(words));
+}
+
 TEST_CASE("a server that was killed before it answered is followed by one that does") {
   const Device device;
   InitWords words{};

@@ -17,6 +17,8 @@ struct Mounted {
   Mounted() : state(SharedState::make().value()) {
     tree.add_file("a", "text");
     tree.add_counter("status");
+    tree.add_streamed_file("coming", "from elsewhere");
+    coming = tree.lookup(kRootIno, "coming").value().ino;
     file = tree.lookup(kRootIno, "a").value().ino;
     status = tree.lookup(kRootIno, "status").value().ino;
   }
@@ -24,11 +26,18 @@ struct Mounted {
   testing::MemoryVfs tree;
   Ino file = 0;
   Ino status = 0;
+  Ino coming = 0;
+
+  void agree_on_maps() {
+    state.head().init.reply.flags2 = kernel::kDirectMapsFlag2;
+    state.head().init.answered = 1;
+  }
 };
 
 struct OneServer {
   explicit OneServer(Mounted& mounted)
-      : table(mounted.state.head().opens, mounted.state.slots()), files(mounted.tree, passthrough, table) {}
+      : table(mounted.state.head().opens, mounted.state.slots()),
+        files(mounted.tree, passthrough, table, mounted.state.head().init) {}
   Passthrough passthrough;
   OpenTable table;
   OpenFiles files;
@@ -59,19 +68,69 @@ TEST_CASE("two nodes lead to one inode, and are opened apart") {
   OneServer server(mounted);
   const NodeId second = second_node(mounted.file);
   CHECK(ino_of(second) == mounted.file);
-  CHECK_FALSE(server.files.is_cached(mounted.file));
+  CHECK_FALSE(server.files.is_served(mounted.file));
   const auto first_answer = server.files.open(mounted.file, 2);
   REQUIRE(first_answer.ok());
   CHECK_FALSE(first_answer->joined);
   CHECK(server.files.open(mounted.file, 4)->joined);
-  CHECK(server.files.is_cached(mounted.file));
-  CHECK_FALSE(server.files.is_cached(second));
+  CHECK(server.files.is_served(mounted.file));
+  CHECK_FALSE(server.files.is_served(second));
   REQUIRE(server.files.open(second, 6).ok());
   CHECK(server.files.attr(second)->ino == mounted.file);
   server.files.close(mounted.file, 2);
   server.files.close(mounted.file, 4);
-  CHECK_FALSE(server.files.is_cached(mounted.file));
+  CHECK_FALSE(server.files.is_served(mounted.file));
   CHECK(is_open(server.files, second));
+}
+
+TEST_CASE("what comes from elsewhere is read straight where such files can be mapped, else cached") {
+  Mounted mounted;
+  OneServer server(mounted);
+  CHECK(server.files.open(mounted.coming, 2)->way == ReadWay::cached);
+  server.files.close(mounted.coming, 2);
+  mounted.agree_on_maps();
+  CHECK(server.files.open(mounted.coming, 4)->way == ReadWay::straight);
+  CHECK(server.files.is_served(mounted.coming));
+  CHECK(server.files.open(mounted.coming, 6)->way == ReadWay::straight);
+  CHECK(server.files.open(mounted.file, 8)->way == ReadWay::cached);
+  CHECK(server.files.open(mounted.status, 10)->way == ReadWay::direct);
+  CHECK_FALSE(server.files.is_served(mounted.status));
+}
+
+TEST_CASE("who joins when it is mapped is read cached, until all have closed it; who was there stays") {
+  Mounted mounted;
+  mounted.agree_on_maps();
+  OneServer server(mounted);
+  REQUIRE(server.files.open(mounted.coming, 2)->way == ReadWay::straight);
+  server.files.mapped(mounted.coming);
+  server.files.mapped(mounted.file);  // it is not open
+  CHECK(server.files.open(mounted.coming, 4)->way == ReadWay::cached);
+  CHECK(server.files.open(mounted.coming, 2)->way == ReadWay::straight);
+  server.files.close(mounted.coming, 2);
+  CHECK(server.files.open(mounted.coming, 6)->way == ReadWay::cached);
+  server.files.close(mounted.coming, 4);
+  server.files.close(mounted.coming, 6);
+  CHECK(server.files.open(mounted.coming, 8)->way == ReadWay::straight);
+  CHECK(server.files.open(mounted.file, 10)->way == ReadWay::cached);
+}
+
+TEST_CASE("a new server goes on with what is read straight") {
+  Mounted mounted;
+  mounted.agree_on_maps();
+  {
+    OneServer first(mounted);
+    REQUIRE(first.files.open(mounted.coming, 2)->way == ReadWay::straight);
+    first.files.mapped(mounted.coming);
+    REQUIRE(first.files.open(mounted.coming, 4)->way == ReadWay::cached);
+  }
+  OneServer second(mounted);
+  CHECK(second.files.open(mounted.coming, 2)->way == ReadWay::straight);
+  CHECK(second.files.open(mounted.coming, 4)->way == ReadWay::cached);
+  CHECK(second.files.is_served(mounted.coming));
+  CHECK((*second.files.find(mounted.coming))->streamed());
+  second.files.close(mounted.coming, 2);
+  second.files.close(mounted.coming, 4);
+  CHECK(second.table.size() == 0);
 }
 
 TEST_CASE("requests that come twice count once") {

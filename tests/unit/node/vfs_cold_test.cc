@@ -90,6 +90,7 @@ class FileLender final : public ColdReads {
   Status look(VersionId /*version*/) override { return {}; }
   Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
     ++brings;
+    if (!answers.ok()) return answers.error();
     WEFT_TRY(Fd file, open_file(path_, O_RDONLY));
     WEFT_TRY(const auto facts, stat_fd(file.get(), path_));
     auto pack = std::make_shared<HeldPack>(std::move(file), static_cast<std::uint64_t>(facts.st_size), 1);
@@ -98,6 +99,7 @@ class FileLender final : public ColdReads {
   ColdAdvice advice() override { return {}; }
 
   int brings = 0;
+  Status answers;
 
  private:
   const std::string path_;
@@ -284,6 +286,43 @@ TEST_CASE("what is read ahead of a view's reader ends where the view does") {
   CHECK(std::ranges::equal(std::span(bytes).last(kTensor), tensor));
   const std::uint64_t end = file.size() - kTensor;
   CHECK(std::ranges::max(far.lender->ends) == end);
+}
+
+TEST_CASE("a large file of tensors that comes while it is read is streamed, and given where it lies in memory") {
+  Far far;
+  const std::string path = far.near.dir / "large/model.safetensors";
+  const auto tensor = random_bytes(12U << 20U, 1);
+  const std::string whole = safetensors_file({{"one", "U8", {tensor.size()}, tensor}});
+  write_file(path, whole);
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  const auto attr = far.find("model/2/model.safetensors");
+  const auto view = far.find("model/2/tensors/one.npy");
+  REQUIRE((attr.ok() && view.ok()));
+  FileLender lender(path);
+  VfsOptions options;
+  options.cold = &lender;
+  options.cold_policy = ColdPolicy::stream;
+  const auto vfs = Vfs::make(*far.store, options);
+  CHECK_FALSE((*vfs->open(view->ino))->streamed());
+  CHECK_FALSE((*far.vfs->open(far.find("model/1/model.safetensors")->ino))->streamed());  // it is small
+  const auto file = *vfs->open(attr->ino);
+  REQUIRE(file->streamed());
+  std::string got;
+  constexpr std::size_t kStep = (1U << 20U) + 1000;
+  for (std::uint64_t at = 0; at < whole.size(); at += kStep) {
+    const auto parts = file->in_memory(at, kStep);
+    REQUIRE_MESSAGE(parts.ok(), (parts.ok() ? "" : parts.error().message));
+    REQUIRE_FALSE(parts->empty());
+    for (const auto part : *parts) got += as_text(part);
+  }
+  CHECK(got == whole);
+  CHECK(file->in_memory(whole.size(), 1)->empty());
+  const auto failing = *vfs->open(attr->ino);
+  lender.answers = Error{Errc::unreachable, "the cable is out"};
+  const auto refused = failing->in_memory(0, 1000);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::io);
 }
 
 TEST_CASE("what was fetched whole is read as a native file, however many answers brought it") {

@@ -56,7 +56,9 @@ std::string random_text(std::size_t count, std::uint64_t seed) {
 // What in_memory() gives, put together; it may be looked at here, since nothing takes it away meanwhile.
 std::string in_memory(OpenFile& file, std::uint64_t offset, std::size_t size) {
   std::string text;
-  for (const auto part : file.in_memory(offset, size)) text += as_text(part);
+  const auto parts = file.in_memory(offset, size);
+  REQUIRE(parts.ok());
+  for (const auto part : *parts) text += as_text(part);
   return text;
 }
 
