@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "store/arch_rows.h"
+
 namespace weft {
 namespace {
 
 class Walk {
  public:
-  Walk(Txn& txn, std::span<const ArchItem> query)
-      : txn_(txn), query_(query), marks_(marks_of_items(class_of(query))), common_of_(query.size()) {}
+  Walk(Txn& txn, std::span<const ArchItem> query) : txn_(txn), query_(query), common_of_(query.size()) {}
 
   Result<CommonItems> run() {
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
@@ -37,10 +38,10 @@ class Walk {
   }
 
   void add(std::size_t item, std::uint64_t classes) {
-    CommonItem common{arch_key(query_[item]), classes, marks_[item], {}};
+    CommonItem common{arch_key(query_[item]), classes, 0, {}};
     for (std::uint32_t input : query_[item].inputs) {
       common.inputs.push_back(*common_of_[input]);
-      common.marks |= found_.items[*common_of_[input]].marks;
+      common.level = std::max(common.level, found_.items[*common_of_[input]].level + 1);
     }
     common_of_[item] = static_cast<std::uint32_t>(found_.items.size());
     found_.items.push_back(std::move(common));
@@ -48,7 +49,6 @@ class Walk {
 
   Txn& txn_;
   std::span<const ArchItem> query_;
-  const std::vector<std::uint64_t> marks_;
   std::vector<std::optional<std::uint32_t>> common_of_;  // of each item of the query
   CommonItems found_;
 };

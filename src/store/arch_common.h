@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "store/arch_rows.h"
+#include "store/tables.h"
+#include "weft/store.h"
 
 namespace weft {
 
 struct CommonItem {
   Bytes key;                  // views the query
   std::uint64_t classes = 0;  // that have it: two or more
-  std::uint64_t marks = 0;    // of it and of all upstream
+  std::uint32_t level = 0;    // of levels_of()
   std::vector<std::uint32_t> inputs;
 };
 struct CommonItems {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "store/arch_marks.h"
 #include "store/arch_rows.h"
 
 namespace weft {
@@ -36,7 +37,7 @@ struct Owners {
 class ClassRows {
  public:
   ClassRows(Txn& txn, std::string key, ArchClass of, Orders best)
-      : txn_(txn), key_(std::move(key)), class_(std::move(of)), best_(std::move(best)), marks_(marks_of(class_)) {}
+      : txn_(txn), key_(std::move(key)), class_(std::move(of)), best_(std::move(best)), levels_(levels_of(class_)) {}
 
   // Rows of all open items, and of those of others that this opens.
   Status add() {
@@ -108,17 +109,19 @@ class ClassRows {
   }
 
   Status put(std::size_t item, const Orders& orders) {
+    const std::uint64_t marks = marks_beside(class_, levels_, item);
     for (const ArchOrder& order : orders) {
       std::string key = std::string(class_.id(item)) + order.suffix;
-      WEFT_CHECK(txn_.put(Table::arch_items, key, encode_item_place(key, {order.place, marks_})));
+      WEFT_CHECK(txn_.put(Table::arch_items, key, encode_item_place(key, {order.place, marks})));
     }
     return {};
   }
 
   Status erase(std::size_t item, const Orders& orders) {
+    const std::uint64_t marks = marks_beside(class_, levels_, item);
     for (const ArchOrder& order : orders) {
       std::string key = std::string(class_.id(item)) + order.suffix;
-      WEFT_CHECK(txn_.erase_value(Table::arch_items, key, encode_item_place(key, {order.place, marks_})));
+      WEFT_CHECK(txn_.erase_value(Table::arch_items, key, encode_item_place(key, {order.place, marks})));
     }
     return {};
   }
@@ -144,7 +147,7 @@ class ClassRows {
   std::string key_;
   ArchClass class_;
   Orders best_;
-  std::uint64_t marks_;
+  std::vector<std::uint32_t> levels_;
 };
 
 Status put_version(Txn& txn, Bytes class_key, const Orders& orders) {
@@ -187,10 +190,9 @@ Status add_architecture(Txn& txn, const VersionRow& version, std::span<const Arc
   ArchClass of = class_of(items);
   std::string key = class_key(of);
   Orders orders = orders_of(version);
-  WEFT_TRY(std::optional<Bytes> known, txn.get(Table::architectures, key));
-  bool is_new = !known.has_value();
+  WEFT_TRY(bool is_known, has_class(txn, key));
   WEFT_CHECK(put_class_of(txn, version.id, key));
-  if (is_new) {
+  if (!is_known) {
     WEFT_CHECK(put_class(txn, key, of));
     WEFT_CHECK(put_version(txn, key, orders));
     return ClassRows(txn, key, std::move(of), orders).add();
@@ -213,7 +215,7 @@ Status remove_architecture(Txn& txn, const VersionRow& version) {
   }
   WEFT_TRY(ArchClass row, need_class(txn, *key));
   WEFT_CHECK(ClassRows(txn, *key, std::move(row), std::move(before)).remove());
-  WEFT_CHECK(txn.erase(Table::architectures, *key));
+  WEFT_CHECK(erase_class(txn, *key));
   return txn.erase(Table::arch_of, key_of(version.id));
 }
 

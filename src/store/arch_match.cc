@@ -15,6 +15,8 @@
 #include "store/arch_match.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <functional>
 #include <queue>
 #include <string>
@@ -23,6 +25,7 @@
 
 #include "base/text.h"
 #include "store/arch_common.h"
+#include "store/arch_marks.h"
 #include "store/arch_rows.h"
 
 namespace weft {
@@ -61,10 +64,35 @@ struct Worse {
   }
 };
 
+// The keys of a query's items, half of its slots in use. Views the query.
+class WantedItems {
+ public:
+  explicit WantedItems(std::span<const ArchItem> items) : slots_(std::bit_ceil(items.size() * 2 + 1)) {
+    for (const ArchItem& item : items) slot_of(arch_key(item)) = arch_key(item);
+  }
+  bool has(Bytes key) const { return !const_cast<WantedItems*>(this)->slot_of(key).empty(); }
+
+ private:
+  // Ids are digests: any bytes of them are as good as a hash.
+  Bytes& slot_of(Bytes key) {
+    std::uint32_t hash = 0;
+    std::memcpy(&hash, key.data() + 1, sizeof hash);
+    std::size_t at = hash & (slots_.size() - 1);
+    while (!slots_[at].empty() && slots_[at] != key) at = (at + 1) & (slots_.size() - 1);
+    return slots_[at];
+  }
+
+  std::vector<Bytes> slots_;
+};
+
 class Matcher {
  public:
   Matcher(Txn& txn, const MatchQuery& query, std::uint64_t steps_max)
-      : txn_(txn), query_(query), order_(order_of(query.metric, query.smallest)), steps_left_(steps_max) {}
+      : txn_(txn),
+        query_(query),
+        order_(order_of(query.metric, query.smallest)),
+        wanted_(query.items),
+        steps_left_(steps_max) {}
 
   const MatchWork& work() const { return work_; }
 
@@ -72,7 +100,6 @@ class Matcher {
     WEFT_TRY(CommonItems found, find_common_items(txn_, query_.items));
     work_.items = found.looked_up;
     common_ = std::move(found.items);
-    for (const ArchItem& item : query_.items) wanted_.insert(arch_key(item));
     for (const std::string& only : found.alone) WEFT_CHECK(add_class(only));
     for (std::uint32_t item = 0; item < common_.size(); ++item) rest_.push_back(item);
     push_rest();
@@ -111,9 +138,9 @@ class Matcher {
   void open_list() {
     take_steps(1, rest_.size());
     List& list = lists_.emplace_back();
-    for (std::uint32_t item : rest_) list.marks.push_back(common_[item].marks);
     auto rarest = rarest_last();
     list.item = *rarest;
+    list.marks = marks_needed(list.item);
     queue_.push({rest_.size(), first_rank(), Open::What::list, lists_.size() - 1});
     rest_.erase(rarest);
     push_rest();
@@ -128,6 +155,25 @@ class Matcher {
     for (auto at = rest_.begin(); at != rest_.end(); ++at)
       if (!needed[*at] && (rarest == rest_.end() || common_[*at].classes < common_[*rarest].classes)) rarest = at;
     return rarest;
+  }
+
+  // Of each item of the rest: those that a class under `item` has if it has that one.
+  std::vector<std::uint64_t> marks_needed(std::uint32_t item) const {
+    std::vector<bool> upstream(item + 1);
+    upstream[item] = true;
+    for (std::uint32_t i = item + 1; i-- > 0;)
+      if (upstream[i])
+        for (std::uint32_t input : common_[i].inputs) upstream[input] = true;
+    std::vector<std::uint64_t> of(common_.size());
+    std::vector<std::uint64_t> needed;
+    needed.reserve(rest_.size());
+    for (std::uint32_t i : rest_) {
+      for (std::uint32_t input : common_[i].inputs) of[i] |= of[input];
+      const bool beside = (i > item || !upstream[i]) && are_near(common_[i].level, common_[item].level);
+      if (beside) of[i] |= mark_of(common_[i].key);
+      needed.push_back(of[i]);
+    }
+    return needed;
   }
 
   // Some rows of a list. Classes without the metric are in no list of its order: theirs are read after all others.
@@ -174,13 +220,17 @@ class Matcher {
     return {};
   }
 
+  // What is shared has an input on the level before that is shared: where a whole level has none, nothing follows.
   Result<std::uint64_t> shared_with(const std::string& class_key) {
-    WEFT_TRY(std::string ids, need_class_ids(txn_, class_key));
-    take_steps(1, ids.size() / kArchKeyBytes);
     ++work_.classes;
     std::uint64_t shared = 0;
-    for (std::size_t at = 0; at < ids.size(); at += kArchKeyBytes)
-      shared += wanted_.count(Bytes(ids).substr(at, kArchKeyBytes));
+    WEFT_CHECK(each_part(txn_, class_key, [&](const ArchPart& part) -> Result<bool> {
+      const std::uint64_t before = shared;
+      for (std::size_t at = 0; at < part.ids.size(); at += kArchKeyBytes)
+        shared += wanted_.has(part.ids.substr(at, kArchKeyBytes)) ? 1U : 0U;
+      take_steps(1, part.ids.size() / kArchKeyBytes);
+      return shared > before || part.level_last < part.level_first + 2;
+    }));
     return shared;
   }
 
@@ -266,7 +316,7 @@ class Matcher {
   Txn& txn_;
   const MatchQuery& query_;
   const std::string order_;
-  std::unordered_set<Bytes> wanted_;  // views the query
+  const WantedItems wanted_;
   std::vector<CommonItem> common_;
   std::vector<std::uint32_t> rest_;  // common items whose lists are not open; inputs first
   std::vector<List> lists_;

@@ -1,5 +1,4 @@
-// Rows of the four tables of architectures (weft-store.5):
-//   architectures  class -> items. Versions of equal architectures are one class
+// Rows of the tables of architectures (weft-store.5) beside that of classes:
 //   arch_of        version -> class
 //   arch_versions  class, order -> versions, best first
 //   arch_items     item, order -> the best version of each class that has the item, best first
@@ -14,26 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "store/arch_class.h"
 #include "store/tables.h"
 #include "weft/store.h"
 
 namespace weft {
-
-// The first 160 bits of a SHA-256: 2^80 tries for two that are equal.
-inline constexpr std::size_t kArchKeyBytes = 20;
-
-struct ArchClass {
-  std::string ids;  // kArchKeyBytes for each item
-  std::vector<std::vector<std::uint32_t>> inputs;
-
-  std::size_t size() const { return inputs.size(); }
-  Bytes id(std::size_t item) const { return Bytes(ids).substr(item * kArchKeyBytes, kArchKeyBytes); }
-};
-ArchClass class_of(std::span<const ArchItem> items);
-std::string class_key(const ArchClass& of);
-Status put_class(Txn& txn, Bytes key, const ArchClass& of);
-Result<ArchClass> need_class(Txn& txn, Bytes key);
-Result<std::string> need_class_ids(Txn& txn, Bytes key);  // ArchClass::ids
 
 // Where a version stands in an order: by rank, then by id.
 struct ArchPlace {
@@ -45,11 +29,7 @@ ArchPlace after(const ArchPlace& place);  // ids are unique in an order: no othe
 std::string encode_place(Bytes key, const ArchPlace& place);
 Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value);
 
-// In arch_items a place comes with the *marks* of its class: for each of its items that is not far from the inputs, one
-// of 64 bits, that of the item's mark. Where a mark is missing its item is, so most classes that have one item and not
-// another are told apart on the spot. An item far from the inputs has the mark 0: nothing is known of it.
-std::vector<std::uint64_t> marks_of_items(const ArchClass& of);  // of each item
-std::uint64_t marks_of(const ArchClass& of);
+// In arch_items a place comes with marks (arch_marks.h) of what else its class has.
 struct ItemPlace {
   ArchPlace place;
   std::uint64_t marks = 0;

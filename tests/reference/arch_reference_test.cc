@@ -240,6 +240,45 @@ TEST_CASE("of many classes that share branches the best come first, whatever the
   }
 }
 
+// A class is then several rows of the index, of which a match reads as many as something is shared in; a class alone
+// shares far more than what others have too.
+TEST_CASE("deep classes of several parts are compared as far as they are the same") {
+  constexpr std::uint64_t kDepth = 400;
+  std::uint64_t seed = test_seed();
+  INFO("WEFT_TEST_SEED=", seed);
+  Random random(seed);
+  ArchGraph whole{"deep", {{"input", "", {}, {}, {}, false}}};
+  for (std::uint32_t i = 0; i < kDepth; ++i) {
+    whole.vertices.push_back({"linear", "", {{"layer", std::to_string(i)}}, {}, {i == 0 ? 0 : 2 * i - 1}, false});
+    whole.vertices.push_back({"skip", "", {{"layer", std::to_string(i)}}, {}, {i == 0 ? 0 : 2 * i - 1}, false});
+  }
+  Index index;
+  Txn txn = index.begin();
+  std::map<VersionId, Stored> all;
+  for (VersionId id = 1; id <= 40; ++id) {
+    Stored stored = random_version(random, id, {whole});
+    stored.graph = whole;
+    for (unsigned changes = 0; changes < 2; ++changes)
+      stored.graph.vertices[1 + random() % (2 * kDepth)].params[0].second += fmt::format(" of {}", random() % 8);
+    publish(txn, stored);
+    all.emplace(id, std::move(stored));
+  }
+  for (unsigned round = 0; round < 20; ++round) {
+    INFO("round ", round);
+    ArchGraph graph = round % 2 == 0 ? whole : all.at(1 + random() % 40).graph;
+    if (round % 4 == 0) graph.vertices[1 + random() % (2 * kDepth)].params[0].second += " else";
+    MatchQuery query = random_query(random, graph, all);
+    std::vector<std::pair<VersionId, std::uint64_t>> got;
+    for (const MatchHit& hit : must(match_architectures(txn, query))) got.emplace_back(hit.version, hit.shared);
+    CHECK(got == scanned(all, graph, query));
+  }
+  while (!all.empty()) {
+    remove(txn, all.begin()->second);
+    all.erase(all.begin());
+  }
+  CHECK(rows(txn).empty());
+}
+
 // Sets of branches that several classes have all of are then more than could ever be looked at, one by one.
 TEST_CASE("many branches that hardly come together are matched all the same") {
   constexpr std::uint64_t kBranches = 60;

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -43,14 +44,18 @@ namespace {
 std::vector<ArchItem> make_architecture(const Files& files) {
   std::vector<ArchItem> items;
   std::map<std::string, std::uint32_t> known;
-  for (const auto& file : files) {
-    std::string chain;
-    std::vector<std::uint32_t> input;
-    for (unsigned n : file) {
-      chain += fmt::format("{} ", n);
-      auto [at, made] = known.try_emplace(chain, static_cast<std::uint32_t>(items.size()));
-      if (made) items.push_back({sha256(as_bytes(chain)), input});
-      input = {at->second};
+  std::vector<std::string> chains(files.size());
+  bool more = true;
+  for (std::size_t level = 0; std::exchange(more, false); ++level) {
+    for (std::size_t file = 0; file < files.size(); ++file) {
+      if (level >= files[file].size()) continue;
+      more = true;
+      std::string before = chains[file];
+      chains[file] += fmt::format("{} ", files[file][level]);
+      auto [at, made] = known.try_emplace(chains[file], static_cast<std::uint32_t>(items.size()));
+      if (!made) continue;
+      ArchItem& item = items.emplace_back(ArchItem{sha256(as_bytes(chains[file])), {}});
+      if (level > 0) item.inputs = {known.at(before)};
     }
   }
   return items;
