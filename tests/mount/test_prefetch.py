@@ -96,7 +96,7 @@ def test_opening_a_container_brings_its_beginning_in(mount):
     with open(mount.version("m", 1) / "model.safetensors", "rb"):
         wait_until(lambda: cached_bytes(mount) >= WINDOW_FIRST - MIB)
         time.sleep(2)  # nobody reads: nothing more is brought in
-        assert WINDOW_FIRST - MIB <= cached_bytes(mount) <= WINDOW_FIRST + MIB
+        assert cached_bytes(mount) <= WINDOW_FIRST + MIB
 
 
 def test_opening_other_files_reads_nothing_ahead(mount):
