@@ -102,14 +102,72 @@ def read_libaio(path):
             call("io_destroy", context)
 
 
+DEPTH = 8
+
+
+def joined(buffer, results, file):
+    """What requests of CHUNK each brought into the buffer, one behind the other."""
+    out = bytearray()
+    for i, got in enumerate(results):
+        if got < 0:
+            raise OSError(-got, "a request")
+        assert got == min(CHUNK, file.size - i * CHUNK), "a short read before the end"
+        out += buffer[i * CHUNK:i * CHUNK + got]
+    return bytes(out)
+
+
+def in_batches(read_batch):
+    """A file opened with O_DIRECT: read_batch(file, buffer, offsets) has DEPTH requests under way at a time and gives
+    what each brought, in order."""
+    def way(path):
+        with Opened(path, os.O_RDONLY | os.O_DIRECT) as file:
+            offsets = range(0, file.size, CHUNK)
+            buffer, results = aligned(len(offsets) * CHUNK), []
+            for first in range(0, len(offsets), DEPTH):
+                results += read_batch(file, buffer, offsets[first:first + DEPTH])
+            return joined(buffer, results, file)
+
+    return way
+
+
+def libaio_batch(file, buffer, offsets):
+    context = ctypes.c_ulong(0)
+    call("io_setup", DEPTH, ctypes.byref(context))
+    try:
+        requests = [ctypes.create_string_buffer(
+            struct.pack("=QIIHhIQQqQII", offset, 0, 0, 0, 0, file.fd, address_of(buffer) + offset, CHUNK, offset, 0, 0, 0))
+            for offset in offsets]
+        pointers = (ctypes.c_void_p * len(requests))(*(ctypes.addressof(request) for request in requests))
+        submitted = call("io_submit", context, len(requests), pointers)
+        assert submitted == len(requests)
+        events = ctypes.create_string_buffer(32 * submitted)
+        assert call("io_getevents", context, submitted, submitted, events, None) == submitted
+        results = {data: got for data, _, got, _ in struct.iter_unpack("=QQqq", events.raw)}
+        return [results[offset] for offset in offsets]
+    finally:
+        call("io_destroy", context)
+
+
+def io_uring_batch(file, buffer, offsets):
+    opcode_read, ring = 22, Ring(DEPTH)
+    try:
+        return ring.run_all((opcode_read, file.fd, offset, address_of(buffer) + offset, CHUNK) for offset in offsets)
+    finally:
+        ring.close()
+
+
+read_libaio_direct = in_batches(libaio_batch)
+read_io_uring_direct = in_batches(io_uring_batch)
+
+
 class Ring:
-    """An io_uring of one entry."""
+    """An io_uring of a few entries."""
 
     SQ_RING, CQ_RING, ENTRIES = 0, 0x8000000, 0x10000000
 
-    def __init__(self):
+    def __init__(self, entries=1):
         params = ctypes.create_string_buffer(120)
-        self.fd = call("io_uring_setup", 1, params)
+        self.fd = call("io_uring_setup", entries, params)
         words = struct.unpack("=30I", params.raw)
         self.sq, self.cq = words[10:18], words[20:28]  # head, tail, mask, entries, (dropped|overflow), (array|cqes)
         size = max(self.sq[6] + 4 * words[0], self.cq[5] + 16 * words[1])
@@ -121,17 +179,28 @@ class Ring:
 
     def run(self, opcode, fd, offset, address, length):
         """One request; its result."""
-        tail = self.word(self.sq[1])
-        struct.pack_into("=BBHiQQIIQQQQ", self.entries, 0, opcode, 0, 0, fd, offset, address, length, 0, 7, 0, 0, 0)
-        struct.pack_into("=I", self.rings, self.sq[6], 0)
-        struct.pack_into("=I", self.rings, self.sq[1], tail + 1)
-        call("io_uring_enter", self.fd, 1, 1, 1, None, 0)
-        head = self.word(self.cq[0])
-        _, result, _ = struct.unpack_from("=QiI", self.rings, self.cq[5] + 16 * (head & self.word(self.cq[2])))
-        struct.pack_into("=I", self.rings, self.cq[0], head + 1)
+        result, = self.run_all([(opcode, fd, offset, address, length)])
         if result < 0:
             raise OSError(-result, "io_uring")
         return result
+
+    def run_all(self, requests):
+        """All of them at once; their results, in order."""
+        tail, count = self.word(self.sq[1]), 0
+        for count, (opcode, fd, offset, address, length) in enumerate(requests, 1):
+            slot = (tail + count - 1) & self.word(self.sq[2])
+            struct.pack_into("=BBHiQQIIQQQQ", self.entries, 64 * slot, opcode, 0, 0, fd, offset, address, length, 0,
+                             count - 1, 0, 0, 0)
+            struct.pack_into("=I", self.rings, self.sq[6] + 4 * slot, slot)
+        struct.pack_into("=I", self.rings, self.sq[1], tail + count)
+        call("io_uring_enter", self.fd, count, count, 1, None, 0)
+        head, results = self.word(self.cq[0]), {}
+        for i in range(count):
+            which, result, _ = struct.unpack_from("=QiI", self.rings,
+                                                  self.cq[5] + 16 * ((head + i) & self.word(self.cq[2])))
+            results[which] = result
+        struct.pack_into("=I", self.rings, self.cq[0], head + count)
+        return [results[i] for i in range(count)]
 
     def close(self):
         self.rings.close()

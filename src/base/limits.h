@@ -66,6 +66,7 @@ inline constexpr std::size_t kArchFamilyMax = 256;
 inline constexpr unsigned kArchTensorUsesMax = 8;      // layers that are tied to one tensor
 inline constexpr std::size_t kArchParamsMax = 64;      // of one layer
 inline constexpr std::uint64_t kMatchStepsMax = 4096;  // of a match, before all classes are counted
+inline constexpr std::size_t kInfoVerticesMax = 2048;  // of a graph that info.json lists
 inline constexpr std::uint64_t kGraphJsonMax = 256U << 20U;
 
 // Queries.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "weft/tree.h"
 
@@ -120,8 +121,7 @@ std::vector<std::uint32_t> inner_layers(const VersionTree& tree, std::uint32_t l
 }
 
 // "architecture" of info.json: what is known without its layers one by one.
-void write_architecture(JsonWriter& json, const Manifest& manifest) {
-  const Architecture& architecture = manifest.architecture;
+void write_architecture(JsonWriter& json, const Architecture& architecture, const std::vector<Digest>& ids) {
   json.key("architecture");
   if (architecture.layers.empty()) {
     json.null();
@@ -131,10 +131,35 @@ void write_architecture(JsonWriter& json, const Manifest& manifest) {
   for (const ArchLayer& layer : architecture.layers) ++kinds[layer.kind];
   JsonWriter line;
   line.begin_object().member("family", std::string_view(architecture.family));
-  line.member("id", std::string_view(to_hex(graph_id(vertex_ids(graph_of(manifest))))));
+  line.member("id", std::string_view(to_hex(graph_id(ids))));
   line.member("layers", std::uint64_t{architecture.layers.size()}).key("kinds").begin_object();
   for (const auto& [kind, count] : kinds) line.member(kind, count);
   json.raw(line.end_object().end_object().take());
+}
+
+void write_inputs(JsonWriter& line, const ArchLayer& layer) {
+  line.key("inputs").begin_array();
+  for (std::uint32_t input : layer.inputs) line.value(std::uint64_t{input});
+  line.end_array().member("summed", layer.summed).end_object();
+}
+
+// "graph" of info.json: a line for each vertex. What else is known of one is in its layer.json.
+void write_graph(JsonWriter& json, const Architecture& architecture, const std::vector<Digest>& ids) {
+  json.key("graph");
+  if (architecture.layers.size() > limits::kInfoVerticesMax) {
+    json.null();
+    return;
+  }
+  json.begin_array();
+  for (std::size_t i = 0; i < architecture.layers.size(); ++i) {
+    const ArchLayer& layer = architecture.layers[i];
+    JsonWriter line;
+    line.begin_object().member("layer", std::string_view(layer.name)).member("kind", std::string_view(layer.kind));
+    line.member("id", std::string_view(to_hex(ids[i])));
+    write_inputs(line, layer);
+    json.raw(line.take());
+  }
+  json.end_array();
 }
 
 // The vertex that a layer is, in layer.json.
@@ -143,9 +168,8 @@ void write_vertex(JsonWriter& json, const VersionTree& tree, std::uint32_t verte
   const ArchLayer& layer = layers[vertex];
   JsonWriter line;
   line.begin_object().member("id", std::string_view(to_hex(tree.vertex_ids()[vertex])));
-  line.member("position", std::uint64_t{vertex}).key("inputs").begin_array();
-  for (std::uint32_t input : layer.inputs) line.value(std::uint64_t{input});
-  line.end_array().member("summed", layer.summed).end_object();
+  line.member("position", std::uint64_t{vertex});
+  write_inputs(line, layer);
   json.member("kind", std::string_view(layer.kind));
   write_texts(json, "params", layer.params);
   json.key("vertex").raw(line.take());
@@ -160,7 +184,9 @@ std::string render_info_json(const VersionFacts& facts, const Manifest& manifest
   write_facts(json, facts);
   json.member("bytes", logical_bytes(manifest)).member("tensor_bytes", totals.bytes);
   json.member("parameters", totals.parameters);
-  write_architecture(json, manifest);
+  const std::vector<Digest> ids = vertex_ids(graph_of(manifest));
+  write_architecture(json, manifest.architecture, ids);
+  write_graph(json, manifest.architecture, ids);
   json.key("files").begin_array();
   for (const File& file : manifest.files) json.raw(file_line(file));
   json.end_array().key("tensors").begin_array();

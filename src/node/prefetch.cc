@@ -29,6 +29,13 @@ PrefetchShape shape_of(const PrefetchSubject& subject) {
   return shape;
 }
 
+struct FdRange {
+  int fd = -1;
+  std::uint64_t offset = 0;
+  std::uint64_t end = 0;
+  bool operator==(const FdRange&) const = default;
+};
+
 std::uint64_t size_of(const PrefetchSubject& subject) {
   return subject.pieces.empty() ? 0 : subject.pieces.back().offset + subject.pieces.back().length;
 }
@@ -69,7 +76,9 @@ struct Prefetcher::Watch::State {
     auto seen = wires_seen.find(wire);
     if (seen == wires_seen.end()) {
       std::optional<PageUse> page;
-      each_part(wire, 1, [&](int fd, std::uint64_t at, std::uint64_t) { page = page_use(fd, at); });
+      each_part(wire, 1, [&](int fd, std::uint64_t at, std::uint64_t) {
+        if (!is_coming(fd, at)) page = page_use(fd, at);
+      });
       if (!page) return false;
       seen = wires_seen.emplace(wire, *page).first;
     }
@@ -78,16 +87,22 @@ struct Prefetcher::Watch::State {
     return true;
   }
 
-  // Runs work(), which uses the descriptors, unless the watch is over; its end waits for that.
-  template <class Work>
-  void while_watched(Work work) {
+  // Under the mutex. What brings a page in has it mapped for a moment: that is no use of it.
+  bool is_coming(int fd, std::uint64_t at) const {
+    return std::any_of(coming.begin(), coming.end(),
+                       [&](const FdRange& range) { return range.fd == fd && range.offset <= at && at < range.end; });
+  }
+
+  // Brings the range in, which is in `coming`, unless the watch is over; its end waits for that.
+  void bring_in(const FdRange& range) {
     {
       const std::lock_guard lock(mutex);
       if (ended) return;
       ++working;
     }
-    work();
+    weft::bring_in(range.fd, range.offset, range.end - range.offset);
     const std::lock_guard lock(mutex);
+    coming.erase(std::find(coming.begin(), coming.end(), range));
     if (--working == 0) idle.notify_all();
   }
 
@@ -95,7 +110,8 @@ struct Prefetcher::Watch::State {
   std::mutex mutex;  // after Prefetcher::mutex_ where both are held
   std::condition_variable idle;
   bool ended = false;    // guarded by mutex, as are the following
-  unsigned working = 0;  // threads in while_watched()
+  unsigned working = 0;  // threads in bring_in()
+  std::vector<FdRange> coming;
   PrefetchWindow window;
   std::map<std::uint64_t, PageUse> wires_seen;  // in the page cache, but not yet used
   Clock::time_point moved{};                    // when the reader was last seen to move
@@ -174,15 +190,16 @@ Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::Stat
   return state.due;
 }
 
-// Cut where large pages of the descriptors are. Of a file that is all in memory nobody is woken.
+// Under the watched one's mutex. Cut where large pages of the descriptors are. Of a file that is all in memory nobody
+// is woken.
 void Prefetcher::bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range) {
   watched->each_part(range.offset, range.length, [&](int fd, std::uint64_t offset, std::uint64_t length) {
     if (all_cached(fd, offset, length)) return;
     for (const std::uint64_t end = offset + length; offset < end;) {
-      const std::uint64_t next = std::min(end, offset / kLargePage * kLargePage + kLargePage);
-      readers_->submit(
-          [watched, fd, offset, next] { watched->while_watched([&] { weft::bring_in(fd, offset, next - offset); }); });
-      offset = next;
+      const FdRange part{fd, offset, std::min(end, offset / kLargePage * kLargePage + kLargePage)};
+      watched->coming.push_back(part);
+      readers_->submit([watched, part] { watched->bring_in(part); });
+      offset = part.end;
     }
   });
 }

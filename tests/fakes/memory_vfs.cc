@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -19,17 +20,29 @@ Error absent(Ino ino) {
   return {Errc::not_found, "no inode " + std::to_string(ino)};
 }
 
+bool meet(Meeting& meeting) {
+  std::unique_lock lock(meeting.mutex);
+  meeting.met = ++meeting.inside == 2 || meeting.met;
+  meeting.came.notify_all();
+  const bool met = meeting.came.wait_for(lock, std::chrono::seconds(10), [&] { return meeting.met; });
+  --meeting.inside;
+  return met;
+}
+
 class MemoryFile final : public OpenFile {
  public:
-  MemoryFile(std::string content, Fd backing, bool changing, bool streamed, std::atomic<std::uint64_t>& reads)
+  MemoryFile(std::string content, Fd backing, bool changing, bool streamed, Meeting* meeting,
+             std::atomic<std::uint64_t>& reads)
       : content_(std::move(content)),
         backing_(std::move(backing)),
         changing_(changing),
         streamed_(streamed),
+        meeting_(meeting),
         reads_(reads) {}
   std::uint64_t size() const override { return content_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     ++reads_;
+    if (meeting_ != nullptr && !meet(*meeting_)) return Error{Errc::io, "no other read came"};
     if (offset >= content_.size() || out.empty()) return std::size_t{0};
     const std::size_t count = std::min<std::size_t>(out.size(), content_.size() - offset);
     std::memcpy(out.data(), content_.data() + offset, count);
@@ -44,6 +57,7 @@ class MemoryFile final : public OpenFile {
   Fd backing_;
   bool changing_;
   bool streamed_;
+  Meeting* meeting_;
   std::atomic<std::uint64_t>& reads_;
 };
 
@@ -108,6 +122,11 @@ void MemoryVfs::add_backed_file(const std::string& path, const std::string& back
 void MemoryVfs::add_streamed_file(const std::string& path, std::string content) {
   add_file(path, std::move(content));
   make(path, FileType::regular).streamed = true;
+}
+
+void MemoryVfs::add_meeting(const std::string& path, std::string content) {
+  add_file(path, std::move(content));
+  make(path, FileType::regular).meeting = true;
 }
 
 void MemoryVfs::add_link(const std::string& path, std::string target) {
@@ -178,7 +197,7 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
   std::string content = inode->content;
   if (inode->counter) {
     const std::lock_guard lock(mutex_);
-    content = std::to_string(opens_++) + " " + mount_status_;
+    content = std::to_string(opens_++) + " " + std::to_string(lookups) + " " + mount_status_;
     content.resize(kCounterBytes, ' ');
   }
   Fd backing;
@@ -186,8 +205,9 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
     WEFT_TRY(backing, open_file(inode->backing, O_RDONLY));
     content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
   }
-  return std::shared_ptr<OpenFile>(
-      std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter, inode->streamed, reads));
+  Meeting* const meeting = inode->meeting ? &meeting_ : nullptr;
+  return std::shared_ptr<OpenFile>(std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter,
+                                                                inode->streamed, meeting, reads));
 }
 
 Result<StatFs> MemoryVfs::statfs() {

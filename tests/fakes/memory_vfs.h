@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <string>
@@ -13,6 +14,14 @@
 
 namespace weft::testing {
 
+// Where reads wait for each other.
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable came;
+  int inside = 0;    // guarded by mutex, as is the next
+  bool met = false;  // two were
+};
+
 // Filled by one thread first, then read by any; commits at any time.
 class MemoryVfs final : public Vfs {
  public:
@@ -22,8 +31,10 @@ class MemoryVfs final : public Vfs {
   void add_file(const std::string& path, std::string content);
   void add_backed_file(const std::string& path, const std::string& backing);  // wholly the file `backing`
   void add_streamed_file(const std::string& path, std::string content);       // says that its bytes come from elsewhere
+  void add_meeting(const std::string& path, std::string content);  // a read waits for another, 10 s; then Errc::io
   void add_link(const std::string& path, std::string target);
-  void add_counter(const std::string& path);   // reads as the number of opens before, and the mount's status
+  void add_counter(
+      const std::string& path);  // reads as the numbers of opens and of lookups before, and the mount's status
   void make_lasting(const std::string& path);  // names and attributes below stay as they are
 
   // Also while others read: a commit, by whose attributes it changed. The tree stays as it is.
@@ -54,6 +65,7 @@ class MemoryVfs final : public Vfs {
     std::string backing;
     bool counter = false;
     bool streamed = false;
+    bool meeting = false;
     std::map<std::string, Ino, std::less<>> entries;
   };
   Inode& make(const std::string& path, FileType type);
@@ -61,6 +73,7 @@ class MemoryVfs final : public Vfs {
   void mark_lasting(Ino ino);
 
   std::map<Ino, Inode> inodes_;
+  Meeting meeting_;
   std::atomic<std::uint64_t> opens_{0};
   std::mutex mutex_;
   std::string mount_status_;               // guarded by mutex_

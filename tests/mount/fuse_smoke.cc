@@ -35,6 +35,7 @@ std::unique_ptr<Vfs> small_tree(const std::string& backing) {
   vfs->add_file("models/m/1/config.json", "{}\n");
   vfs->add_file("models/m/1/empty", "");
   vfs->add_file("models/m/1/big.bin", big_text());
+  vfs->add_meeting("models/m/1/meeting", big_text());
   vfs->add_link("models/m/latest", "1");
   for (int i = 0; i < 1000; ++i) vfs->add_file("models/m/1/tensors/layer." + std::to_string(i) + ".npy", "x");
   if (!backing.empty()) vfs->add_backed_file("models/m/1/model.safetensors", backing);
@@ -60,6 +61,11 @@ pid_t server_of(const ServedMount& mount) {
   const auto at = status.find(key);
   REQUIRE(at != std::string::npos);
   return std::stoi(status.substr(at + key.size()));
+}
+
+std::uint64_t lookups_of(const ServedMount& mount) {
+  const std::string status = read_text(mount / "status");
+  return std::stoull(status.substr(status.find(' ') + 1));
 }
 
 int failure(int result) {
@@ -176,6 +182,37 @@ TEST_CASE("direct reads equal cached ones") {
   std::vector<std::byte> bytes(big_text().size());
   CHECK(read_exact(file.get(), 0, bytes, "big.bin").ok());
   CHECK(as_text(bytes) == big_text());
+}
+
+TEST_CASE("two reads of one file are answered at once") {
+  const auto mount = mount_small();
+  REQUIRE(mount.started().ok());
+  const Fd file(::open((mount / "models/m/1/meeting").c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  REQUIRE(file.valid());
+  constexpr std::size_t kCount = 4096;
+  std::array<std::array<std::byte, kCount>, 2> got{};
+  std::array<bool, 2> done{};
+  std::vector<std::thread> readers;
+  for (std::size_t i = 0; i < 2; ++i)
+    readers.emplace_back([&, i] { done[i] = read_exact(file.get(), i * (1U << 20U), got[i], "meeting").ok(); });
+  for (auto& reader : readers) reader.join();
+  const std::string expected = big_text();
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(done[i]);
+    CHECK(as_text(got[i]) == std::string_view(expected).substr(i * (1U << 20U), kCount));
+  }
+}
+
+TEST_CASE("a listing brings the attributes along") {
+  const auto mount = mount_small();
+  REQUIRE(mount.started().ok());
+  const std::uint64_t before = lookups_of(mount);
+  std::size_t listed = 0;
+  struct stat facts {};
+  for (const auto& entry : fs::directory_iterator(mount / "models/m/1/tensors"))
+    listed += ::lstat(entry.path().c_str(), &facts) == 0 && facts.st_size == 1 ? 1 : 0;
+  CHECK(listed == 1000);
+  CHECK(lookups_of(mount) - before < 100);  // the way there, and what follows before the kernel asks for more
 }
 
 TEST_CASE("extended attributes only by option") {

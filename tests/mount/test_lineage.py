@@ -93,6 +93,23 @@ def test_diff(family):
         (where / "org%2Fbase@2").read_text()
 
 
+def test_a_diff_reads_no_data_unless_it_is_asked_for_norms(family):
+    packs = family.store.path / "packs"
+    before = family.store.weft("diff", "tuned@1", "merged@1", "--norms").stdout
+    plain = family.store.weft("diff", "tuned@1", "merged@1").stdout
+    packs.rename(family.store.path / "away")
+    packs.mkdir()
+    try:
+        assert family.store.weft("diff", "tuned@1", "merged@1").stdout == plain
+        assert (lineage(family, "merged", 1) / "diff/tuned@1").read_text() == plain
+        failed = family.store.weft("diff", "tuned@1", "merged@1", "--norms", check=False)
+        assert failed.returncode == 1 and "a pack for blob" in failed.stderr and "not there" in failed.stderr, failed.stderr
+    finally:
+        packs.rmdir()
+        (family.store.path / "away").rename(packs)
+    assert family.store.weft("diff", "tuned@1", "merged@1", "--norms").stdout == before
+
+
 def test_graphs(family):
     where = lineage(family, "tuned", 1)
     svg = xml.dom.minidom.parseString((where / "graph.svg").read_bytes())

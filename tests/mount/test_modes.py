@@ -1,6 +1,7 @@
 """How a mount reads where it is made in other ways than by root on a plain disk, and what it says of that."""
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -33,6 +34,8 @@ def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
         status = mount_status((mount.path / ".weft/status").read_text())
         assert status["mode"] == "passthrough", status
+        assert status["read_ahead_kb"] > 128 and "read_ahead_problem" not in status
+        assert re.search('mode: "?passthrough', store.weft("status").stdout)
         with open(mount.version("m", 1) / "model.safetensors", "rb") as held:
             server = status["pid"]
             os.kill(server, signal.SIGKILL)
@@ -96,6 +99,11 @@ def test_an_ordinary_users_mount(user):
     status = user.status()
     assert (status["mode"], status["restarts"]) == ("cached", 0)
     assert "root" in status["mode_reason"]
+    wait_until(lambda: "/sys/class/bdi" in user.status().get("read_ahead_problem", ""))  # root's to set
+    status = user.status()
+    assert "read_ahead_kb" not in status
+    said = user.weft("status").stdout
+    assert re.search('mode: "?cached', said) and status["mode_reason"] in said and status["read_ahead_problem"] in said
     user.run("sh", "-c", f"exec 5< {user.where}/models/m/1/model.safetensors; kill -9 {status['pid']}; "
              f"cmp - {user.model}/model.safetensors <&5")
     after = user.status()

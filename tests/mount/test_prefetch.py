@@ -1,14 +1,17 @@
 """What is read from the store's packs, seen in the page cache of the pack files."""
+import contextlib
 import mmap
 import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
+import time
 
 import pytest
 
 from loaders import cached_pages, forget
-from weftlib import Mount, Store, random_tensors, run, wait_until, write_model
+from weftlib import MOUNT_WEFT, Mount, Store, environment, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
 
@@ -16,6 +19,8 @@ MIB = 1 << 20
 WINDOW_FIRST, WINDOW_MAX = 16 * MIB, 64 * MIB
 TENSOR = 4 * MIB
 TENSORS = 32
+STEP = 8 * MIB
+MORE = 2 * MIB  # a page that holds the last byte read, and is as large
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +32,50 @@ def area():
 
 
 @pytest.fixture(scope="module")
-def mount(area):
+def store(area):
     """m@1 with 32 tensors of 4 MiB in one pack; n@1 shares the first 31 with it."""
     if run(["stat", "-f", "-c", "%T", area]).stdout.strip() == "tmpfs":
         pytest.skip("/var/tmp is a tmpfs, which drops no pages")
     first = random_tensors(TENSORS, TENSOR, seed="base")
     last = f"layer.{TENSORS - 1}.weight"
     second = first | {last: ("F32", [TENSOR // 4], os.urandom(TENSOR))}
-    store = Store(area / "store")
+    made = Store(area / "store")
     for name, tensors in (("m", first), ("n", second)):
-        store.publish(write_model(area / name, tensors), name=name)
-    with Mount(store, area / "mnt") as mounted:
-        if cached_pages(next((store.path / "packs").iterdir())) is None:
-            pytest.skip("cachestat(2) needs Linux 6.5")
+        made.publish(write_model(area / name, tensors), name=name)
+    if cached_pages(next((made.path / "packs").iterdir())) is None:
+        pytest.skip("cachestat(2) needs Linux 6.5")
+    return made
+
+
+@contextlib.contextmanager
+def without_page_flags(store, where):
+    """A mount whose server sees nothing of page frames, as one without CAP_SYS_ADMIN: in a mount name space of its own,
+    through whose process it is reached."""
+    where.mkdir()
+    script = f"""
+        mount --make-rprivate / 2>/dev/null || true
+        mount --make-private /proc
+        mount --bind /dev/null /proc/kpageflags
+        {MOUNT_WEFT} {store.path} {where}
+        echo mounted
+        read -r _ || true
+        umount {where}"""
+    shell = subprocess.Popen(["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec", script],
+                             env=environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        if shell.stdout.readline() != "mounted\n":
+            pytest.skip("no mount name space can be made here")
+        yield Mount(store, f"/proc/{shell.pid}/root{where}")
+    finally:
+        shell.communicate()
+        wait_until(lambda: not Mount(store, where).server_pids(), seconds_max=30)
+
+
+@pytest.fixture(scope="module", params=["page flags", "cachestat"])
+def mount(request, store, area):
+    """Readers are followed by the flags of pages where the server may see them, else by which pages are cached."""
+    way = Mount if request.param == "page flags" else without_page_flags
+    with way(store, area / request.param.replace(" ", "-")) as mounted:
         yield mounted
 
 
@@ -59,6 +95,7 @@ def test_opening_a_container_brings_its_beginning_in(mount):
     go_cold(mount)
     with open(mount.version("m", 1) / "model.safetensors", "rb"):
         wait_until(lambda: cached_bytes(mount) >= WINDOW_FIRST - MIB)
+        time.sleep(2)  # nobody reads: nothing more is brought in
         assert cached_bytes(mount) <= WINDOW_FIRST + MIB
 
 
@@ -72,15 +109,37 @@ def test_opening_other_files_reads_nothing_ahead(mount):
 
 
 def test_a_reader_of_a_mapping_is_preceded(mount):
-    """Who touches one page after the other finds the next ones there, to the end of the file."""
+    """Who touches one page after the other finds the next ones there, to the end of the file, and no more than a window
+    of them."""
     go_cold(mount)
     with open(mount.version("m", 1) / "model.safetensors", "rb") as file, \
             mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
         memory.madvise(mmap.MADV_RANDOM)  # the kernel itself reads no page but those that are touched
-        for end in range(0, len(memory), 8 * MIB):
-            wanted = min(end + WINDOW_FIRST, len(memory))
-            wait_until(lambda: (sum(memory[end:end + 8 * MIB:mmap.PAGESIZE]), cached_bytes(mount) >= wanted - MIB)[1])
+        for begin in range(0, len(memory), STEP):
+            wanted = min(begin + WINDOW_FIRST, len(memory))
+
+            def touch_and_look():
+                sum(memory[begin:begin + STEP:mmap.PAGESIZE])
+                cached = cached_bytes(mount)
+                assert cached <= begin + STEP + WINDOW_MAX + MORE
+                return cached >= wanted - MIB
+
+            wait_until(touch_and_look)
         assert cached_bytes(mount) >= len(memory) - MIB
+
+
+def test_a_reader_that_stops_is_not_left_behind(mount):
+    """What runs ahead stays within its window when the reader stands still."""
+    go_cold(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb") as file, \
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+        memory.madvise(mmap.MADV_RANDOM)
+        for begin in range(0, 3 * STEP, STEP):
+            wait_until(lambda: (sum(memory[begin:begin + STEP:mmap.PAGESIZE]),  # pylint: disable=cell-var-from-loop
+                                cached_bytes(mount) >= begin + WINDOW_FIRST - MIB)[1])
+        time.sleep(2)
+        assert cached_bytes(mount) <= 3 * STEP + WINDOW_MAX + MORE
+    go_cold(mount)
 
 
 def test_a_view_reads_its_tensor_and_little_more(mount):

@@ -1,21 +1,23 @@
 """Servers that die, hang, or are replaced under a mount that goes on; supervisors that die. WEFT_KILL_PAUSE (seconds)
 gives servers that start slowly, as those of a sanitizer do, more time between kills."""
 import contextlib
+import errno
 import hashlib
 import json
 import mmap
 import multiprocessing
 import os
 import pathlib
+import random
 import signal
 import time
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
+from weftlib import (MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
-KILLS = 200
+RESTARTS = 200
 PAUSE = float(os.environ.get("WEFT_KILL_PAUSE", "0.02"))
 TENSORS, TENSOR_BYTES = 8, 1 << 20
 
@@ -145,22 +147,43 @@ class Readers:
         return done
 
 
-def test_200_kills_under_load(mount):
-    """SIGKILL and SIGSEGV by turns; bytes are checked all the time."""
+def kill_servers(mount, supervisor, restarts):
+    """SIGKILL and SIGSEGV by turns, until so many servers were followed by another. The kills in between ask nothing of
+    the server: it may be one that is just starting."""
+    kills, end = 0, time.monotonic() + 120 * PATIENCE
+    while status_of(mount)["restarts"] < restarts:
+        assert time.monotonic() < end, f"{status_of(mount)['restarts']} restarts after {kills} kills"
+        for _ in range(7):
+            for server in children(supervisor)[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(server, signal.SIGKILL if kills % 2 else signal.SIGSEGV)
+            time.sleep(PAUSE * (kills % 7))
+            kills += 1
+
+
+def test_200_restarts_under_load(mount):
+    """Bytes are checked all the time."""
     expected = files_below(mount.version("m", 1))
     before = status_of(mount)
     with Readers(mount, expected) as readers:
-        for i in range(KILLS):
-            server = children(before["supervisor_pid"])
-            if server:
-                os.kill(server[0], signal.SIGKILL if i % 2 else signal.SIGSEGV)
-            time.sleep(PAUSE * (i % 7))
+        kill_servers(mount, before["supervisor_pid"], RESTARTS)
         time.sleep(0.5)
     print(readers.check())
     after = status_of(mount)
     assert after["supervisor_pid"] == before["supervisor_pid"]
     assert after["mode"] == before["mode"]
-    assert after["restarts"] >= KILLS // 2  # a server that is just starting may be hit twice
+    assert after["restarts"] >= RESTARTS
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT])
+def test_a_server_that_crashes_is_followed_by_another(mount, number):
+    before = status_of(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb") as held:
+        kill_and_wait(before["pid"], number)
+        after = status_of(mount)
+        assert after["pid"] != before["pid"] and is_alive(after["pid"])
+        assert after["restarts"] == before["restarts"] + 1
+        assert held.read() == (mount.version("m", 1) / "model.safetensors").read_bytes()
 
 
 def test_packs_stay_locked_over_restarts(store, mount, model):
@@ -207,6 +230,98 @@ def test_a_damaged_index_ends_requests_and_not_the_server(store, model, tmp_path
             assert is_alive(before["pid"]) and is_alive(before["supervisor_pid"])
             assert held.read() == (model / "model.safetensors").read_bytes()
     assert "weft fsck --rebuild" in log.read_text()
+
+
+class IndexReaders:
+    """Processes that look up and read what they may not have read before; what they saw is right or an error."""
+
+    CLEAR = {errno.EIO, errno.ENOTCONN, errno.ECONNABORTED, errno.EBADMSG, errno.EUCLEAN, errno.ENOENT}
+
+    def __init__(self, mount, models, seed):
+        self.mount, self.models, self.seed = mount, models, seed
+        self.stop = multiprocessing.Event()
+        self.results = multiprocessing.Queue()
+        self.processes = [multiprocessing.Process(target=self.loop, args=(i,)) for i in range(2)]
+
+    def look(self, chance):
+        model = chance.choice(list(self.models))
+        version = self.mount.version(model, 1)
+        if chance.random() < 0.3:
+            os.listdir(version / "tensors")
+            return
+        name = chance.choice(["model.safetensors", "config.json", "tensors/layer.0.weight.npy"])
+        content = (version / name).read_bytes()
+        expected = self.models[model]
+        if name.endswith(".npy"):
+            assert content.endswith(expected["tensor"]), f"{model}/{name} reads wrong"
+        else:
+            assert content == expected[name], f"{model}/{name} reads wrong"
+
+    def loop(self, which):
+        chance, right, seen, wrong = random.Random(f"{self.seed} {which}"), 0, set(), ""
+        while not self.stop.is_set() and not wrong:
+            try:
+                self.look(chance)
+                right += 1
+            except OSError as error:
+                seen.add(error.errno)
+            except BaseException as error:  # pylint: disable=broad-except
+                wrong = repr(error)
+        self.results.put((right, sorted(seen), wrong))
+
+    def __enter__(self):
+        for process in self.processes:
+            process.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stop.set()
+
+    def check(self):
+        done = [self.results.get(timeout=60) for _ in self.processes]  # one that is stuck says nothing
+        print(done)
+        for process in self.processes:
+            process.join()
+        assert [entry for entry in done if entry[2]] == []
+        assert all(right > 0 and set(seen) <= self.CLEAR for right, seen, _ in done), done
+
+
+def flip_bits(path, chance, count):
+    with open(path, "r+b", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        for _ in range(count):
+            at = chance.randrange(size)
+            os.pwrite(file.fileno(), bytes([os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)]), at)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bits_that_flip_in_the_index_of_a_live_mount(store, tmp_path, seed):
+    """No reader gets a wrong byte or is stuck. A server that cannot go on is followed by another, until the supervisor
+    gives up and says why."""
+    models = {}
+    for i in range(16):
+        tensors = random_tensors(2, 4096, seed=f"{seed} {i}")
+        directory = write_model(tmp_path / f"model{i}", tensors, files=[("config.json", b'{"n": %d}' % i)])
+        store.publish(directory, name=f"m{i}")
+        models[f"m{i}"] = {name: (directory / name).read_bytes() for name in ("model.safetensors", "config.json")}
+        models[f"m{i}"]["tensor"] = tensors["layer.0.weight"][2]
+    chance, log = random.Random(seed), tmp_path / "weft.log"
+    with Mount(store, tmp_path / "mnt", options=f"log={log}") as mount:
+        supervisor = status_of(mount)["supervisor_pid"]
+        with IndexReaders(mount, models, seed) as readers:
+            time.sleep(0.2)
+            for _ in range(8):
+                flip_bits(store.path / "index/data.mdb", chance, 12)
+                time.sleep(0.05)
+            for server in children(supervisor)[:1]:  # the next one meets the damage when it starts
+                os.kill(server, signal.SIGKILL)
+            time.sleep(1)
+        readers.check()
+        given_up = not is_alive(supervisor) or not is_mounted(mount.path)
+        if given_up:
+            wait_until(lambda: not is_mounted(mount.path) and not is_alive(supervisor), seconds_max=30)
+    print(log.read_text()[-2000:])
+    assert not given_up or "got nowhere" in log.read_text()
 
 
 def test_the_exit_status_of_giving_up(store, model, tmp_path):

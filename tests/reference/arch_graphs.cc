@@ -64,6 +64,19 @@ ArchGraph random_graph(Random& random) {
   return graph;
 }
 
+ArchGraph long_graph(Random& random) {
+  ArchGraph graph{"random", {}};
+  const std::uint64_t size = 50 + below(random, 151);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    GraphVertex vertex = random_vertex(random, i);
+    if (i > 0 && below(random, 8) != 0) vertex.inputs = {i - 1};
+    if (i > 20 && below(random, 6) == 0) vertex.inputs.push_back(static_cast<std::uint32_t>(below(random, i - 20)));
+    vertex.summed = vertex.inputs.size() > 1 && below(random, 2) == 0;
+    graph.vertices.push_back(std::move(vertex));
+  }
+  return graph;
+}
+
 ArchGraph changed_graph(const ArchGraph& graph, Random& random) {
   ArchGraph changed = graph;
   auto size = static_cast<std::uint32_t>(graph.vertices.size());

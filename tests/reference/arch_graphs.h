@@ -13,6 +13,8 @@ using Random = std::mt19937_64;
 
 // Chains, skips, branches that merge in order or as a sum, equal siblings: of few kinds, so that much is shared.
 ArchGraph random_graph(Random& random);
+// 50 to 200 vertices in a chain, from some of which skips lead far on, and branches that merge much later.
+ArchGraph long_graph(Random& random);
 // One more like it: a layer changed, one added behind another, or the end cut off.
 ArchGraph changed_graph(const ArchGraph& graph, Random& random);
 

@@ -191,6 +191,34 @@ TEST_CASE("ids agree with a walk over both graphs") {
   }
 }
 
+// Ones that differ late share much, by skips also behind what differs.
+TEST_CASE("ids of deep graphs with long skips agree with a walk, and the index with a scan") {
+  std::uint64_t seed = test_seed();
+  Index index;
+  std::uint64_t longest = 0;
+  for (unsigned round = 0; round < 12; ++round) {
+    INFO("WEFT_TEST_SEED=", seed, " round ", round);
+    Random random(seed + round);
+    const ArchGraph base = long_graph(random);
+    Txn txn = index.begin();
+    std::map<VersionId, Stored> all;
+    for (VersionId id = 1; id <= 12; ++id) {
+      Stored stored = random_version(random, id, {base});
+      stored.graph = changed_graph(base, random);
+      const auto shared = common_prefix(vertex_ids(base), vertex_ids(stored.graph)).size();
+      CHECK(shared == walked_prefix(base, stored.graph));
+      longest = std::max<std::uint64_t>(longest, shared);
+      publish(txn, stored);
+      all.emplace(id, std::move(stored));
+    }
+    const MatchQuery query{items(base), "acc", false, 5, {}};
+    std::vector<std::pair<VersionId, std::uint64_t>> got;
+    for (const MatchHit& hit : must(match_architectures(txn, query))) got.emplace_back(hit.version, hit.shared);
+    CHECK(got == scanned(all, base, query));
+  }
+  CHECK(longest > 40);
+}
+
 TEST_CASE("the index answers as a scan does, and its rows are those of what is stored") {
   std::uint64_t seed = test_seed();
   Index index;

@@ -136,6 +136,100 @@ TEST_CASE("GGUF says the same in other words") {
   CHECK(shared(gguf, bert_graph("", 2)) == gguf.vertices.size());
 }
 
+std::vector<Spec> weights(const std::vector<Linear>& layers) {
+  std::vector<Spec> specs;
+  for (const auto& [name, shape] : layers) specs.push_back({name + ".weight", DType::f32, shape});
+  return specs;
+}
+
+ArchGraph gguf_graph(const std::vector<Spec>& specs, const std::vector<std::pair<std::string, std::string>>& metadata) {
+  File file = file_of("m.gguf", specs, "gguf");
+  file.metadata = metadata;
+  return graph({{file}, {}}, "");
+}
+
+TEST_CASE("a Llama as GGUF") {
+  std::vector<Linear> all = {{"token_embd", {100, 8}}};
+  for (const std::string block : {"blk.0.", "blk.1."})
+    for (const char* name :
+         {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}) {
+      const std::string_view which = name;
+      const bool norm = which.ends_with("norm");
+      all.push_back({block + name, norm                       ? Shape{8}
+                                   : which == "ffn_down"      ? Shape{8, 32}
+                                   : which.starts_with("ffn") ? Shape{32, 8}
+                                                              : Shape{8, 8}});
+    }
+  all.push_back({"output_norm", {8}});
+  all.push_back({"output", {100, 8}});
+  const ArchGraph made = gguf_graph(weights(all), {{"general.architecture", "llama"},
+                                                   {"llama.attention.head_count", "2"},
+                                                   {"llama.attention.layer_norm_rms_epsilon", "1e-05"}});
+  CHECK(made.family == "llama");
+  CHECK(made.vertices.size() == 1 + 2 * 11 + 2);
+  CHECK(input_names(made, "blk.0.attn_q") == "blk.0.attn_norm");
+  CHECK(input_names(made, "blk.1.attn_output") == "blk.1.attn_q blk.1.attn_k blk.1.attn_v");
+  CHECK(input_names(made, "blk.1.ffn_down") == "blk.1.ffn_gate blk.1.ffn_up");
+  CHECK(input_names(made, "blk.1.ffn_norm") == "add");
+  CHECK(input_names(made, "output") == "output_norm");
+  // What a head count changes begins at the first attention.
+  const ArchGraph heads = gguf_graph(weights(all), {{"general.architecture", "llama"},
+                                                    {"llama.attention.head_count", "4"},
+                                                    {"llama.attention.layer_norm_rms_epsilon", "1e-05"}});
+  CHECK(shared(made, heads) == 1 + 4);
+}
+
+TEST_CASE("a GPT-2 as GGUF") {
+  std::vector<Spec> specs = weights({{"token_embd", {50, 4}}, {"position_embd", {8, 4}}});
+  std::vector<Linear> all;
+  for (const std::string block : {"blk.0.", "blk.1."})
+    for (const Linear& layer : std::vector<Linear>{{"attn_norm", {4}},
+                                                   {"attn_qkv", {12, 4}},
+                                                   {"attn_output", {4, 4}},
+                                                   {"ffn_norm", {4}},
+                                                   {"ffn_up", {16, 4}},
+                                                   {"ffn_down", {4, 16}}})
+      all.push_back({block + layer.first, layer.second});
+  all.push_back({"output_norm", {4}});
+  for (const Spec& spec : with_bias(all)) specs.push_back(spec);
+  specs.push_back({"output.weight", DType::f32, {50, 4}});
+  const ArchGraph made = gguf_graph(specs, {{"general.architecture", "gpt2"}, {"gpt2.attention.head_count", "2"}});
+  CHECK(made.family == "gpt2");
+  CHECK(made.vertices.size() == 3 + 2 * 8 + 2);
+  CHECK(input_names(made, "blk.0.attn_norm") == "add");
+  CHECK(input_names(made, "blk.1.attn_output") == "blk.1.attn_qkv");
+  CHECK(vertex(made, "blk.0.ffn_up").kind == "linear");
+  CHECK(input_names(made, "output") == "output_norm");
+}
+
+TEST_CASE("a T5 as GGUF") {
+  std::vector<Linear> all = {{"token_embd", {100, 8}}};
+  for (const std::string block : {"enc.blk.0.", "enc.blk.1.", "dec.blk.0.", "dec.blk.1."}) {
+    const bool decoder = block.starts_with("dec");
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_o"}) {
+      all.push_back({block + name, {8, 8}});
+      if (decoder) all.push_back({block + "cross_" + name, {8, 8}});
+    }
+    all.push_back({block + "attn_norm", {8}});
+    if (decoder) all.push_back({block + "cross_attn_norm", {8}});
+    all.push_back({block + "ffn_norm", {8}});
+    all.push_back({block + "ffn_up", {32, 8}});
+    all.push_back({block + "ffn_down", {8, 32}});
+    if (block.ends_with(".0.")) all.push_back({block + "attn_rel_b", {32, 2}});
+  }
+  for (const char* end : {"enc.output_norm", "dec.output_norm"}) all.push_back({end, {8}});
+  all.push_back({"output", {100, 8}});
+  const ArchGraph made = gguf_graph(weights(all), {{"general.architecture", "t5"}, {"t5.attention.head_count", "2"}});
+  CHECK(made.family == "t5");
+  CHECK(made.vertices.size() == 1 + (2 * 10 + 1) + 1 + (2 * 16 + 1) + 2);
+  CHECK(input_names(made, "enc.blk.1.attn_o") ==
+        "enc.blk.1.attn_q enc.blk.1.attn_k enc.blk.1.attn_v enc.blk.0.attn_rel_b");
+  CHECK(input_names(made, "dec.blk.0.cross_attn_k") == "enc.output_norm");
+  CHECK(input_names(made, "dec.blk.0.attn_norm") == "token_embd");
+  CHECK(input_names(made, "dec.blk.1.ffn_down") == "dec.blk.1.ffn_up");
+  CHECK(input_names(made, "output") == "dec.output_norm");
+}
+
 TEST_CASE("a change is in the layer and in all after it, and nowhere else") {
   Manifest base = with_config({file_of("model.safetensors", bert_tensors("", 3))});
   ArchGraph before = graph(base, kBertConfig);

@@ -77,6 +77,7 @@ TEST_CASE("info.json") {
   "tensor_bytes": 56,
   "parameters": 16,
   "architecture": null,
+  "graph": [],
   "files": [
     {"path":"config.json","bytes":10,"format":"","extents":1,"tensors":0},
     {"path":"m.safetensors","bytes":120,"format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
@@ -130,7 +131,22 @@ TEST_CASE("layer.json tells what a layer is") {
   std::string info = render_info_json({}, manifest);
   check_json(info);
   CHECK(info.find("  \"architecture\": {\"family\":\"sequence\",\"id\":\"" + to_hex(graph_id(ids)) +
-                  "\",\"layers\":2,\"kinds\":{\"linear\":2}},") != std::string::npos);
+                  "\",\"layers\":2,\"kinds\":{\"linear\":2}},\n  \"graph\": [\n    "
+                  "{\"layer\":\"a\",\"kind\":\"linear\",\"id\":\"" +
+                  to_hex(ids[0]) +
+                  "\",\"inputs\":[],\"summed\":false},\n    {\"layer\":\"b\",\"kind\":\"linear\",\"id\":\"" +
+                  to_hex(ids[1]) + "\",\"inputs\":[0],\"summed\":false}\n  ],") != std::string::npos);
+}
+
+TEST_CASE("info.json lists no graph of very many vertices") {
+  Manifest manifest;
+  manifest.architecture.family = "sequence";
+  manifest.architecture.layers.resize(limits::kInfoVerticesMax, {"linear", "a", {}, {}, {}, false});
+  CHECK(render_info_json({}, manifest).find("\"graph\": [\n    {") != std::string::npos);
+  manifest.architecture.layers.push_back(manifest.architecture.layers[0]);
+  const std::string info = render_info_json({}, manifest);
+  check_json(info);
+  CHECK(info.find("\"graph\": null,") != std::string::npos);
 }
 
 TEST_CASE("layer.json lists inner layers in manifest order, not those of files set aside") {

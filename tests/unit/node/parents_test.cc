@@ -40,6 +40,14 @@ std::string edges(const VersionRow& row) {
   return out;
 }
 
+VersionRow version_of(Snapshot& snapshot, const std::string& name, std::uint64_t number) {
+  const auto model = snapshot.model(name);
+  REQUIRE(model.ok());
+  auto row = snapshot.version(model->id, number);
+  REQUIRE(row.ok());
+  return *row;
+}
+
 }  // namespace
 
 TEST_CASE("the version that shares most bytes is found, if it shares more than the part asked for") {
@@ -114,6 +122,30 @@ TEST_CASE("cards and adapters declare parents that are stored; other names are k
   write_file(f.dir / "source/adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
   f.write("source", {77});
   CHECK(edges(f.publish_parts("adapter", {77})).find("org/base@2 declared 0 0\n") != std::string::npos);
+}
+
+TEST_CASE("who names itself or its child as a base makes no circle") {
+  Family f;
+  auto publish = [&](const std::string& name, const std::vector<std::uint64_t>& parts, const std::string& base) {
+    write_file(f.dir / "source/README.md", "---\nbase_model: " + base + "\n---\n");
+    return f.publish_parts(name, parts);
+  };
+  CHECK(edges(publish("self", {1, 2}, "self")) == "elsewhere self\n");  // nothing else has that name yet
+  CHECK(edges(publish("self", {1, 3}, "self")) == "self@1 declared 1 4096\n");
+  CHECK(edges(publish("self", {1, 4}, "self@3")).ends_with("elsewhere self@3\n"));
+  f.find_part = std::nullopt;
+  CHECK(edges(publish("left", {5, 6}, "right")) == "elsewhere right\n");
+  CHECK(edges(publish("right", {5, 7}, "left")) == "left@1 declared 1 4096\n");
+  CHECK(edges(publish("left", {5, 8}, "right")) == "right@1 declared 1 4096\n");
+  // Whatever is declared, a parent was published before its child.
+  for (const auto& one : std::vector<std::pair<std::string, unsigned>>{
+           {"self", 1}, {"self", 2}, {"self", 3}, {"left", 1}, {"right", 1}, {"left", 2}}) {
+    CAPTURE(one.first);
+    auto snapshot = f.store->snapshot();
+    REQUIRE(snapshot.ok());
+    const auto row = version_of(**snapshot, one.first, one.second);
+    for (const ParentRef& parent : row.parents) CHECK(version_of(**snapshot, parent.model, parent.number).id < row.id);
+  }
 }
 
 TEST_CASE("many bases and nonsense never fail a publish") {
