@@ -1,6 +1,7 @@
 """Part `derived`: a model that shares three quarters of its bytes with another, against the native file on the same file
 system: its first open after the publish, the ones after it, and the disk that it takes. On ext4, XFS and Btrfs."""
 
+import functools
 import json
 import os
 import shutil
@@ -83,10 +84,11 @@ class Derived:
         for path in self.below():
             forget(path)
 
-    def warm(self):
-        """Both sides are, brought in by the same reads: how a file came there decides how fast it is read."""
+    def warm(self, number):
+        """Both sides are, brought in by the same reads: how a file came there decides how fast it is read. So it is anew
+        for each pair, and in turn which comes first."""
         self.forget()
-        for path in (self.native, self.ours()):
+        for path in in_turn(number, self.native, self.ours()):
             warm(path)
 
     def warm_below(self):
@@ -108,10 +110,14 @@ class Derived:
         return self.bench.read_seconds(how, path)
 
 
-def both(derived, number, pairs, how="read"):
-    sides = [derived.ours(), derived.native]
-    seconds = {path: derived.read(path, how) for path in (sides if number % 2 else reversed(sides))}
-    pairs.add(seconds[sides[0]], seconds[sides[1]])
+def in_turn(number, one, other):
+    return (one, other) if number % 2 else (other, one)
+
+
+def both(derived, number, pairs, way=None):
+    ours, native = derived.ours(), derived.native
+    seconds = {path: (way or derived.read)(path) for path in in_turn(number, ours, native)}
+    pairs.add(seconds[ours], seconds[native])
 
 
 def first_opens(derived):
@@ -133,9 +139,20 @@ def first_opens(derived):
         waits.append(time.perf_counter() - begin)
         derived.forget()
         both(derived, number, cold)
-        derived.warm()
+        derived.warm(number // 2)
+        both(derived, number, Pairs())
         both(derived, number, warmed)
     return first, cold, warmed, sorted(waits)[len(waits) // 2]
+
+
+def later_opens(derived, way):
+    """Read once before, untimed: who reads first after so many pages came in is slower, whichever side it is."""
+    pairs = Pairs()
+    for number in range(derived.bench.pairs):
+        derived.warm(number // 2)
+        both(derived, number, Pairs(), way)
+        both(derived, number, pairs, way)
+    return pairs
 
 
 def run(bench):
@@ -151,12 +168,9 @@ def run(bench):
         print(first.row(f"{kind}: first open, read(2), {peer}", GOAL if derived.shares else 1.0), flush=True)
         print(cold.row(f"{kind}: second open, read(2), both cold", GOAL), flush=True)
         print(warmed.row(f"{kind}: next open, read(2), both warm", GOAL), flush=True)
-        ours = derived.ours()
-        derived.warm()
-        for name, way in (("mmap, every page", lambda path: derived.read(path, "mmap")),
-                          ("load_file, all summed", lambda path: loader.seconds("load_file", path))):
-            pairs = Pairs.alternate(bench.pairs, lambda way=way: way(ours), lambda way=way: way(derived.native), 1)
-            print(pairs.row(f"{kind}: later opens, {name}, both warm", GOAL), flush=True)
+        for name, way in (("mmap, every page", functools.partial(derived.read, how="mmap")),
+                          ("load_file, all summed", functools.partial(loader.seconds, "load_file"))):
+            print(later_opens(derived, way).row(f"{kind}: later opens, {name}, both warm", GOAL), flush=True)
         derived.used.append(derived.used_bytes())
         told.append(f"{kind}: disk used {derived.used[0] / MIB:.0f} MiB with the base model and the native file, "
                     f"{derived.used[1] / MIB:.0f} after the publish, {derived.used[2] / MIB:.0f} assembled; assembled "
