@@ -26,8 +26,8 @@
 namespace weft {
 
 // What the index knows of an architecture: a set of items, each with those that must be there for it to be there. The
-// larger two sets' intersection, the more two architectures have in common from their inputs on. Ordered by the length of
-// the longest path to an item. src/node makes it of vertices; equal architectures give equal lists.
+// larger two sets' intersection, the more two architectures have in common from their inputs on. Ordered by the length
+// of the longest path to an item. src/node makes it of vertices; equal architectures give equal lists.
 struct ArchItem {
   Digest id;
   std::vector<std::uint32_t> inputs;  // positions of items before it, ascending

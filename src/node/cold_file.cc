@@ -1,6 +1,7 @@
 #include "node/cold_file.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,8 +20,9 @@ namespace {
 constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
 constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
 constexpr std::uint64_t kFetchedAlways = 1U << 20U;
-constexpr std::uint64_t kBegunMax = 64U << 10U;  // of a view, on its way while its opener comes back to read it
-constexpr std::uint64_t kWaitsPerS = 20;         // a wait of 50 ms is about that for a part
+constexpr auto kWaited = std::chrono::seconds(1);  // long enough for an error to stand
+constexpr std::uint64_t kBegunMax = 64U << 10U;    // of a view, on its way while its opener comes back to read it
+constexpr std::uint64_t kWaitsPerS = 20;           // a wait of 50 ms is about that for a part
 // A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
@@ -155,7 +157,7 @@ class ColdFile final : public OpenFile {
     brought(run).add(std::move(pieces).value());
     return {};
   }
-  void take_begun(const ColdRun& run);
+  Status take_begun(const ColdRun& run);
   // on_part(pack, offset in it, length) for each part of a run, in order; what is not here is brought.
   template <class OnPart>
   Status each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
@@ -191,19 +193,23 @@ std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   return ahead < kAheadMin ? 0 : ahead;
 }
 
-// Where it did not come, it is asked for again.
-void ColdFile::take_begun(const ColdRun& run) {
+// Where it had failed before anybody waited for it, it is asked for again.
+Status ColdFile::take_begun(const ColdRun& run) {
   std::unique_ptr<ColdReads::Begun> begun;
   {
     const std::lock_guard lock(mutex_);
     begun = std::move(begun_);
   }
-  if (!begun) return;
-  if (auto pieces = begun->take(); pieces.ok()) brought(run).add(std::move(pieces).value());
+  if (!begun) return {};
+  const auto since = std::chrono::steady_clock::now();
+  auto pieces = begun->take();
+  if (pieces.ok()) brought(run).add(std::move(pieces).value());
+  if (pieces.ok() || std::chrono::steady_clock::now() < since + kWaited) return {};
+  return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
 }
 
 Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
-  take_begun(run);
+  WEFT_CHECK(take_begun(run));
   Brought& brought = this->brought(run);
   if (auto piece = brought.find(at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;

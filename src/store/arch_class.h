@@ -1,7 +1,7 @@
 // Rows of the table `architectures`: class -> its items. Versions of equal architectures are one class.
 //
-// A row is one *part* of a class, some 1,800 bytes: LMDB keeps what is larger in pages that lie side by side, and to
-// find such ones among many free pages took an addition milliseconds.
+// A row is one *part* of a class, some 1,800 bytes: LMDB keeps what is larger in pages that lie side by side, which
+// have to be found among its free ones.
 #pragma once
 
 #include <cstdint>

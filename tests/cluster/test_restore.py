@@ -9,7 +9,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX, Cluster
-from weftlib import WEFT, Mount, Store, environment, files_below, random_tensors, run, wait_until, write_model
+from weftlib import PATIENCE, WEFT, Mount, Store, environment, files_below, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 
@@ -232,7 +232,7 @@ def test_a_restore_that_ends_early_is_no_store_and_goes_on(tmp_path, number):
     cut = 0
     for delay in range(1, 200):
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.005 * delay)
+        time.sleep(0.005 * PATIENCE * delay)
         process.send_signal(number)
         if process.wait() == 0:
             break  # it was done before
