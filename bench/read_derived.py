@@ -9,7 +9,7 @@ import time
 
 import measure
 from measure import PAIR_HEAD, Pairs
-from read_set import MIB, forget, warm
+from read_set import MIB, forget, in_turn, medians_in_turn, warm
 
 MAKE = {
     "ext4": ("mkfs.ext4", "-q", "-F"),
@@ -110,13 +110,9 @@ class Derived:
         return self.bench.read_seconds(how, path)
 
 
-def in_turn(number, one, other):
-    return (one, other) if number % 2 else (other, one)
-
-
-def both(derived, number, pairs, way=None):
+def both(derived, number, pairs):
     ours, native = derived.ours(), derived.native
-    seconds = {path: (way or derived.read)(path) for path in in_turn(number, ours, native)}
+    seconds = {path: derived.read(path) for path in in_turn(number, ours, native)}
     pairs.add(seconds[ours], seconds[native])
 
 
@@ -140,18 +136,15 @@ def first_opens(derived):
         derived.forget()
         both(derived, number, cold)
         derived.warm(number // 2)
-        both(derived, number, Pairs())
-        both(derived, number, warmed)
+        warmed.add(*medians_in_turn(number, derived.ours(), derived.native, derived.read))
     return first, cold, warmed, sorted(waits)[len(waits) // 2]
 
 
 def later_opens(derived, way):
-    """Read once before, untimed: who reads first after so many pages came in is slower, whichever side it is."""
     pairs = Pairs()
     for number in range(derived.bench.pairs):
         derived.warm(number // 2)
-        both(derived, number, Pairs(), way)
-        both(derived, number, pairs, way)
+        pairs.add(*medians_in_turn(number, derived.ours(), derived.native, way))
     return pairs
 
 

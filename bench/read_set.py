@@ -49,6 +49,19 @@ def warm(path):
             pass
 
 
+def in_turn(number, one, other):
+    """The two, the one first or the other."""
+    return (one, other) if number % 2 else (other, one)
+
+
+def medians_in_turn(number, ours, native, way):
+    """(ours, native): each the median of three, in turn, after one that is not timed: who reads first after so many pages
+    came in is slower, whichever side it is, and what takes some milliseconds is disturbed by anything."""
+    sides = in_turn(number, ours, native)
+    rounds = [{path: way(path) for path in sides} for _ in range(4)][1:]
+    return [sorted(times[path] for times in rounds)[1] for path in (ours, native)]
+
+
 class Loader:
     """A Python that has torch loaded, and times what it is told to load."""
 

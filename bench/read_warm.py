@@ -4,16 +4,34 @@ How a file came into the page cache decides how large its pages there are, and s
 brought in by the same reads, the native file too, which was just written."""
 
 from measure import PAIR_HEAD, Pairs
-from read_set import forget, together, warm
+from read_set import forget, in_turn, medians_in_turn, together, warm
 
 GOAL = 0.97
 
 
+class Warm:
+    """Either side in the page cache, anew for each pair."""
+
+    def __init__(self, native, ours, store):
+        self.native, self.ours = native, ours
+        self.below = [native, *(store / "packs").glob("*.pack")]
+
+    def bring_in(self, number):
+        for path in self.below:
+            forget(path)
+        for path in in_turn(number, self.native, self.ours):
+            warm(path)
+
+    def pairs(self, count, way):
+        pairs = Pairs()
+        for number in range(count):
+            self.bring_in(number // 2)
+            pairs.add(*medians_in_turn(number, self.ours, self.native, way))
+        return pairs
+
+
 def rows(bench, native, ours, store):
-    for path in (native, *(store / "packs").glob("*.pack")):
-        forget(path)
-    for path in (native, ours):
-        warm(path)
+    sides = Warm(native, ours, store)
     loaders = [bench.loader(), bench.loader()]
     for readers in (1, 2):
         beside = "" if readers == 1 else ", two readers at once"
@@ -23,8 +41,7 @@ def rows(bench, native, ours, store):
             "load_file, all summed": lambda path, n=readers: together(loaders[:n], "load_file", path),
         }
         for name, way in ways.items():
-            pairs = Pairs.alternate(bench.pairs, lambda: way(ours), lambda: way(native), warm_up=2)
-            print(pairs.row(name + beside, GOAL), flush=True)
+            print(sides.pairs(bench.pairs, way).row(name + beside, GOAL), flush=True)
 
 
 def run(bench):
