@@ -3,7 +3,7 @@ node that has the base."""
 
 from measure import PAIR_HEAD, Pairs
 from net_nodes import (FILE, MIB, Account, Cluster, Wire, cat, cold_mount, peer_reads, publish, random_tensors,
-                       write_model)
+                       run_each, write_model)
 
 GOAL = 1.8
 COUNT, EACH = 32, 4 * MIB
@@ -71,7 +71,4 @@ def derived(directory, args):
 
 
 def run(_build, directory, args):
-    for number, part in enumerate((two_holders, derived)):
-        where = directory / str(number)
-        where.mkdir()
-        part(where, args)
+    run_each((two_holders, derived), directory, args)

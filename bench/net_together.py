@@ -11,7 +11,7 @@ import time
 
 from measure import Pairs, interval
 from net_nodes import (FILE, MIB, Account, Cluster, Wire, cat, cold_mount, forget, publish, random_tensors, warm,
-                       write_model)
+                       run_each, write_model)
 
 NODES = 8
 MEMORY_MAX = 256 * MIB
@@ -138,7 +138,4 @@ def serving(directory, args):
 
 
 def run(_build, directory, args):
-    for number, part in enumerate((at_once, serving)):
-        where = directory / str(number)
-        where.mkdir()
-        part(where, args)
+    run_each((at_once, serving), directory, args)

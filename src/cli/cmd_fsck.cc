@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/json_lines.h"
 #include "cli/table.h"
 #include "weft/node.h"
 
@@ -67,17 +68,11 @@ class FsckCommand final : public Command {
     json.begin_object().member("clean", report.clean()).member("rebuilt", report.rebuilt);
     json.member("versions", report.versions).member("blobs", report.blobs).member("packs", report.packs);
     json.member("bytes_read", report.bytes_read).member("refused", report.refused);
-    list(json, "problems", report.problems);
-    list(json, "repaired", report.repaired);
-    list(json, "lost", report.lost);
+    write_lines(json, "problems", report.problems);
+    write_lines(json, "repaired", report.repaired);
+    write_lines(json, "lost", report.lost);
     json.end_object();
     context.print_json(json);
-  }
-
-  static void list(JsonWriter& json, std::string_view key, const std::vector<std::string>& lines) {
-    json.key(key).begin_array();
-    for (const std::string& line : lines) json.value(line);
-    json.end_array();
   }
 
   static void print_lines(const Context& context, const FsckReport& report) {

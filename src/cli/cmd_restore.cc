@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/daemon_call.h"
+#include "cli/json_lines.h"
 #include "cli/table.h"
 #include "weft/origin.h"
 
@@ -88,16 +89,10 @@ class RestoreCommand final : public Command {
     json.member("refused", report.refused).member("models", report.models).member("versions", report.versions);
     json.member("removed", report.removed).member("tags", report.tags).member("packs", report.packs);
     json.member("bytes", report.bytes);
-    list(json, "problems", report.problems);
-    list(json, "mended", report.mended);
+    write_lines(json, "problems", report.problems);
+    write_lines(json, "mended", report.mended);
     json.end_object();
     context.print_json(json);
-  }
-
-  static void list(JsonWriter& json, std::string_view key, const std::vector<std::string>& lines) {
-    json.key(key).begin_array();
-    for (const std::string& line : lines) json.value(line);
-    json.end_array();
   }
 
   void print_lines(const Context& context, const RestoreReport& report) const {
