@@ -33,10 +33,22 @@ Status put_mark(const std::string& path, std::string_view origin) {
   return sync_directory(path + "/tmp");
 }
 
+// Left by one that was killed before its mark was whole: nothing but that is here.
+bool is_hardly_begun(const std::string& path, std::string_view origin) {
+  const auto names = list_directory(path);
+  const auto begun = list_directory(path + "/tmp");
+  if (!names.ok() || *names != std::vector<std::string>{"tmp"} || !begun.ok()) return false;
+  if (begun->empty()) return true;
+  const auto mark = read_file(mark_path(path), kMarkMax);
+  return *begun == std::vector<std::string>{"restoring"} && mark.ok() && mark->size() < origin.size() &&
+         std::ranges::equal(*mark, std::as_bytes(std::span(origin.substr(0, mark->size()))));
+}
+
 // Empty, or left by one that restored from this origin and did not come to its end.
 Status check_ours(const std::string& path, std::string_view origin) {
   const Status unused = check_unused(path);
   if (unused.ok() || stat_file(path + "/weft-store").ok()) return unused;
+  if (is_hardly_begun(path, origin)) return {};
   const auto mark = read_file(mark_path(path), kMarkMax);
   if (!mark.ok()) return unused;
   if (std::ranges::equal(*mark, std::as_bytes(std::span(origin)))) return {};

@@ -228,6 +228,8 @@ def test_a_restore_that_ends_early_is_no_store_and_goes_on(tmp_path, number):
             cluster.publish(one, path, name)
         one.store.weft("stage-out")
     target = tmp_path / "back"
+    (target / "tmp").mkdir(parents=True)
+    (target / "tmp/restoring").touch()  # as one that was killed at its very beginning leaves it
     command = [WEFT, "--store", target, "restore", cluster.origin]
     cut = 0
     for delay in range(1, 200):
