@@ -14,6 +14,9 @@ constexpr std::array<const char*, kTableCount> kNames = {
 
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS;
 constexpr int kReadAttempts = 1000;
+// A page of a larger index is read alone. The kernel would read as much around it as the disk is set to, up to some MiB
+// each time, of which a search in a large index needs no more than that page.
+constexpr std::int64_t kReadAroundMax = 256 << 20;
 
 unsigned table_flags(std::size_t table) {
   return keeps_sets(static_cast<Table>(table)) ? MDB_DUPSORT | MDB_DUPFIXED : 0U;
@@ -143,7 +146,9 @@ Result<std::shared_ptr<const Mapping>> Mapping::open(const std::string& path, co
   std::shared_ptr<Mapping> mapping(new Mapping(path));
   WEFT_TRY(struct stat st, stat_file(path));
   if (st.st_size == 0) return lmdb_error(MDB_INVALID, path, "empty");
-  WEFT_CHECK(mapping->open_env((options.write ? 0U : MDB_RDONLY) | (options.sync ? 0U : MDB_NOSYNC), map_bytes));
+  unsigned flags = (options.write ? 0U : MDB_RDONLY) | (options.sync ? 0U : MDB_NOSYNC);
+  if (st.st_size > kReadAroundMax) flags |= MDB_NORDAHEAD;
+  WEFT_CHECK(mapping->open_env(flags, map_bytes));
   int code = 0;
   WEFT_TRY(ReadHandle handle, mapping->begin_read(generations, code));
   Status status = mapping->open_tables(handle.txn, 0);
