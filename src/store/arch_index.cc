@@ -1,7 +1,9 @@
 #include "store/arch_index.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,7 +49,7 @@ class ClassRows {
       WEFT_TRY(Owners before, owners(class_.id(item)));
       WEFT_CHECK(put(item, best_));
       shared[item] = before.count > 0;
-      if (before.count == 1) WEFT_CHECK(of_others(before.only, class_.id(item), &ClassRows::open_after));
+      if (before.count == 1) WEFT_CHECK(of_others(before.only, class_.id(item), std::mem_fn(&ClassRows::open_after)));
     }
     return {};
   }
@@ -59,7 +61,35 @@ class ClassRows {
       if (!open) continue;
       WEFT_CHECK(erase(item, best_));
       WEFT_TRY(Owners left, owners(class_.id(item)));
-      if (left.count == 1) WEFT_CHECK(of_others(left.only, class_.id(item), &ClassRows::close_after));
+      if (left.count == 1) WEFT_CHECK(of_others(left.only, class_.id(item), std::mem_fn(&ClassRows::close_after)));
+    }
+    return {};
+  }
+
+  // Reads where add() will write.
+  Status foresee_add() {
+    std::vector<bool> shared(class_.size());
+    std::map<std::string, std::string, std::less<>> opened;  // items to the class that will have a row for them
+    for (std::size_t item = 0; item < class_.size(); ++item) {
+      if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return shared[input]; })) continue;
+      WEFT_TRY(Owners before, owners(class_.id(item)));
+      if (auto at = opened.find(class_.id(item)); before.count == 0 && at != opened.end()) before = {1, at->second};
+      WEFT_CHECK(look(item));
+      shared[item] = before.count > 0;
+      if (before.count != 1) continue;
+      WEFT_CHECK(of_others(before.only, class_.id(item), [&](ClassRows& other, std::size_t theirs) {
+        opened.emplace(other.class_.id(theirs), other.key_);
+        return other.look(theirs);
+      }));
+    }
+    return {};
+  }
+
+  // As foresee_add(), of replace().
+  Status foresee_replace() {
+    for (std::size_t item = 0; item < class_.size(); ++item) {
+      WEFT_TRY(bool open, is_open(item));
+      if (open) WEFT_CHECK(look(item));
     }
     return {};
   }
@@ -82,7 +112,7 @@ class ClassRows {
   }
 
  private:
-  using Visit = Status (ClassRows::*)(std::size_t item);
+  using Visit = std::function<Status(ClassRows& other, std::size_t item)>;
 
   Result<Owners> owners(Bytes item) {
     Owners found;
@@ -127,12 +157,26 @@ class ClassRows {
   }
 
   // For the items of another class that have this one as an input.
-  Status of_others(const std::string& other, Bytes input, Visit visit) {
-    WEFT_TRY(ClassRows rows, read(txn_, other));
-    for (std::size_t item = 0; item < rows.class_.size(); ++item) {
-      const auto& inputs = rows.class_.inputs[item];
-      bool uses = std::ranges::any_of(inputs, [&](std::uint32_t i) { return rows.class_.id(i) == input; });
-      if (uses) WEFT_CHECK((rows.*visit)(item));
+  Status of_others(const std::string& other, Bytes input, const Visit& visit) {
+    if (!other_ || other_->key_ != other) {
+      WEFT_TRY(ClassRows rows, read(txn_, other));
+      other_ = std::make_unique<ClassRows>(std::move(rows));
+    }
+    for (std::size_t item = 0; item < other_->class_.size(); ++item) {
+      const auto& inputs = other_->class_.inputs[item];
+      bool uses = std::ranges::any_of(inputs, [&](std::uint32_t i) { return other_->class_.id(i) == input; });
+      if (uses) WEFT_CHECK(visit(*other_, item));
+    }
+    return {};
+  }
+
+  // Where LMDB inserts, and the first value of the set, at which it looks on the way.
+  Status look(std::size_t item) {
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
+    for (const ArchOrder& order : best_) {
+      const std::string key = std::string(class_.id(item)) + order.suffix;
+      WEFT_CHECK(cursor.seek_exact(key));
+      WEFT_CHECK(cursor.seek_value(key, least_place(order.place)));
     }
     return {};
   }
@@ -148,6 +192,7 @@ class ClassRows {
   ArchClass class_;
   Orders best_;
   std::vector<std::uint32_t> levels_;
+  std::unique_ptr<ClassRows> other_;  // read last: where two classes share much, it is asked for item by item
 };
 
 Status put_version(Txn& txn, Bytes class_key, const Orders& orders) {
@@ -164,6 +209,26 @@ Status erase_version(Txn& txn, Bytes class_key, const Orders& orders) {
     WEFT_CHECK(txn.erase_value(Table::arch_versions, key, encode_place(key, order.place)));
   }
   return {};
+}
+
+// Where put_version() will write is in memory then.
+Status look_at_versions(Txn& txn, Bytes class_key, const Orders& orders) {
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_versions));
+  for (const ArchOrder& order : orders)
+    WEFT_CHECK(place_from(cursor, txn, std::string(class_key) + order.suffix, order.place));
+  return {};
+}
+
+// The best places that go, and those that come, once the versions of these orders are there too.
+Orders replaced_by(const Orders& best, const Orders& orders) {
+  Orders changed;
+  for (const ArchOrder& order : orders) {
+    auto same = std::ranges::find(best, order.suffix, &ArchOrder::suffix);
+    if (same != best.end() && same->place <= order.place) continue;
+    changed.push_back(order);
+    if (same != best.end()) changed.push_back(*same);
+  }
+  return changed;
 }
 
 // Those of `a` that `b` has not.
@@ -201,6 +266,21 @@ Status add_architecture(Txn& txn, const VersionRow& version, std::span<const Arc
   WEFT_CHECK(put_version(txn, key, orders));
   WEFT_TRY(Orders after, best_places(txn, key));
   return replace_best(txn, key, before, after);
+}
+
+Status foresee_architecture(Txn& txn, const VersionRow& version, std::span<const ArchItem> items) {
+  if (items.empty()) return {};
+  ArchClass of = class_of(items);
+  std::string key = class_key(of);
+  Orders orders = orders_of(version);
+  WEFT_TRY(bool is_known, has_class(txn, key));
+  WEFT_CHECK(find_class_of(txn, version.id));
+  WEFT_CHECK(look_at_versions(txn, key, orders));
+  if (!is_known) return ClassRows(txn, std::move(key), std::move(of), std::move(orders)).foresee_add();
+  WEFT_TRY(Orders before, best_places(txn, key));
+  Orders changed = replaced_by(before, orders);
+  if (changed.empty()) return {};
+  return ClassRows(txn, std::move(key), std::move(of), std::move(changed)).foresee_replace();
 }
 
 Status remove_architecture(Txn& txn, const VersionRow& version) {

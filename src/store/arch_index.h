@@ -15,6 +15,10 @@
 namespace weft {
 
 Status add_architecture(Txn& txn, const VersionRow& version, std::span<const ArchItem> items);
+// Changes nothing: reads in a transaction of its own what add_architecture() will. Pages that are not in memory are
+// waited for here, with nobody waiting for the writer, rather than there. The id need not be that which the version
+// gets.
+Status foresee_architecture(Txn& txn, const VersionRow& version, std::span<const ArchItem> items);
 Status remove_architecture(Txn& txn, const VersionRow& version);  // fine when it has none
 
 }  // namespace weft

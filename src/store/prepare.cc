@@ -169,6 +169,7 @@ Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest
   auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs), manifest);
   if (placing) prepared->parts.placing = &placing_;
   WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));
+  foresee(request);
   WEFT_CHECK(prepare_in_place(request, manifest, std::move(staged), prepared->packs(), prepared->parts));
   return std::unique_ptr<PreparedPublish>(std::move(prepared));
 }

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/arch_index.h"
 #include "store/pack_file.h"
 #include "store/store_impl.h"
 #include "store/stream.h"
@@ -110,6 +111,7 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
                                               const std::function<Status()>& place) {
   WEFT_CHECK(check_alone());
   WEFT_CHECK(check_request(request));
+  foresee(request);
   WEFT_TRY(WriterLock lock, lock_writer());
   if (place) WEFT_CHECK(place());
   if (info_.digest == DigestMode::none) WEFT_CHECK(check_collisions(new_blobs));
@@ -133,6 +135,16 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
   }));
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;
+}
+
+// Best effort: what is wrong, the transaction says.
+void StoreImpl::foresee(const PublishRequest& request) const {
+  auto txn = env_->read();
+  if (!txn.ok()) return;
+  VersionRow version;
+  version.id = UINT64_MAX;
+  version.metrics = request.metrics;
+  static_cast<void>(foresee_architecture(*txn, version, request.content.architecture));
 }
 
 // Without digests an id proves nothing: what another import brought since this one looked may be other bytes of the

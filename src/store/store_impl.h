@@ -139,6 +139,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status undo(std::uint64_t journal_end, Status failure);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
+  void foresee(const PublishRequest& request) const;
   Status check_collisions(std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
