@@ -18,6 +18,8 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
+constexpr auto kRest = 250ms;  // of a file that is all in memory, before it is looked through again
+constexpr std::uint64_t kLookedThrough = 256U << 20U;  // at once; a millisecond where pages are small
 constexpr unsigned kReaders = 16;  // each brings in a large page: a reader who comes closer finds them under way
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
@@ -70,6 +72,18 @@ struct Prefetcher::Watch::State {
     return cached;
   }
 
+  // Under the mutex. Looks on through the file; whoever watches others too asks again at once while it is `looking`.
+  void look_through() {
+    bool all = true;
+    const std::uint64_t length = std::min(kLookedThrough, size_of(subject) - looked);
+    each_part(looked, length,
+              [&](int fd, std::uint64_t at, std::uint64_t part) { all = all && all_cached(fd, at, part); });
+    looked += length;
+    resting = all && looked == size_of(subject);
+    looking = all && !resting;
+    if (!looking) looked = 0;
+  }
+
   // Under the mutex, as wires_seen is.
   bool reached(std::uint64_t wire) {
     if (!page_use_seen()) return any_cached({wire, 1});
@@ -111,12 +125,16 @@ struct Prefetcher::Watch::State {
   std::condition_variable idle;
   bool ended = false;    // guarded by mutex, as are the following
   unsigned working = 0;  // threads in bring_in()
+  bool looking = true;   // through the file, so far found in memory up to `looked`
+  bool resting = false;  // all of it was
+  std::uint64_t looked = 0;
   std::vector<FdRange> coming;
   PrefetchWindow window;
   std::map<std::uint64_t, PageUse> wires_seen;  // in the page cache, but not yet used
   Clock::time_point moved{};                    // when the reader was last seen to move
-  Clock::time_point jumps_due{};                // when jumps are to be looked for again
-  Clock::time_point due{};                      // when to look again
+  Clock::time_point look_began{};
+  Clock::time_point jumps_due{};                     // when jumps are to be looked for again
+  Clock::time_point due = Clock::time_point::max();  // when to look again
 };
 
 Prefetcher::Watch::~Watch() {
@@ -135,9 +153,21 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
     const auto now = Clock::now();
     state_->window.told(offset, length);
     state_->moved = now;
-    if (state_->due <= now + kPollReading) return;
+    if (state_->resting || state_->due <= now + kPollReading) return;
     state_->due = now;
   }
+  hurry();
+}
+
+void Prefetcher::Watch::begin() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->moved = state_->due = Clock::now();
+  }
+  hurry();
+}
+
+void Prefetcher::Watch::hurry() {
   const std::lock_guard lock(owner_.mutex_);
   owner_.hurry_ = true;
   owner_.wake_.notify_one();
@@ -154,12 +184,9 @@ Prefetcher::~Prefetcher() {
 
 std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
   auto state = std::make_shared<Watch::State>(std::move(subject));
-  state->moved = Clock::now();
   const std::lock_guard lock(mutex_);
   start();
   watched_.push_back(state);
-  hurry_ = true;
-  wake_.notify_one();
   return std::unique_ptr<Watch>(new Watch(*this, std::move(state)));
 }
 
@@ -169,11 +196,23 @@ void Prefetcher::start() {
   thread_ = std::thread([this] { run(); });
 }
 
+// Under the watched one's mutex. Of a file that is all in memory nothing can be brought in: its readers are left in
+// peace, who have the processors for themselves.
+bool Prefetcher::rest(Watch::State& state, Clock::time_point now) {
+  if (!state.resting && !state.looking) return false;
+  if (state.looked == 0) state.look_began = now;
+  state.look_through();
+  state.due = state.resting ? now + kRest + 20 * (Clock::now() - state.look_began) : now;
+  if (!state.looking && !state.resting) state.moved = now;
+  return state.looking || state.resting;
+}
+
 Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now) {
   Watch::State& state = *watched;
   const std::lock_guard lock(state.mutex);
   if (state.ended) return Clock::time_point::max();
   if (now < state.due) return state.due;
+  if (rest(state, now)) return state.due;
   const auto any_cached = [&](const ByteRange& range) { return state.any_cached(range); };
   const auto is_reached = [&](std::uint64_t wire) { return state.reached(wire); };
   auto wanted = state.window.advance(is_reached);

@@ -39,12 +39,14 @@ class Prefetcher {
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
+    void begin();                                           // with the file's beginning
     void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
 
    private:
     friend class Prefetcher;
     struct State;
     Watch(Prefetcher& owner, std::shared_ptr<State> state) : owner_(owner), state_(std::move(state)) {}
+    void hurry();
     Prefetcher& owner_;
     std::shared_ptr<State> state_;
   };
@@ -54,12 +56,13 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Begins at once with the file's beginning.
+  // Begins with begin() or told().
   std::unique_ptr<Watch> watch(PrefetchSubject subject);
 
  private:
   using Clock = std::chrono::steady_clock;
   void run();
+  static bool rest(Watch::State& state, Clock::time_point now);
   void start();                                                                                 // under mutex_
   Clock::time_point step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now);  // when it is due again
   void bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range);
