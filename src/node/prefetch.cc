@@ -1,6 +1,10 @@
 #include "node/prefetch.h"
 
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -19,7 +23,8 @@ constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
 constexpr auto kRest = 250ms;  // of a file that is all in memory, before it is looked through again
-constexpr std::uint64_t kLookedThrough = 256U << 20U;  // at once; a millisecond where pages are small
+constexpr std::uint64_t kLookedThrough = 64U << 20U;  // at once; 0.2 ms where pages are small
+constexpr auto kLookAtOpen = 200us;                   // by whoever opened it, before others are woken to do so
 constexpr unsigned kReaders = 16;  // each brings in a large page: a reader who comes closer finds them under way
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
@@ -156,21 +161,21 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
     if (state_->resting || state_->due <= now + kPollReading) return;
     state_->due = now;
   }
-  hurry();
+  owner_.wake_at({});
 }
 
+// Who opens a file that is all in memory wakes nobody: its readers need the processors.
 void Prefetcher::Watch::begin() {
+  const auto began = Clock::now();
+  Clock::time_point due;
   {
     const std::lock_guard lock(state_->mutex);
-    state_->moved = state_->due = Clock::now();
+    state_->moved = state_->due = began;
+    while (rest(*state_, began) && state_->looking && Clock::now() < began + kLookAtOpen) {
+    }
+    due = state_->due;
   }
-  hurry();
-}
-
-void Prefetcher::Watch::hurry() {
-  const std::lock_guard lock(owner_.mutex_);
-  owner_.hurry_ = true;
-  owner_.wake_.notify_one();
+  owner_.wake_at(due);
 }
 
 Prefetcher::~Prefetcher() {
@@ -178,7 +183,7 @@ Prefetcher::~Prefetcher() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
-  wake_.notify_one();
+  wake_at({});
   if (thread_.joinable()) thread_.join();
 }
 
@@ -192,13 +197,15 @@ std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
 
 void Prefetcher::start() {
   if (thread_.joinable()) return;
+  timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  if (!timer_.valid()) return;  // too many descriptors: nothing is read ahead until there is one
   readers_ = std::make_unique<ThreadPool>(kReaders);
   thread_ = std::thread([this] { run(); });
 }
 
 // Under the watched one's mutex. Of a file that is all in memory nothing can be brought in: its readers are left in
 // peace, who have the processors for themselves.
-bool Prefetcher::rest(Watch::State& state, Clock::time_point now) {
+bool Prefetcher::Watch::rest(State& state, Clock::time_point now) {
   if (!state.resting && !state.looking) return false;
   if (state.looked == 0) state.look_began = now;
   state.look_through();
@@ -212,7 +219,7 @@ Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::Stat
   const std::lock_guard lock(state.mutex);
   if (state.ended) return Clock::time_point::max();
   if (now < state.due) return state.due;
-  if (rest(state, now)) return state.due;
+  if (Watch::rest(state, now)) return state.due;
   const auto any_cached = [&](const ByteRange& range) { return state.any_cached(range); };
   const auto is_reached = [&](std::uint64_t wire) { return state.reached(wire); };
   auto wanted = state.window.advance(is_reached);
@@ -243,21 +250,33 @@ void Prefetcher::bring_in(const std::shared_ptr<Watch::State>& watched, const By
   });
 }
 
+void Prefetcher::wake_at(Clock::time_point when) {
+  const std::lock_guard lock(mutex_);
+  if (when >= wakes_at_ || !timer_.valid()) return;
+  wakes_at_ = when;
+  const auto at = std::max(when.time_since_epoch(), std::chrono::nanoseconds(1));  // 0 would disarm it
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+  itimerspec expiry{};
+  expiry.it_value = {static_cast<time_t>(seconds.count()), static_cast<long>((at - seconds).count())};
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &expiry, nullptr);
+}
+
 void Prefetcher::run() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    hurry_ = false;
-    const auto watched = watched_;
-    lock.unlock();
+  for (;;) {
+    std::vector<std::shared_ptr<Watch::State>> watched;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+      wakes_at_ = Clock::time_point::max();
+      watched = watched_;
+    }
     auto next = Clock::time_point::max();
     const auto now = Clock::now();
     for (const auto& state : watched) next = std::min(next, step(state, now));
-    lock.lock();
-    const auto changed = [this] { return ending_ || hurry_; };
-    if (watched.empty())
-      wake_.wait(lock, changed);
-    else
-      wake_.wait_until(lock, next, changed);
+    watched.clear();
+    wake_at(next);
+    std::uint64_t times = 0;
+    static_cast<void>(::read(timer_.get(), &times, sizeof times));
   }
 }
 
