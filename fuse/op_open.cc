@@ -34,6 +34,7 @@ Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_in
   const int sent = answer.way == ReadWay::passthrough ? reply_passthrough(request, handle, answer.backing_id)
                                                       : reply_open(request, file, answer.way);
   if (sent == -ENOENT) server.open_files.close(node, handle);  // the opener was interrupted: no release will come
+  if (answer.opened) answer.opened->opened();
   return {};
 }
 

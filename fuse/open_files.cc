@@ -61,6 +61,7 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   OpenAnswer answer = entry.answer;
   answer.joined = entry.answered;
   if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
+  if (!answer.joined) answer.opened = entry.file;
   const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id});
   entry.answered = entry.answered || added;
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
@@ -121,7 +122,10 @@ Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
     entry = found->second;
   }
   const std::lock_guard opening(entry->opening);
-  if (!entry->file) WEFT_CHECK(fill(node, *entry));
+  if (!entry->file) {
+    WEFT_CHECK(fill(node, *entry));
+    entry->file->opened();
+  }
   return entry->file;
 }
 

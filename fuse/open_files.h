@@ -21,7 +21,8 @@ namespace weft {
 struct OpenAnswer {
   ReadWay way = ReadWay::cached;
   std::int32_t backing_id = 0;
-  bool joined = false;  // it was open already, and is read as before
+  bool joined = false;                 // it was open already, and is read as before
+  std::shared_ptr<OpenFile> opened{};  // of who opened it: to be told so once the kernel has this answer
 };
 
 class OpenFiles {

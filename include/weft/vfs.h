@@ -74,6 +74,9 @@ class OpenFile {
   virtual int backing_fd() const = 0;
   // Content that differs from one open to the next (.weft/status): not to be cached.
   virtual bool changing() const { return false; }
+  // Who opened it has the answer: what is done ahead of reading may begin, and takes no time from the opening. Without
+  // it that begins with the first read().
+  virtual void opened() {}
   // Large parts of it come from elsewhere while it is read, and are kept as they come: a reader is best given them
   // straight, without a page cache between.
   virtual bool streamed() const { return false; }

@@ -83,6 +83,7 @@ class WatchedFile final : public OpenFile {
     return parts;
   }
   int backing_fd() const override { return file_->backing_fd(); }
+  void opened() override { file_->opened(); }
 
  private:
   void count(std::size_t bytes) {

@@ -39,6 +39,9 @@ class BlobFile final : public OpenFile {
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   int backing_fd() const override;
+  void opened() override {
+    if (prefetch_) prefetch_->begin();
+  }
 
  private:
   void append(LockedPlace place, std::uint64_t length) {
@@ -100,6 +103,7 @@ class PrecededFile final : public OpenFile {
   std::uint64_t size() const override { return file_->size(); }
   int backing_fd() const override { return file_->backing_fd(); }
   bool changing() const override { return file_->changing(); }
+  void opened() override { watch_->begin(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     watch_->told(offset, out.size());
     return file_->read(offset, out);

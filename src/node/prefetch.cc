@@ -1,6 +1,10 @@
 #include "node/prefetch.h"
 
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -18,6 +22,9 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
+constexpr auto kRest = 250ms;  // of a file that is all in memory, before it is looked through again
+constexpr std::uint64_t kLookedThrough = 64U << 20U;  // at once; 0.2 ms where pages are small
+constexpr auto kLookAtOpen = 200us;                   // by whoever opened it, before others are woken to do so
 constexpr unsigned kReaders = 16;  // each brings in a large page: a reader who comes closer finds them under way
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
@@ -70,6 +77,18 @@ struct Prefetcher::Watch::State {
     return cached;
   }
 
+  // Under the mutex. Looks on through the file; whoever watches others too asks again at once while it is `looking`.
+  void look_through() {
+    bool all = true;
+    const std::uint64_t length = std::min(kLookedThrough, size_of(subject) - looked);
+    each_part(looked, length,
+              [&](int fd, std::uint64_t at, std::uint64_t part) { all = all && all_cached(fd, at, part); });
+    looked += length;
+    resting = all && looked == size_of(subject);
+    looking = all && !resting;
+    if (!looking) looked = 0;
+  }
+
   // Under the mutex, as wires_seen is.
   bool reached(std::uint64_t wire) {
     if (!page_use_seen()) return any_cached({wire, 1});
@@ -111,12 +130,16 @@ struct Prefetcher::Watch::State {
   std::condition_variable idle;
   bool ended = false;    // guarded by mutex, as are the following
   unsigned working = 0;  // threads in bring_in()
+  bool looking = true;   // through the file, so far found in memory up to `looked`
+  bool resting = false;  // all of it was
+  std::uint64_t looked = 0;
   std::vector<FdRange> coming;
   PrefetchWindow window;
   std::map<std::uint64_t, PageUse> wires_seen;  // in the page cache, but not yet used
   Clock::time_point moved{};                    // when the reader was last seen to move
-  Clock::time_point jumps_due{};                // when jumps are to be looked for again
-  Clock::time_point due{};                      // when to look again
+  Clock::time_point look_began{};
+  Clock::time_point jumps_due{};                     // when jumps are to be looked for again
+  Clock::time_point due = Clock::time_point::max();  // when to look again
 };
 
 Prefetcher::Watch::~Watch() {
@@ -135,12 +158,24 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
     const auto now = Clock::now();
     state_->window.told(offset, length);
     state_->moved = now;
-    if (state_->due <= now + kPollReading) return;
+    if (state_->resting || state_->due <= now + kPollReading) return;
     state_->due = now;
   }
-  const std::lock_guard lock(owner_.mutex_);
-  owner_.hurry_ = true;
-  owner_.wake_.notify_one();
+  owner_.wake_at({});
+}
+
+// Who opens a file that is all in memory wakes nobody: its readers need the processors.
+void Prefetcher::Watch::begin() {
+  const auto began = Clock::now();
+  Clock::time_point due;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->moved = state_->due = began;
+    while (rest(*state_, began) && state_->looking && Clock::now() < began + kLookAtOpen) {
+    }
+    due = state_->due;
+  }
+  owner_.wake_at(due);
 }
 
 Prefetcher::~Prefetcher() {
@@ -148,25 +183,35 @@ Prefetcher::~Prefetcher() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
-  wake_.notify_one();
+  wake_at({});
   if (thread_.joinable()) thread_.join();
 }
 
 std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
   auto state = std::make_shared<Watch::State>(std::move(subject));
-  state->moved = Clock::now();
   const std::lock_guard lock(mutex_);
   start();
   watched_.push_back(state);
-  hurry_ = true;
-  wake_.notify_one();
   return std::unique_ptr<Watch>(new Watch(*this, std::move(state)));
 }
 
 void Prefetcher::start() {
   if (thread_.joinable()) return;
+  timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  if (!timer_.valid()) return;  // too many descriptors: nothing is read ahead until there is one
   readers_ = std::make_unique<ThreadPool>(kReaders);
   thread_ = std::thread([this] { run(); });
+}
+
+// Under the watched one's mutex. Of a file that is all in memory nothing can be brought in: its readers are left in
+// peace, who have the processors for themselves.
+bool Prefetcher::Watch::rest(State& state, Clock::time_point now) {
+  if (!state.resting && !state.looking) return false;
+  if (state.looked == 0) state.look_began = now;
+  state.look_through();
+  state.due = state.resting ? now + kRest + 20 * (Clock::now() - state.look_began) : now;
+  if (!state.looking && !state.resting) state.moved = now;
+  return state.looking || state.resting;
 }
 
 Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now) {
@@ -174,6 +219,7 @@ Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::Stat
   const std::lock_guard lock(state.mutex);
   if (state.ended) return Clock::time_point::max();
   if (now < state.due) return state.due;
+  if (Watch::rest(state, now)) return state.due;
   const auto any_cached = [&](const ByteRange& range) { return state.any_cached(range); };
   const auto is_reached = [&](std::uint64_t wire) { return state.reached(wire); };
   auto wanted = state.window.advance(is_reached);
@@ -204,21 +250,33 @@ void Prefetcher::bring_in(const std::shared_ptr<Watch::State>& watched, const By
   });
 }
 
+void Prefetcher::wake_at(Clock::time_point when) {
+  const std::lock_guard lock(mutex_);
+  if (when >= wakes_at_ || !timer_.valid()) return;
+  wakes_at_ = when;
+  const auto at = std::max(when.time_since_epoch(), std::chrono::nanoseconds(1));  // 0 would disarm it
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+  itimerspec expiry{};
+  expiry.it_value = {static_cast<time_t>(seconds.count()), static_cast<long>((at - seconds).count())};
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &expiry, nullptr);
+}
+
 void Prefetcher::run() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    hurry_ = false;
-    const auto watched = watched_;
-    lock.unlock();
+  for (;;) {
+    std::vector<std::shared_ptr<Watch::State>> watched;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+      wakes_at_ = Clock::time_point::max();
+      watched = watched_;
+    }
     auto next = Clock::time_point::max();
     const auto now = Clock::now();
     for (const auto& state : watched) next = std::min(next, step(state, now));
-    lock.lock();
-    const auto changed = [this] { return ending_ || hurry_; };
-    if (watched.empty())
-      wake_.wait(lock, changed);
-    else
-      wake_.wait_until(lock, next, changed);
+    watched.clear();
+    wake_at(next);
+    std::uint64_t times = 0;
+    static_cast<void>(::read(timer_.get(), &times, sizeof times));
   }
 }
 

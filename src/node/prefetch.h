@@ -4,13 +4,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/sys.h"
 #include "base/thread_pool.h"
 #include "node/prefetch_window.h"
 
@@ -32,6 +32,8 @@ struct PrefetchSubject {
 };
 
 class Prefetcher {
+  using Clock = std::chrono::steady_clock;
+
  public:
   // One open file that is read ahead in, until this is destroyed; then its descriptors are not used any more.
   class Watch {
@@ -39,12 +41,14 @@ class Prefetcher {
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
+    void begin();                                           // with the file's beginning
     void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
 
    private:
     friend class Prefetcher;
     struct State;
     Watch(Prefetcher& owner, std::shared_ptr<State> state) : owner_(owner), state_(std::move(state)) {}
+    static bool rest(State& state, Clock::time_point now);
     Prefetcher& owner_;
     std::shared_ptr<State> state_;
   };
@@ -54,22 +58,22 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Begins at once with the file's beginning.
+  // Begins with begin() or told().
   std::unique_ptr<Watch> watch(PrefetchSubject subject);
 
  private:
-  using Clock = std::chrono::steady_clock;
   void run();
+  void wake_at(Clock::time_point when);
   void start();                                                                                 // under mutex_
   Clock::time_point step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now);  // when it is due again
   void bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range);
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<std::shared_ptr<Watch::State>> watched_;  // guarded by mutex_
-  bool hurry_ = false;                                  // guarded by mutex_: something changed
-  bool ending_ = false;                                 // guarded by mutex_
-  std::unique_ptr<ThreadPool> readers_;                 // made with the first watch, as the thread is
+  std::vector<std::shared_ptr<Watch::State>> watched_;     // guarded by mutex_
+  Clock::time_point wakes_at_ = Clock::time_point::max();  // guarded by mutex_: when timer_ goes off at the latest
+  Fd timer_;                                               // of the clock that steady_clock is
+  bool ending_ = false;                                    // guarded by mutex_
+  std::unique_ptr<ThreadPool> readers_;                    // made with the first watch, as the thread is
   std::thread thread_;
 };
 

@@ -202,7 +202,9 @@ Result<Opened> StoreVfs::open_with_attr(Ino ino) {
   auto file = absent ? versions_.open_absent_view(row, owner) : open_row(ino, row);
   if (!file.ok()) return std::move(file).error();
   if (row.kind == InodeKind::view) return Opened{std::move(file).value(), view_attr(row)};
-  WEFT_TRY(const Attr attr, getattr(ino));
+  if (row.kind != InodeKind::version) return Error{Errc::internal, fmt::format("inode {} is open", ino)};
+  WEFT_TRY(const TreeNode node, versions_.node(row, ino));
+  WEFT_TRY(const Attr attr, versions_.attr(node));
   return Opened{std::move(file).value(), attr};
 }
 

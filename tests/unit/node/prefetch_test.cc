@@ -47,6 +47,23 @@ TEST_CASE("a watched file is brought in before those who tell where they read") 
   const Fd fd = make_file(dir / "file");
   Prefetcher prefetcher;
   const auto watch = prefetcher.watch(subject_of(fd, true));
+  watch->begin();
+  CHECK(comes_in(fd, 16 * kMiB));
+  watch->told(0, 4 * kMiB);
+  CHECK(comes_in(fd, kSize));
+}
+
+TEST_CASE("a file that is all in memory is left in peace, and followed again once some of it is dropped") {
+  TempDir dir;
+  const Fd fd = make_file(dir / "file");
+  Prefetcher prefetcher;
+  start_reading(fd.get(), 0, kSize);
+  REQUIRE(comes_in(fd, kSize));
+  const auto watch = prefetcher.watch(subject_of(fd, true));
+  watch->begin();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  watch->told(0, 0);
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   CHECK(comes_in(fd, 16 * kMiB));
   watch->told(0, 4 * kMiB);
   CHECK(comes_in(fd, kSize));
@@ -61,6 +78,7 @@ TEST_CASE("watches begin and end at any time, with work of theirs under way") {
       const Fd fd = make_file(dir / std::to_string(reader));
       for (int round = 0; round < 20; ++round) {
         const auto watch = prefetcher.watch(subject_of(fd, round % 2 == 0));
+        if (round % 4 < 3) watch->begin();
         for (std::uint64_t at = 0; at < kSize; at += 3 * kMiB) watch->told(at, kMiB);
         if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
@@ -68,6 +86,7 @@ TEST_CASE("watches begin and end at any time, with work of theirs under way") {
   for (std::thread& reader : readers) reader.join();
   const Fd fd = make_file(dir / "last");
   const auto watch = prefetcher.watch(subject_of(fd, true));
+  watch->begin();
   CHECK(comes_in(fd, 16 * kMiB));
 }
 
