@@ -109,6 +109,10 @@ void bring_in(int fd, std::uint64_t offset, std::uint64_t length) {
   start_reading(fd, offset, length);
 }
 
+void forget_pages(int fd, std::uint64_t offset, std::uint64_t length) {
+  ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+}
+
 void read_exactly_from_now_on(int fd) {
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 }

@@ -27,6 +27,10 @@ inline constexpr std::uint64_t kLargePage = 2U << 20U;
 // first page is there and others are not: somebody reads there. Best effort.
 void bring_in(int fd, std::uint64_t offset, std::uint64_t length);
 
+// What of [offset, offset + length) is in the page cache and not to be written any more leaves it: its pages are the
+// next that somebody gets. Best effort.
+void forget_pages(int fd, std::uint64_t offset, std::uint64_t length);
+
 // From now on a read of `fd` reads what was asked for and nothing ahead of it. Other descriptors are not concerned.
 void read_exactly_from_now_on(int fd);
 

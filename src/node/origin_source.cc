@@ -10,6 +10,7 @@
 
 #include "base/bounded_calls.h"
 #include "base/limits.h"
+#include "base/page_cache.h"
 #include "base/sys.h"
 #include "node/origin_dir.h"
 #include "node/read_memory.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::size_t kPlacesBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
+constexpr std::size_t kForgotten = 1U << 20U;  // a read of so many leaves no pages behind
 
 std::uint64_t key_of(const Digest& digest) {
   std::uint64_t key = 0;
@@ -109,6 +111,8 @@ Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
   WEFT_TRY(const auto fd, pack(place.pack));
   const std::string where = pack_path(path_, place.pack);
   WEFT_TRY(const std::size_t got, read_some(fd->get(), place.offset, out, where));
+  // This node reads it from its store from now on, and the next bytes come into these pages: fresh ones cost more.
+  if (out.size() >= kForgotten) forget_pages(fd->get(), place.offset, out.size());
   if (got == out.size()) return {};
   return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
 }

@@ -88,6 +88,9 @@ class Etcd:
     def __init__(self, host, directory):
         self.host, self.directory, self.process = host, directory, None
         self.endpoint = f"http://{host.address}:{ETCD_PORT}"
+        self.local = f"http://127.0.0.1:{ETCD_PORT}"
+        self.options = []  # of etcd
+        self.words = []  # of etcdctl, whom etcd knows it as
         self.peer = f"http://127.0.0.1:{ETCD_PEER_PORT}"
 
     def __enter__(self):
@@ -102,9 +105,10 @@ class Etcd:
         with (self.directory / "log").open("a") as log:
             self.process = subprocess.Popen(
                 [*self.host.inside, ETCD, "--data-dir", str(self.directory / "data"), "--log-level", "error",
-                 "--listen-client-urls", f"{self.endpoint},http://127.0.0.1:{ETCD_PORT}",
+                 "--listen-client-urls", f"{self.endpoint},{self.local}",
                  "--advertise-client-urls", self.endpoint, "--listen-peer-urls", self.peer,
-                 "--initial-advertise-peer-urls", self.peer, "--initial-cluster", f"default={self.peer}"],
+                 "--initial-advertise-peer-urls", self.peer, "--initial-cluster", f"default={self.peer}",
+                 *map(str, self.options)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             wait_until(self.healthy, seconds_max=START_SECONDS_MAX, pause=0.05)
@@ -118,7 +122,7 @@ class Etcd:
         return self.control("endpoint", "health", check=False).returncode == 0
 
     def control(self, *words, check=True, **options):
-        return run([*self.host.inside, "etcdctl", "--endpoints", f"http://127.0.0.1:{ETCD_PORT}", *words], check=check,
+        return run([*self.host.inside, "etcdctl", "--endpoints", self.local, *self.words, *words], check=check,
                    **options)
 
     def revision(self):

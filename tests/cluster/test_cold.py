@@ -67,6 +67,27 @@ def test_every_policy_gives_the_same_bytes(cluster, pair, tmp_path, policy):
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
 
 
+def cached_bytes(path):
+    """Of a file, in the machine's memory."""
+    return int(run(["fincore", "--bytes", "--noheadings", "--output", "RES", path]).stdout)
+
+
+def test_what_came_from_the_origin_is_in_memory_once(cluster, pair, tmp_path):
+    """A node reads its own copy from then on: of the origin's nothing stays that others could need the memory for."""
+    one, two = pair
+    source = model_at(tmp_path / "source", random_tensors(4, 8 << 20, seed="once"))
+    cluster.publish(one, source, "model")
+    packs = list((cluster.origin / "packs").glob("*.pack"))
+    for pack in packs:
+        with pack.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if sum(map(cached_bytes, packs)) > 0:
+        pytest.skip("no page of a file can be dropped here")
+    with two.mounted("cold=fetch") as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    assert sum(map(cached_bytes, packs)) < (source / FILE).stat().st_size / 4
+
+
 def test_after_the_first_look_nobody_is_asked(cluster, pair, tmp_path):
     one, two = pair
     cluster.publish(one, model_at(tmp_path / "source"), "model")

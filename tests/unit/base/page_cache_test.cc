@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "base/sys.h"
 #include "cold_file.h"
@@ -64,4 +65,19 @@ TEST_CASE("what is brought in is what was asked for, and nothing beside it") {
 
   bring_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB);  // the last one
   CHECK(comes_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB));
+}
+
+TEST_CASE("what is forgotten leaves the page cache, and nothing beside it") {
+  TempDir dir;
+  const Fd fd = cold_file(dir, kSize);
+  if (!fd.valid()) {
+    MESSAGE("not tried: no page of a file can be dropped here");
+    return;
+  }
+  std::vector<std::byte> bytes(4 * kMiB);
+  read_exactly_from_now_on(fd.get());
+  REQUIRE(read_exact(fd.get(), 0, bytes, "file").ok());
+  forget_pages(fd.get(), kMiB, 2 * kMiB);
+  CHECK(pages(fd.get(), kMiB, 2 * kMiB) < 2 * kMiB / page_bytes() / 4);  // of a large page a part stays
+  CHECK(pages(fd.get(), 0, kMiB / 2) * page_bytes() == kMiB / 2);
 }
