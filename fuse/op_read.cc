@@ -13,6 +13,9 @@
 namespace weft {
 namespace {
 
+// To look for these in memory, and to map them, takes longer than to copy them once more.
+constexpr std::size_t kCopiedMax = 16U << 10U;
+
 // Kept by each thread: a megabyte is dear to allocate and clear for every request.
 std::span<std::byte> read_buffer(std::size_t size) {
   thread_local std::vector<std::byte> buffer(kReadBytesMax);
@@ -42,7 +45,8 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size,
   WEFT_TRY(const auto file, open_file_of(server, node));
   if (file->streamed() && info->lock_owner == 0) server.open_files.mapped(node);  // read(2) has an owner
   const auto at = static_cast<std::uint64_t>(offset);
-  WEFT_TRY(const MemoryParts parts, file->in_memory(at, std::min(size, kReadBytesMax)));
+  const auto in_memory = [&] { return file->in_memory(at, std::min(size, kReadBytesMax)); };
+  WEFT_TRY(const MemoryParts parts, size > kCopiedMax ? in_memory() : MemoryParts());
   if (!parts.empty()) {
     reply_from_memory(request, parts);
     return {};

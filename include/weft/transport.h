@@ -2,8 +2,8 @@
 //
 // Trust: none is made here. Messages may come from anybody who reaches the endpoint, and what a read brings is what the
 // peer's memory held: sessions authenticate messages, digests verify bytes (weftd.8).
-// Threads: every call from any thread. The receiver runs on the transport's own thread: it must be short, and may send,
-// but not wait for a read.
+// Threads: every call from any thread. The receiver runs on a thread of the transport's own, one call at a time: it
+// must be short, and may send, but not wait for a read. What takes longer it leaves to after_receiving(), or to others.
 // Lifetime: windows and landings are dropped before their transport; pending reads may outlive it.
 // Waiting: nothing spins; a transport without work sleeps on a descriptor.
 #pragma once
@@ -92,6 +92,10 @@ class Transport {
   // Queues a copy of a message of 1 to kMessageBytesMax bytes; to one peer they arrive whole, in order, at most once,
   // or are lost with the peer. Errc::busy when too many are unsent to this peer.
   virtual Status send(PeerId peer, std::span<const std::byte> message) = 0;
+
+  // By the receiver alone. True: the thread that it runs on will run `job`, once another receives in its place; `job`
+  // may take its time and wait for anything. False: there is no other thread now, and `job` is dropped.
+  virtual bool after_receiving(std::function<void()> /*job*/) { return false; }
 
   // `memory` is only read, and stays until the window is closed (see Window).
   virtual Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) = 0;

@@ -43,12 +43,10 @@ bool ThreadPool::start_thread() {
 void ThreadPool::submit(std::function<void()> job) {
   {
     std::lock_guard lock(mutex_);
-    if (waiting_ > jobs_.size() || start_thread()) {
-      jobs_.push_back(std::exchange(job, nullptr));
-      wake_.notify_one();
-    }
+    if (waiting_ > jobs_.size() || start_thread()) jobs_.push_back(std::exchange(job, nullptr));
   }
-  if (job) job();  // the system gives no thread at all
+  if (job) return job();  // the system gives no thread at all
+  wake_.notify_one();     // who is woken finds the mutex free
 }
 
 void ThreadPool::run() {

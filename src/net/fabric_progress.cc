@@ -1,4 +1,4 @@
-// The thread of a FabricTransport: reads completions, hands out messages, posts what had to wait.
+// The threads of a FabricTransport: read completions, hand out messages, post what had to wait.
 #include <fmt/core.h>
 #include <rdma/fi_errno.h>
 
@@ -19,7 +19,27 @@ constexpr std::size_t kCompletionsAtOnce = 64;
 }  // namespace
 
 void FabricTransport::run() {
-  progress_thread_ = std::this_thread::get_id();
+  while (!ending_) {
+    ++standing_by_;
+    std::unique_lock turn(turn_);
+    --standing_by_;
+    progress_thread_ = std::this_thread::get_id();
+    make_progress();
+    progress_thread_ = std::thread::id();
+    const auto job = std::exchange(job_, nullptr);
+    turn.unlock();
+    if (job) job();
+  }
+}
+
+bool FabricTransport::after_receiving(std::function<void()> job) {
+  if (std::this_thread::get_id() != progress_thread_ || job_ || standing_by_ == 0) return false;
+  job_ = std::move(job);
+  return true;
+}
+
+// Until the end, or until there is a job.
+void FabricTransport::make_progress() {
   std::array<fi_cq_msg_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
     make_changes();
@@ -31,6 +51,7 @@ void FabricTransport::run() {
     if (count == -FI_EAVAIL) drain_error();
     for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i)
       complete(entries.at(i).op_context, {}, entries.at(i).len);
+    if (job_) return;
   }
   progresses_ = false;
   make_changes();

@@ -56,7 +56,7 @@ Status FabricTransport::start() {
   for (auto buffer = receive_buffers_->take(); !buffer.empty(); buffer = receive_buffers_->take())
     post_receive(std::make_shared<MessageOperation>(OperationKind::receive, buffer));
   progresses_ = true;
-  thread_ = std::thread([this] { run(); });
+  for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
   return {};
 }
 
@@ -64,7 +64,8 @@ Status FabricTransport::start() {
 FabricTransport::~FabricTransport() {
   ending_ = true;
   wake();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
   end_reads(nullptr, "this end was closed");
   if (endpoint_->needs(FI_MR_ENDPOINT)) close_registrations();
   endpoint_->endpoint.reset();

@@ -1,6 +1,8 @@
-// The transport over libfabric: posts operations, and reads their completions on a thread of its own.
+// The transport over libfabric: posts operations, and reads their completions on a thread of its own. Two threads take
+// turns at that: who has heard a call goes on with it at once, where to wake another for it would take longer.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -31,6 +33,7 @@ class FabricTransport final : public Transport {
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
   Status send(PeerId peer, std::span<const std::byte> message) override;
+  bool after_receiving(std::function<void()> job) override;
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;
   Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,
                                                 std::shared_ptr<const void> owner) override;
@@ -51,8 +54,10 @@ class FabricTransport final : public Transport {
   Status start();
   void close_registrations();
   Status check_address(std::span<const std::byte> address) const;
-  // The progress thread's (fabric_progress.cc):
+  // fabric_progress.cc:
   void run();
+  // The progress thread's:
+  void make_progress();
   void make_changes();
   void wake() { fi_cq_signal(endpoint_->queue.get()); }
   void drain_error();
@@ -72,9 +77,12 @@ class FabricTransport final : public Transport {
   const std::string provider_;
   const Receiver receiver_;
   const bool needs_progress_;                        // the provider moves only when it is called
-  std::unique_ptr<MessageBuffers> receive_buffers_;  // the progress thread's, as the next two
+  std::mutex turn_;                                  // whose it is, makes progress
+  std::atomic<int> standing_by_{0};                  // threads that wait for it
+  std::unique_ptr<MessageBuffers> receive_buffers_;  // guarded by turn_, as the next three
   std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
   int retry_ms_ = 1;
+  std::function<void()> job_;  // of who has the turn, which ends with it
 
   mutable std::mutex mutex_;
   std::unique_ptr<MessageBuffers> send_buffers_;                           // guarded by mutex_
@@ -92,7 +100,7 @@ class FabricTransport final : public Transport {
   std::atomic<bool> progresses_{false};  // the thread will make what is put there
   std::atomic<std::thread::id> progress_thread_{};
   std::atomic<bool> ending_{false};
-  std::thread thread_;
+  std::array<std::thread, 2> threads_;
 };
 
 }  // namespace weft::net

@@ -69,6 +69,7 @@ class Incoming {
   bool take(const LinkPtr& link, const CallBody& body);
   void begin(const LinkPtr& link, const CallMessage& call);
   void submit(const LinkPtr& link, const CallMessage& call);
+  void submitted();
   void answer(const LinkPtr& link, const CallMessage& call);
   Status give(const LinkPtr& link, std::uint64_t call, PeerReply reply);
   void lease(const LinkPtr& link, std::uint64_t call);
@@ -94,7 +95,7 @@ class Incoming {
   std::deque<Lease> leases_;                               // the first to end first
   std::size_t windows_ = 0;
   std::uint64_t window_bytes_ = 0;
-  std::size_t submitting_ = 0;  // calls to the workers
+  std::size_t submitting_ = 0;  // calls to the workers, and those that the transport's threads answer
   bool ending_ = false;
   std::thread keeper_;
   std::optional<ThreadPool> workers_;

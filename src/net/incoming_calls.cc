@@ -1,4 +1,5 @@
-// Calls of others: heard on the transport's thread, answered on workers.
+// Calls of others: heard on the transport's thread, and answered there when another hears in its place, else on
+// workers.
 #include <fmt/core.h>
 
 #include <numeric>
@@ -70,10 +71,20 @@ void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
     if (ending_) return;
     ++submitting_;
   }
-  workers_->submit([this, link, call] {
+  const auto work = [this, link, call] {
     answer(link, call);
     --calls_;
-  });
+  };
+  const auto work_here = [this, work] {
+    work();
+    submitted();
+  };
+  if (transport_.after_receiving(work_here)) return;
+  workers_->submit(work);
+  submitted();
+}
+
+void Incoming::submitted() {
   const std::lock_guard lock(mutex_);
   if (--submitting_ == 0 && ending_) wake_.notify_all();
 }
