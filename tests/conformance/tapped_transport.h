@@ -23,6 +23,7 @@ class TappedTransport : public Transport {
   Status send(PeerId peer, std::span<const std::byte> message) override {
     return tap_(message) ? below_->send(peer, message) : Status{};
   }
+  bool after_receiving(std::function<void()> job) override { return below_->after_receiving(std::move(job)); }
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override {
     return below_->open_window(memory);
   }

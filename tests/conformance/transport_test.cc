@@ -137,6 +137,35 @@ TEST_CASE("a receiver may answer, and several peers talk at once") {
   });
 }
 
+TEST_CASE("what a receiver leaves for later takes its time, while others are received; it runs once, or is refused") {
+  in_every_world([](TransportWorld& world) {
+    constexpr std::size_t kMessages = 4;
+    std::promise<void> all_came;
+    const std::shared_future<void> came = all_came.get_future().share();
+    std::atomic<std::size_t> heard = 0, left = 0, ran = 0, in_vain = 0;
+    Transport* receives = nullptr;
+    const auto two = world.open([&](std::span<const std::byte>) {
+      const auto later = [&] {
+        if (came.wait_for(kPatience) != std::future_status::ready) ++in_vain;
+        ++ran;
+      };
+      if (receives->after_receiving(later)) ++left;
+      if (++heard == kMessages) all_came.set_value();
+    });
+    receives = two.get();
+    const auto one = world.open({});
+    const PeerId to = peer_of(*one, *two);
+    for (std::size_t i = 0; i < kMessages; ++i) send_surely(*one, to, random_bytes(100, 1));
+    REQUIRE(came.wait_for(kPatience) == std::future_status::ready);
+    const auto deadline = Clock::now() + kPatience;
+    while (ran < left && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    CHECK(ran == left);
+    CHECK(in_vain == 0);
+    CHECK(left < kMessages);
+    CHECK_FALSE(two->after_receiving([] {}));  // by somebody else
+  });
+}
+
 TEST_CASE("messages of no bytes or too many are refused") {
   in_every_world([](TransportWorld& world) {
     auto a = world.open({});
