@@ -136,6 +136,8 @@ class ColdFile final : public OpenFile {
     const ColdRun& run = runs_.front();
     begun_ = cold_.reads->begin({run.home.version, run.home.file, {run.home.offset, run.length}, 0, false});
   }
+  // What lies behind who reads comes too, however little that has read. Before it is used.
+  void bring_rest() { rest_too_ = true; }
   std::uint64_t absent_bytes() const {
     std::uint64_t bytes = 0;
     for (const ColdRun& run : runs_) bytes += run.place.pack ? 0 : run.length;
@@ -174,6 +176,7 @@ class ColdFile final : public OpenFile {
   const std::string head_;
   std::uint64_t size_;
   bool streamed_ = false;
+  bool rest_too_ = false;
   std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
   mutable std::mutex mutex_;
   std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
@@ -189,6 +192,7 @@ std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   const bool goes_on = offset <= next_ + kDisorder && next_ <= end + kDisorder;
   in_a_row_ = goes_on ? in_a_row_ + (end - std::min(end, next_)) : length;
   next_ = goes_on ? std::max(next_, end) : end;
+  if (rest_too_) return size_;
   const std::uint64_t ahead = std::min(2 * in_a_row_, kAheadMax);
   return ahead < kAheadMin ? 0 : ahead;
 }
@@ -323,7 +327,9 @@ Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string
   const ColdAdvice advice = advice_for(cold);
   const bool is_small = advice.policy != ColdPolicy::fetch && blob.id.length > 0 && blob.id.length <= kBegunMax;
   if (is_small) file->begin_all();
-  if (!is_small && blob.id.length > 0 && waits_for_all(advice, blob.id.length)) WEFT_CHECK(file->bring_all());
+  const bool waits = !is_small && blob.id.length > 0 && waits_for_all(advice, blob.id.length);
+  if (waits && advice.policy == ColdPolicy::fetch) WEFT_CHECK(file->bring_all());
+  if (waits) file->bring_rest();
   return std::shared_ptr<OpenFile>(std::move(file));
 }
 

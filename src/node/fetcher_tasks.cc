@@ -11,6 +11,7 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);  // whether somebody 
 constexpr std::size_t kLookedMax = 64;                      // of what waits
 constexpr std::uint64_t kTaskBytesMax = 4U << 20U;          // a good size for one request
 constexpr std::size_t kTaskUnitsMax = 80;
+constexpr std::size_t kPartsMin = 4;                // of what is left: some are verified and written while others come
 constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // of a unit that who waits for it moves itself
 constexpr std::size_t kOwnUnitsMax = 1;             // of all that is wanted
 constexpr auto kShared = std::chrono::seconds(1);   // a file, after some of it was dear
@@ -171,8 +172,9 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
   const bool little = transfer.is_shared() || transfer.arrived() == Clock::time_point{};
-  return next.offset == range.offset + range.length &&
-         range.length + next.length <= (little ? kDigestChunk : kTaskBytesMax) &&
+  const std::uint64_t share = (wanted_.size() + ahead_.size()) / kPartsMin * kDigestChunk;
+  const std::uint64_t bytes_max = little ? kDigestChunk : std::clamp(share, kDigestChunk, kTaskBytesMax);
+  return next.offset == range.offset + range.length && range.length + next.length <= bytes_max &&
          task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;
 }
 

@@ -1,6 +1,7 @@
 #include "node/verified_source.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include <fmt/core.h>
 
@@ -46,8 +47,27 @@ VerifiedSource::Proof VerifiedSource::known_proof(const ContentId& id) {
   return known == proofs_.end() ? nullptr : known->second;
 }
 
+// By one reader of several that need it.
 Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, const ContentId& id, Deadline deadline) {
-  if (Proof known = known_proof(id)) return known;
+  {
+    std::unique_lock lock(mutex_);
+    const auto nobody_asks = [&] { return !asked_.contains(id); };
+    if (!answered_.wait_until(lock, deadline, nobody_asks))
+      return Error{Errc::timed_out, fmt::format("{}: no chunk digests in time", name())};
+    if (const auto known = proofs_.find(id); known != proofs_.end()) return known->second;
+    asked_.insert(id);
+  }
+  auto proof = ask_for_proof(manifest, id, deadline);
+  {
+    const std::lock_guard lock(mutex_);
+    asked_.erase(id);
+  }
+  answered_.notify_all();
+  return proof;
+}
+
+Result<VerifiedSource::Proof> VerifiedSource::ask_for_proof(const Digest& manifest, const ContentId& id,
+                                                            Deadline deadline) {
   WEFT_TRY(auto chunks, source_->chunks(manifest, id, deadline));
   if (chunks.size() != chunk_count(id.length) || tree_root(id.length, chunks) != id.root)
     return wrong(id, "forged chunk digests");
@@ -96,10 +116,30 @@ Result<std::vector<Digest>> VerifiedSource::digests_of(const Digest& manifest, s
   return digests;
 }
 
+// On their way while bytes come: behind those they would wait for all that is under way. What fails is asked for again
+// by who needs it.
+std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs,
+                                               Deadline deadline) {
+  std::vector<ContentId> unproven;
+  for (const ChunkRun& run : runs)
+    if (chunk_count(run.id.length) > 1 && (unproven.empty() || unproven.back() != run.id) && !known_proof(run.id))
+      unproven.push_back(run.id);
+  if (unproven.empty()) return {};
+  try {
+    return std::async(std::launch::async, [this, manifest, deadline, unproven = std::move(unproven)] {
+      for (const ContentId& id : unproven)
+        if (!proof(manifest, id, deadline).ok()) return;
+    });
+  } catch (const std::system_error&) {
+    return {};  // no thread for it
+  }
+}
+
 Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
                                                 Deadline deadline, ReadAid& aid, bool& again) {
   std::uint64_t wanted = 0;
   for (const ChunkRun& run : runs) wanted += run.length();
+  const std::future<void> proofs = begin_proofs(manifest, runs, deadline);  // they end before this does
   WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
   if (aid.came) aid.came();
   if (got.size != wanted)

@@ -4,6 +4,8 @@
 // their disks sound. Any thread.
 #pragma once
 
+#include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "weft/source.h"
@@ -42,6 +45,8 @@ class VerifiedSource {
 
  private:
   Result<Proof> proof(const Digest& manifest, const ContentId& id, Deadline deadline);
+  Result<Proof> ask_for_proof(const Digest& manifest, const ContentId& id, Deadline deadline);
+  std::future<void> begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline);
   struct Wrong {
     std::size_t chunk = 0;  // of the run
     Error error;
@@ -58,6 +63,8 @@ class VerifiedSource {
   std::mutex mutex_;
   std::unordered_map<ContentId, Proof> proofs_;  // guarded by mutex_; of blobs that are being read now
   std::size_t proof_digests_ = 0;                // guarded by mutex_; in all of them
+  std::unordered_set<ContentId> asked_;          // guarded by mutex_; whose proof somebody asks for
+  std::condition_variable answered_;
 };
 
 }  // namespace weft

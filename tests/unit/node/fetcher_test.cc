@@ -135,21 +135,25 @@ class SlowSource final : public TwinsReads {
   const std::chrono::milliseconds pause_;
 };
 
-// A twin that is asked for digests when all bytes have come.
-class ProvesLater final : public TwinsReads {
+// A twin whose bytes come when it was asked for their digests, and not before.
+class ProvesFirst final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
-  std::string_view name() const override { return "proves later"; }
+  std::string_view name() const override { return "proves first"; }
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
-    order += 'p';
+    const int now = ++asked;
+    if (now <= fails) return Error{Errc::timed_out, "proves first: no answer"};
     return twin_->chunks(manifest, id, deadline);
   }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
-    order += 'r';
-    return twin_->read(manifest, runs, deadline, aid);
+    while (asked == 0 && Deadline::clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    ++reads;
+    return asked > 0 ? twin_->read(manifest, runs, deadline, aid)
+                     : Result<SourceBytes>(Error{Errc::timed_out, "proves first: nobody asked for digests"});
   }
-  std::string order;
+  std::atomic<int> asked = 0, reads = 0;
+  int fails = 0;
 };
 
 // Bytes that each of two sources gave, one after the other asked for all chunks of a file.
@@ -318,19 +322,53 @@ TEST_CASE("what others fetch too is taken little by little, and what was given t
   CHECK(fetcher.status().sources.at(0).failures == 0);
 }
 
-TEST_CASE("that all has come is told before it is verified, and not of a read that failed") {
+TEST_CASE(
+    "that all has come is told before it is verified, also where it does not verify, and not of a read that failed") {
   Away away({2 * kDigestChunk});
-  const auto later = std::make_shared<ProvesLater>(away.twin);
-  VerifiedSource source(later);
-  const ContentId id = away.file.extents[0].id;
-  const std::vector<ChunkRun> runs{{id, 0, 2}};
+  VerifiedSource source(away.twin);
+  const std::vector<ChunkRun> runs{{away.file.extents[0].id, 0, 2}};
   ReadAid aid;
-  aid.came = [&] { later->order += 'c'; };
+  int came = 0;
+  aid.came = [&] { ++came; };
   CHECK(source.read({}, runs, deadline_in(5s), aid).ok());
-  CHECK(later->order == "rcp");
-  away.twin->lose(id);
+  CHECK(came == 1);
+  away.twin->change(runs[0].id, [](auto& stored) { stored.bytes[0] ^= std::byte{1}; });
   CHECK(!source.read({}, runs, deadline_in(5s), aid).ok());
-  CHECK(later->order == "rcpr");
+  CHECK(came == 2);
+  away.twin->lose(runs[0].id);
+  CHECK(!source.read({}, runs, deadline_in(5s), aid).ok());
+  CHECK(came == 2);
+}
+
+TEST_CASE("digests of a blob of several chunks are asked for while its bytes come, once for all its readers") {
+  Away away({4 * kDigestChunk, 100});
+  const auto first = std::make_shared<ProvesFirst>(away.twin);
+  VerifiedSource source(first);
+  const ContentId id = away.file.extents[0].id;
+  std::vector<std::thread> readers;
+  std::atomic<int> good = 0;
+  for (std::uint64_t chunk = 0; chunk < 4; ++chunk)
+    readers.emplace_back([&, chunk] {
+      const ChunkRun run{id, chunk, 1};
+      if (source.read({}, std::span(&run, 1), deadline_in(5s)).ok()) ++good;
+    });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(good == 4);
+  CHECK(first->asked == 1);
+  const ChunkRun small{away.file.extents[1].id, 0, 1};
+  CHECK(source.read({}, std::span(&small, 1), deadline_in(5s)).ok());
+  CHECK(first->asked == 1);  // its root is its proof
+}
+
+TEST_CASE("digests that were asked for in vain while bytes came are asked for again when they have come") {
+  Away away({2 * kDigestChunk});
+  const auto first = std::make_shared<ProvesFirst>(away.twin);
+  first->fails = 1;
+  VerifiedSource source(first);
+  const ChunkRun run{away.file.extents[0].id, 0, 2};
+  CHECK(source.read({}, std::span(&run, 1), deadline_in(5s)).ok());
+  CHECK(first->asked == 2);
+  CHECK(first->reads == 1);
 }
 
 TEST_CASE("a source that turns out to be much faster is asked before a cheaper one") {

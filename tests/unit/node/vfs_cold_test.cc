@@ -288,6 +288,32 @@ TEST_CASE("what is read ahead of a view's reader ends where the view does") {
   CHECK(std::ranges::max(far.lender->ends) == end);
 }
 
+TEST_CASE("a view that is better fetched whole moves nothing at its opening, and all of it at its first read") {
+  constexpr std::size_t kTensor = 3U << 20U;
+  Far far(std::nullopt);
+  const auto tensor = random_bytes(kTensor, 1);
+  write_file(
+      far.near.dir / "large/model.safetensors",
+      safetensors_file({{"first", "U8", {kTensor}, tensor}, {"next", "U8", {kTensor}, random_bytes(kTensor, 2)}}));
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::fetch}) {
+    far.lender->advised.policy = policy;
+    far.lender->asked.clear();
+    far.lender->ends.clear();
+    const auto attr = far.find("model/2/tensors/first.npy");
+    REQUIRE(attr.ok());
+    const auto view = far.vfs->open(attr->ino);
+    REQUIRE(view.ok());
+    CHECK(far.lender->asked.empty() == (policy == ColdPolicy::automatic));
+    std::vector<std::byte> bytes(4096);
+    REQUIRE((*view)->read(attr->size - kTensor, bytes).ok());
+    CHECK(std::ranges::equal(bytes, std::span(tensor).first(bytes.size())));
+    REQUIRE(!far.lender->asked.empty());
+    CHECK(far.lender->ends.front() == far.lender->asked.front().offset + kTensor);
+  }
+}
+
 TEST_CASE("a large file of tensors that comes while it is read is streamed, and given where it lies in memory") {
   Far far;
   const std::string path = far.near.dir / "large/model.safetensors";
