@@ -54,7 +54,7 @@ struct Clock {
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<Clock>;
-  static constexpr bool is_steady = true;
+  [[maybe_unused]] static constexpr bool is_steady = true;
   static inline clockid_t id = CLOCK_MONOTONIC;
   static time_point now() {
     timespec at{};
