@@ -25,10 +25,17 @@ std::string mark_path(const std::string& path) {
   return path + "/tmp/restoring";
 }
 
+bool is_marked(const std::string& path, std::string_view origin) {
+  const auto mark = read_file(mark_path(path), kMarkMax);
+  return mark.ok() && std::ranges::equal(*mark, std::as_bytes(std::span(origin)));
+}
+
+// A mark that is whole is not written again: cut short by a kill, it would make what is here another's.
 Status put_mark(const std::string& path, std::string_view origin) {
   WEFT_CHECK(make_directories(path + "/tmp"));
-  WEFT_TRY(const Fd fd, open_file(mark_path(path), O_WRONLY | O_CREAT | O_TRUNC));
-  WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(origin)), mark_path(path)));
+  const bool whole = is_marked(path, origin);
+  WEFT_TRY(const Fd fd, open_file(mark_path(path), O_WRONLY | O_CREAT | (whole ? 0 : O_TRUNC)));
+  if (!whole) WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(origin)), mark_path(path)));
   WEFT_CHECK(sync_file(fd.get(), mark_path(path)));
   return sync_directory(path + "/tmp");
 }
@@ -49,9 +56,8 @@ Status check_ours(const std::string& path, std::string_view origin) {
   const Status unused = check_unused(path);
   if (unused.ok() || stat_file(path + "/weft-store").ok()) return unused;
   if (is_hardly_begun(path, origin)) return {};
-  const auto mark = read_file(mark_path(path), kMarkMax);
-  if (!mark.ok()) return unused;
-  if (std::ranges::equal(*mark, std::as_bytes(std::span(origin)))) return {};
+  if (is_marked(path, origin)) return {};
+  if (!read_file(mark_path(path), kMarkMax).ok()) return unused;
   return Error{Errc::exists, fmt::format("{}: another origin was being restored here; empty it first", path)};
 }
 
