@@ -198,13 +198,14 @@ def peer_reads(node):
     return node.exchange()["read_bytes"]
 
 
-__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Wire", "answers", "cat", "cold_mount",
-           "forget", "peer_reads", "publish", "random_tensors", "run", "time", "tree_seconds", "wait_until", "warm", "write_model"]
-
-
 def run_each(parts, directory, args):
     """part(its own new directory, args) for each."""
     for number, part in enumerate(parts):
         where = directory / str(number)
         where.mkdir()
         part(where, args)
+
+
+__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Wire", "answers", "cat", "cold_mount",
+           "forget", "peer_reads", "publish", "random_tensors", "run", "run_each",
+           "time", "tree_seconds", "wait_until", "warm", "write_model"]

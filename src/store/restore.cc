@@ -25,15 +25,15 @@ std::string mark_path(const std::string& path) {
   return path + "/tmp/restoring";
 }
 
-bool is_marked(const std::string& path, std::string_view origin) {
-  const auto mark = read_file(mark_path(path), kMarkMax);
-  return mark.ok() && std::ranges::equal(*mark, std::as_bytes(std::span(origin)));
+bool says(std::span<const std::byte> mark, std::string_view origin) {
+  return std::ranges::equal(mark, std::as_bytes(std::span(origin)));
 }
 
 // A mark that is whole is not written again: cut short by a kill, it would make what is here another's.
 Status put_mark(const std::string& path, std::string_view origin) {
   WEFT_CHECK(make_directories(path + "/tmp"));
-  const bool whole = is_marked(path, origin);
+  const auto mark = read_file(mark_path(path), kMarkMax);
+  const bool whole = mark.ok() && says(*mark, origin);
   WEFT_TRY(const Fd fd, open_file(mark_path(path), O_WRONLY | O_CREAT | (whole ? 0 : O_TRUNC)));
   if (!whole) WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(origin)), mark_path(path)));
   WEFT_CHECK(sync_file(fd.get(), mark_path(path)));
@@ -48,7 +48,7 @@ bool is_hardly_begun(const std::string& path, std::string_view origin) {
   if (begun->empty()) return true;
   const auto mark = read_file(mark_path(path), kMarkMax);
   return *begun == std::vector<std::string>{"restoring"} && mark.ok() && mark->size() < origin.size() &&
-         std::ranges::equal(*mark, std::as_bytes(std::span(origin.substr(0, mark->size()))));
+         says(*mark, origin.substr(0, mark->size()));
 }
 
 // Empty, or left by one that restored from this origin and did not come to its end.
@@ -56,8 +56,9 @@ Status check_ours(const std::string& path, std::string_view origin) {
   const Status unused = check_unused(path);
   if (unused.ok() || stat_file(path + "/weft-store").ok()) return unused;
   if (is_hardly_begun(path, origin)) return {};
-  if (is_marked(path, origin)) return {};
-  if (!read_file(mark_path(path), kMarkMax).ok()) return unused;
+  const auto mark = read_file(mark_path(path), kMarkMax);
+  if (!mark.ok()) return unused;
+  if (says(*mark, origin)) return {};
   return Error{Errc::exists, fmt::format("{}: another origin was being restored here; empty it first", path)};
 }
 
