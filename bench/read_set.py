@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import shutil
@@ -123,6 +124,13 @@ class ReadBench:
         self.undo.callback(unmount, where)
         return where / "models"
 
+    def mode(self, name="mnt"):
+        """What a mount says of how files are read there."""
+        status = json.loads((self.dir / name / ".weft/status").read_text())["mount"]
+        reason = f" ({status['mode_reason']})" if "mode_reason" in status else ""
+        ahead = f"{status['read_ahead_kb']} KiB" if "read_ahead_kb" in status else "the kernel's own"
+        return f"mode {status['mode']}{reason}, readahead {ahead}"
+
     def memory_fs(self, source, name):
         """A file system on libfuse that shows a copy of `source` from memory; returns its file."""
         where = self.dir / name
@@ -175,8 +183,9 @@ class ReadBench:
 
 
 def unmount(where):
-    if subprocess.run(["umount", where], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        run("umount", "-l", where)
+    words = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
+    if subprocess.run([*words, where], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        run(*words, "-l" if os.geteuid() == 0 else "-z", where)
     with contextlib.suppress(OSError):
         where.rmdir()
 

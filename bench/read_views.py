@@ -28,7 +28,8 @@ def make(bench):
 
 def run(bench):
     files = make(bench)
-    print("Through FUSE, warm below; peer: a memory file system on libfuse\n\n" + PAIR_HEAD)
+    print("Through FUSE, warm below; peer: a memory file system on libfuse, mounted by the same user")
+    print(f"The mount: {bench.mode()}\n\n{PAIR_HEAD}")
     for number, (name, ours) in enumerate(files.items()):
         peer = bench.memory_fs(ours, f"memory-{number}")
         warm(ours)
