@@ -17,6 +17,7 @@ def parse():
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--megabytes", type=int, default=1024, help="of the file that is read whole")
     parser.add_argument("--provider", default="net", help="of libfabric, on both sides")
+    parser.add_argument("--gbit", type=float, help="of the giver's link, where a file is read whole; else nothing bounds it")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
     return parser.parse_args()
 

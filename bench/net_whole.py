@@ -59,6 +59,8 @@ def measure(verify, build, directory, model, args):
     directory.mkdir()
     with Cluster(directory, peers=True) as cluster:
         one, two = (cluster.node("--provider", args.provider, "--verify", verify) for _ in range(2))
+        if args.gbit:
+            one.host.shape(f"{args.gbit:g}gbit", burst="2m")
         publish(cluster, one, model, "whole")
         size = (model / FILE).stat().st_size
         reader, fetching = Reader(two, size, "auto"), Reader(two, size, "fetch")
@@ -76,7 +78,8 @@ def measure(verify, build, directory, model, args):
 
 def run(build, directory, args):
     model = write_model(directory / "model", random_tensors(16, args.megabytes // 16 * MIB, seed="whole"))
-    print(f"Whole file, {args.megabytes} MiB, provider {args.provider}; peer: the raw loop, 1 MiB, depth 4")
+    link = f", the giver's link held to {args.gbit:g} Gbit/s" if args.gbit else ""
+    print(f"Whole file, {args.megabytes} MiB, provider {args.provider}{link}; peer: the raw loop, 1 MiB, depth 4")
     notes = [note for verify in LOOPS for note in measure(verify, build, directory / verify, model, args)]
     print("\n" + "\n".join(f"- {note}" for note in notes))
     print("- tcp moves every byte through the kernel of both hosts: nothing here shows the CPU time that RDMA saves.")
