@@ -30,8 +30,9 @@ class RegistryList {
   std::size_t size() const { return items_.size(); }
 
   // Leaves out what the store has, adds the tags that it has and the registry has not, and puts the rest in the order
-  // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them.
-  Status compare(Snapshot& snapshot);
+  // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them. So
+  // are tags where the store mirrored another registry before (`is_another`), which was lost.
+  Status compare(Snapshot& snapshot, bool is_another);
   // The next `count_max` of what compare() left, decoded; empty when there are no more.
   std::vector<MirrorChange> take(std::size_t count_max);
 
@@ -47,7 +48,7 @@ class RegistryList {
   void keep(etcd::KeyValue item);
   Item* find(std::string_view key);
   void compare_version(const VersionRow& row);
-  void compare_tag(const std::string& model, const TagRow& tag);
+  void compare_tag(const std::string& model, const TagRow& tag, bool is_another);
 
   const RegistryKeys& keys_;
   const RefusalSink refused_;
