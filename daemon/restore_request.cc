@@ -1,4 +1,4 @@
-// The names of a registry that was lost, brought back from what this node and the origin know.
+// The names of a registry that was lost, brought back from the origin.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -18,7 +18,6 @@
 namespace weft {
 namespace {
 
-constexpr auto kConnectMax = std::chrono::seconds(10);
 constexpr auto kCatchUpMax = std::chrono::seconds(10);
 constexpr std::size_t kLinesMax = 200;  // of one kind, in the answer
 
@@ -30,7 +29,7 @@ const std::string& model_of(const MirrorChange& change) {
 
 class Returning {
  public:
-  Returning(Registry& registry, LostRegistry found, Progress& progress)
+  Returning(Registry& registry, OriginRegistry found, Progress& progress)
       : registry_(registry),
         changes_(std::move(found.changes)),
         report_(std::move(found.report)),
@@ -103,26 +102,19 @@ class Returning {
   std::set<std::string> conflicts_;
 };
 
-// Before there is a registry again: a mirror that follows it knows less.
-Result<LostRegistry> known(Store& store, const std::string& origin, bool accept_loss, Progress& progress) {
-  WEFT_TRY(const std::unique_ptr<Snapshot> mirror, store.snapshot());
-  return lost_registry(*mirror, origin, accept_loss, progress);
-}
-
 // Who may publish and remove may do so.
 Result<std::string> restore(control::Call& call, DaemonParts& parts) {
   const auto config = parts.config.get();
   WEFT_CHECK(check_access(config->publish, call.peer(), "restore the registry"));
   WEFT_CHECK(check_access(config->remove, call.peer(), "restore the registry"));
   if (!config->clustered()) return Error{Errc::unsupported, "this daemon has no registry but its store"};
+  if (config->origin.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
   WEFT_TRY(const bool accept_loss, call.body().flag("accept_loss"));
   CallProgress progress(call);
-  WEFT_TRY(LostRegistry found, known(parts.store, config->origin, accept_loss, progress));
-  WEFT_CHECK(parts.registry.make_again(Registry::Clock::now() + kConnectMax));
+  WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, accept_loss, progress));
   WEFT_TRY(std::string report, Returning(parts.registry, std::move(found), progress).run());
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
-  log_info("registry restored from {}{} by user {}", parts.store.path(),
-           config->origin.empty() ? "" : " and " + config->origin, call.peer().uid);
+  log_info("registry restored from {} by user {}", config->origin, call.peer().uid);
   return report;
 }
 

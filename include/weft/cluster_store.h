@@ -123,11 +123,6 @@ class ClusterStore : public Store {
   // in between comes up with an earlier revision.
   virtual Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) = 0;
 
-  // When the registry that was mirrored last was made, as it says itself: it tells one that was lost from what came in
-  // its place. 0: none is known.
-  virtual Result<std::uint64_t> registry_made() = 0;
-  virtual Status keep_registry_made(std::uint64_t made_ns) = 0;
-
   // Gives bare versions their content, in one commit; those that have it are left alone. Errc::corrupt: a manifest that
   // is not the version's, or not what its record says. Errc::not_found: no such live version.
   virtual Status adopt(std::span<const Adoption> versions) = 0;

@@ -48,15 +48,13 @@ struct RestoreReport {
 Result<RestoreReport> restore_store(const std::string& origin, const std::string& store, const RestoreOptions& options,
                                     Progress& progress);
 
-// What a registry that was lost has said, in an order in which it may have come: versions, live and removed, then tags.
-// From a mirror of it and from the origin ("" for none), whichever knows it; a version that either knows as removed is
-// removed, and a tag is where the later one has it. Problems and losses of the origin as restore_store(), but that
-// bytes are not read, of versions that the mirror has nothing is looked for there, and of the rest packs and their
-// tables of contents alone: the origin is their publisher.
-struct LostRegistry {
+// What a registry that was lost has said, from the origin alone, in an order in which it may have come: versions, live
+// and removed, then tags. Problems and losses as restore_store(), but that bytes are not read: packs and their tables
+// of contents are looked at alone. The origin is their publisher.
+struct OriginRegistry {
   std::vector<MirrorChange> changes;  // none when it is refused
   RestoreReport report;
 };
-Result<LostRegistry> lost_registry(Snapshot& mirror, const std::string& origin, bool accept_loss, Progress& progress);
+Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Progress& progress);
 
 }  // namespace weft

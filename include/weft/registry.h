@@ -64,10 +64,6 @@ class Registry {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
 
-  // Where the registry was lost and nobody has made one in its place: makes it that of the cluster of this node's
-  // store, empty, and waits until it is followed. Fine where there is one. Errc::unsupported: as bring_back();
-  // Errc::unreachable: etcd does not answer, or has another cluster's.
-  virtual Status make_again(Clock::time_point deadline) = 0;
   // For a registry that was lost and begins anew: this version, live or removed, or this tag, as it was once. True: it
   // was brought back; false: the registry has it, or has heard more of it since. `look`: only tells. Errc::exists: the
   // registry has another of this number, or a name that would hide it; Errc::unsupported: there is no such registry.

@@ -22,12 +22,10 @@ constexpr CommandInfo kInfo = {
         "no cluster. Exit code 1 when something is wrong at the origin.\n"
         "\n"
         "With --registry the store's daemon fills its cluster's registry instead, when etcd\n"
-        "was lost and begins anew, from what this node knew of it and from the daemon's\n"
-        "origin: the same names, numbers and tags. A node of the lost one makes it again\n"
-        "for the same cluster, whose other nodes follow. Bytes stay where they are. What\n"
-        "the registry has is left as it is, and a model of which it has another version is\n"
-        "named and left alone: the same again changes nothing. All of this is for who may\n"
-        "publish and remove.\n",
+        "was lost and begins anew, from the daemon's origin: the same names, numbers and\n"
+        "tags. Bytes stay where they are. What the registry has is left as it is, and a\n"
+        "model of which it has another version is named and left alone: the same again\n"
+        "changes nothing. All of this is for who may publish and remove.\n",
     .examples =
         "weft restore /lustre/weft --store /srv/weft\n"
         "weft restore --accept-loss /lustre/weft\n"

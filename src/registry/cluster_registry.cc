@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <future>
 
-#include "base/log.h"
 #include "base/sys.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
@@ -18,8 +17,7 @@ namespace weft {
 namespace {
 
 constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests that are under way at the end
-constexpr auto kFirstTryMax = std::chrono::seconds(5);
-constexpr auto kMirrorMax = std::chrono::seconds(20);  // until what etcd has taken shows here
+constexpr auto kMirrorMax = std::chrono::seconds(20);       // until what etcd has taken shows here
 
 Status check_store(ClusterStore& store) {
   if (store.cluster()) return {};
@@ -61,7 +59,6 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
     return shown(spec_of(model, number), revision);
   }
-  Status make_again(Clock::time_point deadline) override;
   Result<bool> bring_back(const MirrorChange& change, bool look) override {
     WEFT_CHECK(check_connected());
     return names_.bring_back(change, look);
@@ -105,9 +102,7 @@ class ClusterRegistry final : public Registry {
   Mirror mirror_;
 };
 
-// Just started, it is not known yet.
 Status ClusterRegistry::check_connected() const {
-  mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
   RegistryStatus status;
   mirror_.fill(status);
   if (status.connected) return {};
@@ -120,17 +115,6 @@ Status ClusterRegistry::shown(std::string_view what, std::uint64_t revision) {
   if (status.ok()) return {};
   return Error{status.error().code,
                fmt::format("{}: the cluster has it, this node does not show it yet: {}", what, status.error().message)};
-}
-
-// A node of no cluster makes one by itself when it finds none.
-Status ClusterRegistry::make_again(Clock::time_point deadline) {
-  if (check_connected().ok()) return {};
-  if (store_.cluster()) {
-    WEFT_TRY(const bool made, names_.make(store_.cluster()->cluster));
-    if (made) log_warning("registry: made again, empty, for the cluster {}", store_.cluster()->cluster);
-  }
-  mirror_.wait_until_connected(deadline);
-  return check_connected();
 }
 
 std::vector<VersionName> relied_on(const PreparedPublish& prepared) {

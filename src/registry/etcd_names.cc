@@ -34,29 +34,17 @@ Result<std::uint64_t> until_won(std::chrono::milliseconds retry_max, std::string
 
 }  // namespace
 
-Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header) {
+Result<RegistryMeta> EtcdNames::agree(etcd::Header& header) {
   const std::string key = keys_.meta();
   for (;;) {
     WEFT_TRY(etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
     header = answer.header;
     if (!answer.items.empty()) return open_meta(answer.items[0].value, bound(key));
-    if (!own.empty())
-      return Error{Errc::not_found,
-                   fmt::format("etcd has nothing at {}, and this store is of the cluster {}: where its "
-                               "registry was lost, `weft restore --registry` makes it again",
-                               key, own)};
-    WEFT_CHECK(make(random_uuid()));  // whoever won, the next look tells
+    etcd::Txn txn;
+    txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
+    txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, random_uuid(), now_ns()}, bound(key)), 0});
+    WEFT_CHECK(client_.txn(txn));  // whoever won, the next look tells
   }
-}
-
-Result<bool> EtcdNames::make(std::string_view cluster) {
-  const std::string key = keys_.meta();
-  etcd::Txn txn;
-  txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
-  const RegistryMeta meta{kRegistryFormat, std::string(cluster), now_ns()};
-  txn.then.emplace_back(etcd::Put{key, seal(meta, bound(key)), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
-  return answer.succeeded;
 }
 
 Result<std::uint64_t> EtcdNames::barrier(std::string_view node) {

@@ -5,10 +5,6 @@
 namespace weft {
 namespace {
 
-Error no_cluster() {
-  return {Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};
-}
-
 class LocalRegistry final : public Registry {
  public:
   explicit LocalRegistry(Store& store) : store_(store), since_ns_(now_ns()) {}
@@ -22,8 +18,9 @@ class LocalRegistry final : public Registry {
   Status remove_version(std::string_view model, std::uint64_t number) override {
     return store_.remove_version(model, number);
   }
-  Status make_again(Clock::time_point /*deadline*/) override { return no_cluster(); }
-  Result<bool> bring_back(const MirrorChange& /*change*/, bool /*look*/) override { return no_cluster(); }
+  Result<bool> bring_back(const MirrorChange& /*change*/, bool /*look*/) override {
+    return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};
+  }
   Result<std::uint64_t> catch_up(Clock::time_point /*deadline*/) override {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
     return snapshot->registry_revision();

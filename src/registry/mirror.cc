@@ -74,39 +74,37 @@ Status Mirror::session() {
     suspected_ = false;
   }
   etcd::Header header;
-  WEFT_TRY(const RegistryMeta meta, agree(header));
+  WEFT_CHECK(agree(header));
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
   const std::uint64_t known = snapshot->registry_revision();
   snapshot.reset();
-  WEFT_TRY(const std::uint64_t made, parts_.store.registry_made());
-  if (known == 0 || known > header.revision || made != meta.created_ns) {
-    WEFT_CHECK(read_list(made != 0 && made != meta.created_ns));
+  if (known == 0 || known > header.revision) {
+    WEFT_CHECK(read_list());
   } else {
     set_applied(known);
   }
-  if (made != meta.created_ns) WEFT_CHECK(parts_.store.keep_registry_made(meta.created_ns));
   Status status = follow();
   if (!status.ok() && status.error().code == Errc::changed) {
     log_info("registry: {}; reading it whole", status.error().message);
-    WEFT_CHECK(read_list(false));
+    WEFT_CHECK(read_list());
     status = follow();
   }
   return status;
 }
 
-Result<RegistryMeta> Mirror::agree(etcd::Header& header) {
-  const auto& of = parts_.store.cluster();
-  WEFT_TRY(RegistryMeta meta, parts_.names.agree(of ? of->cluster : "", header));
+Status Mirror::agree(etcd::Header& header) {
+  WEFT_TRY(RegistryMeta meta, parts_.names.agree(header));
   if (joined_) {
-    if (of->cluster == meta.cluster) return parts_.agreed(), meta;
-    return Error{Errc::invalid,
-                 fmt::format("this store belongs to the cluster {}, and etcd has {}", of->cluster, meta.cluster)};
+    if (parts_.store.cluster()->cluster == meta.cluster) return {};
+    return Error{Errc::invalid, fmt::format("this store belongs to the cluster {}, and etcd has {}",
+                                            parts_.store.cluster()->cluster, meta.cluster)};
   }
-  node_ = of ? of->node : parts_.store.info().uuid;
+  const auto& before = parts_.store.cluster();
+  node_ = before ? before->node : parts_.store.info().uuid;
   WEFT_CHECK(parts_.store.join({meta.cluster, node_}));
   joined_ = true;
-  parts_.agreed();
-  return meta;
+  parts_.joined();
+  return {};
 }
 
 Status Mirror::read_members() {
@@ -127,7 +125,7 @@ Status Mirror::read_members() {
 }
 
 // The store keeps its revision until all of the list is in: broken off, it is read again.
-Status Mirror::read_list(bool is_another) {
+Status Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
   WEFT_CHECK(list.read(parts_.client));
   {
@@ -138,7 +136,7 @@ Status Mirror::read_list(bool is_another) {
   {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
     before = snapshot->registry_revision();
-    WEFT_CHECK(list.compare(*snapshot, is_another));
+    WEFT_CHECK(list.compare(*snapshot));
   }
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
     if (ending()) return Error{Errc::cancelled, "stopped"};
@@ -264,8 +262,6 @@ void Mirror::set_applied(std::uint64_t revision) {
 void Mirror::set_connected(bool connected, const std::string& trouble) {
   {
     std::lock_guard lock(mutex_);
-    tried_ = true;
-    wake_.notify_all();
     bool same = status_.connected == connected && status_.trouble == trouble;
     if (same) return;
     if (status_.connected != connected) status_.since_ns = now_ns();
@@ -293,16 +289,6 @@ Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
   if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
   return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
                                             applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
-}
-
-void Mirror::wait_until_connected(Clock::time_point deadline) const {
-  std::unique_lock lock(mutex_);
-  wake_.wait_until(lock, deadline, [this] { return status_.connected || ending_; });
-}
-
-void Mirror::wait_until_tried(Clock::time_point deadline) const {
-  std::unique_lock lock(mutex_);
-  wake_.wait_until(lock, deadline, [this] { return tried_ || ending_; });
 }
 
 void Mirror::fill(RegistryStatus& status) const {

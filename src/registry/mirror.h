@@ -1,7 +1,7 @@
 // Keeps a store the mirror of the registry: a thread that reads what is committed in etcd and takes it over, in order,
 // many changes in one commit. It resumes where the store stands; where etcd has forgotten what came after that (a
-// compaction), was set back or was lost and made again, it reads the whole and takes over what differs. While etcd does
-// not answer, or has no registry any more, it tries again, and the store's last state stands.
+// compaction) or was set back, it reads the whole and takes over what differs. While etcd does not answer it tries
+// again, and the store's last state stands.
 //
 // A value that does not verify is left out and told of; it never stops the rest.
 #pragma once
@@ -32,14 +32,14 @@ namespace weft {
 class Mirror {
  public:
   using Clock = std::chrono::steady_clock;
-  // `agreed` is called when the store has become one of the cluster, and whenever the registry is followed again, from
-  // the mirror's thread; `changed` as ClusterOptions. All outlive this.
+  // `joined` is called once, when the store has become one of the cluster, from the mirror's thread; `changed` as
+  // ClusterOptions. All outlive this.
   struct Parts {
     ClusterStore& store;
     etcd::Client& client;
     const RegistryKeys& keys;
     EtcdNames& names;
-    std::function<void()> agreed;
+    std::function<void()> joined;
     std::function<void()> changed;
   };
   explicit Mirror(Parts parts);
@@ -50,17 +50,15 @@ class Mirror {
 
   // Until the store has everything up to `revision`. Errc::timed_out.
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
-  void wait_until_connected(Clock::time_point deadline) const;
-  void wait_until_tried(Clock::time_point deadline) const;  // to connect, for the first time
   std::vector<Member> members() const { return members_.list(); }
   void fill(RegistryStatus& status) const;
 
  private:
   void run();
   Status session();  // from connecting to the first failure
-  Result<RegistryMeta> agree(etcd::Header& header);
+  Status agree(etcd::Header& header);
   Status read_members();
-  Status read_list(bool is_another);
+  Status read_list();
   Status follow();
   Status receive(etcd::WatchStream& watch);
   // What one or more answers of the watch say, to be taken over as one.
@@ -86,10 +84,9 @@ class Mirror {
   bool joined_ = false;  // of the thread
 
   mutable std::mutex mutex_;
-  mutable std::condition_variable wake_;
+  std::condition_variable wake_;
   bool ending_ = false;                 // guarded by mutex_
   bool suspected_ = false;              // guarded by mutex_
-  bool tried_ = false;                  // guarded by mutex_
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_
   etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the one that runs

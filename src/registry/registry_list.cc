@@ -18,10 +18,6 @@ MirroredVersion named(MirroredVersion version, RegistryKey key) {
   return version;
 }
 
-Error unknown(std::string_view name) {
-  return Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it", name)};
-}
-
 }  // namespace
 
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
@@ -94,23 +90,22 @@ void RegistryList::compare_version(const VersionRow& row) {
     auto said = open_version(live->value, keys_.bound(live->key));
     live->known = said.ok() && said->version.manifest == row.manifest && !row.removed;
   } else if (!row.removed) {
-    refused_(unknown(spec_of(row.model_name, row.number)));
+    refused_(Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it",
+                                                spec_of(row.model_name, row.number))});
   }
 }
 
-void RegistryList::compare_tag(const std::string& model, const TagRow& tag, bool is_another) {
-  if (find(keys_.tag(model, tag.name)) != nullptr) return;
-  if (is_another) return refused_(unknown(fmt::format("{}@{}", model, tag.name)));
-  tags_gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
+void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
+  if (find(keys_.tag(model, tag.name)) == nullptr) tags_gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
 }
 
-Status RegistryList::compare(Snapshot& snapshot, bool is_another) {
+Status RegistryList::compare(Snapshot& snapshot) {
   WEFT_TRY(std::vector<ModelRow> models, snapshot.models());
   for (const ModelRow& model : models) {
     WEFT_TRY(std::vector<VersionRow> versions, snapshot.versions(model.id));
     for (const VersionRow& row : versions) compare_version(row);
     WEFT_TRY(std::vector<TagRow> tags, snapshot.tags(model.id));
-    for (const TagRow& tag : tags) compare_tag(model.name, tag, is_another);
+    for (const TagRow& tag : tags) compare_tag(model.name, tag);
   }
   std::erase_if(items_, [](const Item& item) { return item.known; });
   for (Item& item : items_) {

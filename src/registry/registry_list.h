@@ -30,9 +30,8 @@ class RegistryList {
   std::size_t size() const { return items_.size(); }
 
   // Leaves out what the store has, adds the tags that it has and the registry has not, and puts the rest in the order
-  // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them. So
-  // are tags where the store mirrored another registry before (`is_another`), which was lost.
-  Status compare(Snapshot& snapshot, bool is_another);
+  // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them.
+  Status compare(Snapshot& snapshot);
   // The next `count_max` of what compare() left, decoded; empty when there are no more.
   std::vector<MirrorChange> take(std::size_t count_max);
 
@@ -48,7 +47,7 @@ class RegistryList {
   void keep(etcd::KeyValue item);
   Item* find(std::string_view key);
   void compare_version(const VersionRow& row);
-  void compare_tag(const std::string& model, const TagRow& tag, bool is_another);
+  void compare_tag(const std::string& model, const TagRow& tag);
 
   const RegistryKeys& keys_;
   const RefusalSink refused_;

@@ -169,7 +169,6 @@ Status raise_counters(Txn& txn, const Counters& floors) {
   counters.next_model = std::max(counters.next_model, floors.next_model);
   counters.next_ino = std::max(counters.next_ino, floors.next_ino);
   counters.number_floor = std::max(counters.number_floor, floors.number_floor);
-  counters.registry_made = std::max(counters.registry_made, floors.registry_made);
   return put_counters(txn, counters);
 }
 

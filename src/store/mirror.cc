@@ -84,22 +84,6 @@ Status StoreImpl::keep_revision(const WriterLock& lock, std::uint64_t revision) 
   return env_->write(lock, [revision](Txn& txn) { return count_revision(txn, revision); });
 }
 
-Result<std::uint64_t> StoreImpl::registry_made() {
-  WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(Counters counters, get_counters(txn));
-  return counters.registry_made;
-}
-
-Status StoreImpl::keep_registry_made(std::uint64_t made_ns) {
-  WEFT_CHECK(check_clustered());
-  WEFT_TRY(WriterLock lock, lock_writer());
-  return env_->write(lock, [made_ns](Txn& txn) -> Status {
-    WEFT_TRY(Counters counters, get_counters(txn));
-    counters.registry_made = made_ns;
-    return put_counters(txn, counters);
-  });
-}
-
 Result<StoreImpl::Events> StoreImpl::adopt_all(Txn& txn, std::span<const Adoption> versions,
                                                std::span<const VersionContent> contents) {
   Events events;

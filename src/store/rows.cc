@@ -58,18 +58,17 @@ RecordKind record_kind_of<Counters>() {
 template <>
 std::vector<std::byte> encode_row(const Counters& row) {
   Builder builder;
-  return flat::finish(builder, records::CreateCounters(builder, row.sequence, row.next_version, row.next_model,
-                                                       row.next_ino, row.journal_end, row.lineage_clock,
-                                                       row.number_floor, row.registry_revision, row.registry_made));
+  return flat::finish(
+      builder, records::CreateCounters(builder, row.sequence, row.next_version, row.next_model, row.next_ino,
+                                       row.journal_end, row.lineage_clock, row.number_floor, row.registry_revision));
 }
 
 template <>
 Result<Counters> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Counters>(payload);
   if (in == nullptr) return flat::bad(where, "not counters");
-  return Counters{in->sequence(),     in->next_version(),      in->next_model(),
-                  in->next_ino(),     in->journal_end(),       in->lineage_clock(),
-                  in->number_floor(), in->registry_revision(), in->registry_made()};
+  return Counters{in->sequence(),    in->next_version(),  in->next_model(),   in->next_ino(),
+                  in->journal_end(), in->lineage_clock(), in->number_floor(), in->registry_revision()};
 }
 
 template <>

@@ -24,7 +24,6 @@ struct Counters {
   std::uint64_t lineage_clock = 0;
   std::uint64_t number_floor = 0;       // numbers up to here may have been given to models that the journal lost
   std::uint64_t registry_revision = 0;  // up to which all of the registry is known
-  std::uint64_t registry_made = 0;      // when that registry was made: a later one is another
 };
 
 // In `numbers`: the journal lost what this number was.

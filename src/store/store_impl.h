@@ -63,8 +63,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
 
   Status join(const ClusterIdentity& identity) override;
   Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
-  Result<std::uint64_t> registry_made() override;
-  Status keep_registry_made(std::uint64_t made_ns) override;
   Status adopt(std::span<const Adoption> versions) override;
   Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;

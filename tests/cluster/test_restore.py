@@ -9,10 +9,13 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX, Cluster
-from restoring import brought_back, connected, named, source
 from weftlib import PATIENCE, WEFT, Mount, Store, environment, files_below, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+
+
+def source(path, seed, shared=()):
+    return write_model(path, {**random_tensors(3, 1 << 20, seed=seed), **dict(shared)}, [("notes.txt", seed.encode())])
 
 
 def restored(origin, path):
@@ -26,6 +29,12 @@ def store_at(path):
     store = object.__new__(Store)
     store.path = path
     return store
+
+
+def named(store, model):
+    """What is said of a model's versions and tags, but for what only a cluster's node has."""
+    wanted = ("version", "removed", "removed_at", "time", "message", "metrics", "parents", "tags", "manifest")
+    return [{key: one[key] for key in wanted if key in one} for one in store.json("log", model)["versions"]]
 
 
 def tree(mount, specs):
@@ -74,6 +83,15 @@ def test_everything_but_the_origin_is_lost(tmp_path):
     assert records(cluster.origin) == told
     back.publish(source(tmp_path / "a4", "a4"), name="org/a")
     assert back.json("log", "org/a")["versions"][0]["version"] == 4
+
+
+def connected(node):
+    wait_until(lambda: node.daemon.status()["registry"]["connected"], seconds_max=SECONDS_MAX)
+    return node
+
+
+def brought_back(node, *options, check=True):
+    return json.loads(node.store.weft("restore", "--registry", "--json", *options, check=check).stdout)
 
 
 def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):

@@ -333,21 +333,6 @@ TEST_CASE("an older revision is kept when the registry is another") {
   CHECK(test.store->snapshot().value()->registry_revision() == 1);
 }
 
-TEST_CASE("which registry it mirrors is kept, also where the index is made anew") {
-  TestCluster test;
-  CHECK(test.store->registry_made().value() == 0);
-  CHECK(test.store->keep_registry_made(77).ok());
-  mirror(*test.store, {record("a", 1, {{1}})}, 5);
-  test.close();
-  test.open();
-  CHECK(test.store->registry_made().value() == 77);
-  test.close();
-  REQUIRE(Store::rebuild(test.path, decode, no_progress()).ok());
-  test.open();
-  CHECK(test.store->registry_made().value() == 77);
-  CHECK(test.store->snapshot().value()->registry_revision() == 5);
-}
-
 TEST_CASE("a store that belongs to a cluster is its daemon's") {
   TestCluster test;
   // Another writer is told who has it.
