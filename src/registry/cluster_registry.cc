@@ -17,7 +17,8 @@ namespace weft {
 namespace {
 
 constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests that are under way at the end
-constexpr auto kMirrorMax = std::chrono::seconds(20);       // until what etcd has taken shows here
+constexpr auto kFirstTryMax = std::chrono::seconds(5);
+constexpr auto kMirrorMax = std::chrono::seconds(20);  // until what etcd has taken shows here
 
 Status check_store(ClusterStore& store) {
   if (store.cluster()) return {};
@@ -102,7 +103,9 @@ class ClusterRegistry final : public Registry {
   Mirror mirror_;
 };
 
+// Just started, it is not known yet.
 Status ClusterRegistry::check_connected() const {
+  mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
   RegistryStatus status;
   mirror_.fill(status);
   if (status.connected) return {};

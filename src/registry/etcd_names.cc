@@ -34,12 +34,16 @@ Result<std::uint64_t> until_won(std::chrono::milliseconds retry_max, std::string
 
 }  // namespace
 
-Result<RegistryMeta> EtcdNames::agree(etcd::Header& header) {
+Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header) {
   const std::string key = keys_.meta();
   for (;;) {
     WEFT_TRY(etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
     header = answer.header;
     if (!answer.items.empty()) return open_meta(answer.items[0].value, bound(key));
+    if (!own.empty())
+      return Error{Errc::not_found, fmt::format("etcd has nothing at {}, and this store is of the cluster {}: its "
+                                                "registry was lost, or is elsewhere",
+                                                key, own)};
     etcd::Txn txn;
     txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
     txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, random_uuid(), now_ns()}, bound(key)), 0});

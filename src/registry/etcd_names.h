@@ -42,8 +42,9 @@ class EtcdNames {
   EtcdNames(etcd::Client& client, const RegistryKeys& keys, std::chrono::milliseconds retry_max)
       : client_(client), keys_(keys), retry_max_(retry_max) {}
 
-  // Agrees on what the cluster is: made by the first node that comes.
-  Result<RegistryMeta> agree(etcd::Header& header);
+  // Agrees on what the cluster is: made by the first node that comes and is of none yet (`own` is ""). Errc::not_found:
+  // there is none, and this node's is `own`: its registry was lost, or is elsewhere.
+  Result<RegistryMeta> agree(std::string_view own, etcd::Header& header);
 
   // What a publish of the model is decided by, read while it is still being prepared; null where that fails.
   struct Facts;  // etcd_publish.cc

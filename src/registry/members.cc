@@ -53,6 +53,10 @@ void Membership::end() {
 void Membership::begin(Member self) {
   std::lock_guard lock(mutex_);
   if (ending_) return;
+  if (thread_.joinable()) {
+    hurried_ = true;
+    return wake_.notify_all();
+  }
   self_ = std::move(self);
   self_.since_ns = now_ns();
   thread_ = std::thread([this] { run(); });
@@ -76,7 +80,9 @@ Status Membership::renew() {
 
 bool Membership::sleep() {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, std::chrono::milliseconds(ttl_) / 4, [this] { return ending_; });
+  wake_.wait_for(lock, std::chrono::milliseconds(ttl_) / 4, [this] { return ending_ || hurried_; });
+  hurried_ = false;
+  return !ending_;
 }
 
 void Membership::run() {

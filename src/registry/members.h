@@ -41,7 +41,7 @@ class Membership {
  public:
   Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease, std::function<void()> failed);
   ~Membership() { end(); }
-  void begin(Member self);  // once; `node` is set. Nothing after end()
+  void begin(Member self);  // `node` is set. Again: looks at once whether the lease still is. Nothing after end()
   void end();               // leaves the cluster
 
  private:
@@ -56,8 +56,9 @@ class Membership {
   std::uint64_t lease_ = 0;  // 0: none; of the thread
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool ending_ = false;  // guarded by mutex_
-  std::thread thread_;   // guarded by mutex_, but for its end
+  bool ending_ = false;   // guarded by mutex_
+  bool hurried_ = false;  // guarded by mutex_
+  std::thread thread_;    // guarded by mutex_, but for its end
 };
 
 }  // namespace weft

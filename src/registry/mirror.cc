@@ -93,17 +93,17 @@ Status Mirror::session() {
 }
 
 Status Mirror::agree(etcd::Header& header) {
-  WEFT_TRY(RegistryMeta meta, parts_.names.agree(header));
+  const auto& of = parts_.store.cluster();
+  WEFT_TRY(RegistryMeta meta, parts_.names.agree(of ? of->cluster : "", header));
   if (joined_) {
-    if (parts_.store.cluster()->cluster == meta.cluster) return {};
-    return Error{Errc::invalid, fmt::format("this store belongs to the cluster {}, and etcd has {}",
-                                            parts_.store.cluster()->cluster, meta.cluster)};
+    if (of->cluster == meta.cluster) return parts_.agreed(), Status{};
+    return Error{Errc::invalid,
+                 fmt::format("this store belongs to the cluster {}, and etcd has {}", of->cluster, meta.cluster)};
   }
-  const auto& before = parts_.store.cluster();
-  node_ = before ? before->node : parts_.store.info().uuid;
+  node_ = of ? of->node : parts_.store.info().uuid;
   WEFT_CHECK(parts_.store.join({meta.cluster, node_}));
   joined_ = true;
-  parts_.joined();
+  parts_.agreed();
   return {};
 }
 
@@ -262,6 +262,8 @@ void Mirror::set_applied(std::uint64_t revision) {
 void Mirror::set_connected(bool connected, const std::string& trouble) {
   {
     std::lock_guard lock(mutex_);
+    tried_ = true;
+    wake_.notify_all();
     bool same = status_.connected == connected && status_.trouble == trouble;
     if (same) return;
     if (status_.connected != connected) status_.since_ns = now_ns();
@@ -289,6 +291,11 @@ Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
   if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
   return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
                                             applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
+}
+
+void Mirror::wait_until_tried(Clock::time_point deadline) const {
+  std::unique_lock lock(mutex_);
+  wake_.wait_until(lock, deadline, [this] { return tried_ || ending_; });
 }
 
 void Mirror::fill(RegistryStatus& status) const {

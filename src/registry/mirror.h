@@ -32,14 +32,14 @@ namespace weft {
 class Mirror {
  public:
   using Clock = std::chrono::steady_clock;
-  // `joined` is called once, when the store has become one of the cluster, from the mirror's thread; `changed` as
-  // ClusterOptions. All outlive this.
+  // `agreed` is called when the store has become one of the cluster, and whenever the registry is followed again, from
+  // the mirror's thread; `changed` as ClusterOptions. All outlive this.
   struct Parts {
     ClusterStore& store;
     etcd::Client& client;
     const RegistryKeys& keys;
     EtcdNames& names;
-    std::function<void()> joined;
+    std::function<void()> agreed;
     std::function<void()> changed;
   };
   explicit Mirror(Parts parts);
@@ -50,6 +50,7 @@ class Mirror {
 
   // Until the store has everything up to `revision`. Errc::timed_out.
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
+  void wait_until_tried(Clock::time_point deadline) const;  // to connect, for the first time
   std::vector<Member> members() const { return members_.list(); }
   void fill(RegistryStatus& status) const;
 
@@ -84,9 +85,10 @@ class Mirror {
   bool joined_ = false;  // of the thread
 
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  mutable std::condition_variable wake_;
   bool ending_ = false;                 // guarded by mutex_
   bool suspected_ = false;              // guarded by mutex_
+  bool tried_ = false;                  // guarded by mutex_
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_
   etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the one that runs

@@ -246,7 +246,7 @@ TEST_CASE("names: all nodes agree on what the cluster is") {
   for (int t = 0; t < 6; ++t)
     threads.emplace_back([&] {
       etcd::Header header;
-      auto meta = c.names.agree(header);
+      auto meta = c.names.agree("", header);
       std::lock_guard lock(mutex);
       ids.insert(meta.ok() ? meta->cluster : meta.error().message);
     });
