@@ -1,6 +1,7 @@
 #include "node/assembled_dir.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -39,9 +40,10 @@ std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
+constexpr std::uint64_t kSecond = 1'000'000'000;  // in nanoseconds
+
 std::uint64_t time_ns_of(const struct stat& st) {
-  constexpr std::uint64_t kNanoseconds = 1'000'000'000;
-  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * kNanoseconds + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
 }
 
 void touch(int fd) {
@@ -49,6 +51,15 @@ void touch(int fd) {
 }
 
 }  // namespace
+
+void note_use(int fd) {
+  struct stat st {};
+  if (::fstat(fd, &st) == 0) {
+    const std::uint64_t now = now_ns(), noted = time_ns_of(st);
+    if (noted <= now && now - noted < kSecond) return;
+  }
+  touch(fd);
+}
 
 struct AssembledDir::Entry {
   std::string path;
@@ -147,7 +158,7 @@ Result<Fd> AssembledDir::find(const Digest& key, std::uint64_t size) const {
   if (!lock_fd(fd->get(), LockKind::shared, LockWait::no, where).ok()) return absent;
   WEFT_TRY(const struct stat st, stat_fd(fd->get(), where));
   if (st.st_nlink == 0 || !S_ISREG(st.st_mode) || static_cast<std::uint64_t>(st.st_size) != size) return absent;
-  touch(fd->get());
+  note_use(fd->get());
   return fd;
 }
 

@@ -4,8 +4,8 @@
 //   <key>.pin    <key> is not to be evicted
 //   bytes_max    the bound of those who name none, in decimal
 //   lock         flock'ed exclusively for each change of this directory
-// Modification times tell when a file was last used. Any process may die at any moment: a part without a lock is
-// nobody's, and the next one who makes room removes it. A whole file was synced before it got its name.
+// Modification times tell when a file was last used, to a second. Any process may die at any moment: a part without a
+// lock is nobody's, and the next one who makes room removes it. A whole file was synced before it got its name.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,9 @@
 #include "weft/result.h"
 
 namespace weft {
+
+// Notes in an assembled file that it is used now. Not twice in a second: the file system writes that down each time.
+void note_use(int fd);
 
 // A file that is being made. Destroyed without AssembledDir::finish, it goes.
 class AssembledPart {

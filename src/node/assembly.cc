@@ -46,7 +46,7 @@ class AssembledFile final : public OpenFile {
  public:
   AssembledFile(Fd fd, std::uint64_t size, std::string where)
       : fd_(std::move(fd)), size_(size), where_(std::move(where)) {}
-  ~AssembledFile() override { static_cast<void>(::futimens(fd_.get(), nullptr)); }  // used until now
+  ~AssembledFile() override { note_use(fd_.get()); }  // used until now
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     if (offset >= size_ || out.empty()) return std::size_t{0};
