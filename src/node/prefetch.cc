@@ -22,9 +22,11 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
-constexpr auto kRest = 250ms;  // of a file that is all in memory, before it is looked through again
+constexpr auto kRest = 250ms;     // of a file that is all in memory, before it is looked through again
+constexpr int kLooksApart = 100;  // times what looking through it took: 1.2 ms where 256 MiB are in single pages
 constexpr std::uint64_t kLookedThrough = 64U << 20U;  // at once; 0.2 ms where pages are small
-constexpr auto kLookAtOpen = 200us;                   // by whoever opened it, before others are woken to do so
+constexpr auto kSeemsToRest = 100ms;  // of a file that looks so at a glance, before it is looked through
+constexpr unsigned kGlances = 4;
 constexpr unsigned kReaders = 16;  // each brings in a large page: a reader who comes closer finds them under way
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
@@ -75,6 +77,17 @@ struct Prefetcher::Watch::State {
       cached = cached || (pages.ok() && *pages > 0);
     });
     return cached;
+  }
+
+  // Pages from its beginning to its end: a few microseconds, where to look through it takes 0.1 ms a GiB.
+  bool seems_cached() const {
+    const std::uint64_t first = subject.pieces.empty() ? 0 : subject.pieces.front().offset;
+    const std::uint64_t span = size_of(subject) - first;
+    bool all = span > 0;
+    for (unsigned i = 0; all && i < kGlances; ++i)
+      each_part(first + (span - 1) / (kGlances - 1) * i, 1,
+                [&](int fd, std::uint64_t at, std::uint64_t) { all = all_cached(fd, at, 1); });
+    return all;
   }
 
   // Under the mutex. Looks on through the file; whoever watches others too asks again at once while it is `looking`.
@@ -164,16 +177,17 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
   owner_.wake_at({});
 }
 
-// Who opens a file that is all in memory wakes nobody: its readers need the processors.
+// Who opens a file that is all in memory wakes nobody, and does not look through it either: its readers need the
+// processors, and may be waiting for this one.
 void Prefetcher::Watch::begin() {
   const auto began = Clock::now();
-  Clock::time_point due;
+  Clock::time_point due = began;
   {
     const std::lock_guard lock(state_->mutex);
-    state_->moved = state_->due = began;
-    while (rest(*state_, began) && state_->looking && Clock::now() < began + kLookAtOpen) {
-    }
-    due = state_->due;
+    state_->resting = state_->seems_cached();
+    if (state_->resting) due += kSeemsToRest;
+    state_->moved = began;
+    state_->due = due;
   }
   owner_.wake_at(due);
 }
@@ -209,7 +223,7 @@ bool Prefetcher::Watch::rest(State& state, Clock::time_point now) {
   if (!state.resting && !state.looking) return false;
   if (state.looked == 0) state.look_began = now;
   state.look_through();
-  state.due = state.resting ? now + kRest + 20 * (Clock::now() - state.look_began) : now;
+  state.due = state.resting ? now + kRest + kLooksApart * (Clock::now() - state.look_began) : now;
   if (!state.looking && !state.resting) state.moved = now;
   return state.looking || state.resting;
 }

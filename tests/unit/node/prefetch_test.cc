@@ -69,6 +69,18 @@ TEST_CASE("a file that is all in memory is left in peace, and followed again onc
   CHECK(comes_in(fd, kSize));
 }
 
+TEST_CASE("a file that seemed to be all in memory at a glance is looked through") {
+  TempDir dir;
+  const Fd fd = make_file(dir / "file");
+  Prefetcher prefetcher;
+  start_reading(fd.get(), 0, kSize);
+  REQUIRE(comes_in(fd, kSize));
+  ::posix_fadvise(fd.get(), 10 * kMiB, 4 * kMiB, POSIX_FADV_DONTNEED);
+  const auto watch = prefetcher.watch(subject_of(fd, true));
+  watch->begin();
+  CHECK(comes_in(fd, 16 * kMiB));
+}
+
 TEST_CASE("watches begin and end at any time, with work of theirs under way") {
   TempDir dir;
   Prefetcher prefetcher;
