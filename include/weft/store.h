@@ -45,11 +45,18 @@ struct MatchHit {
   std::uint64_t shared = 0;  // items
 };
 
+// Names a state of one Store's index: no two states have the same, whatever happens between.
+struct IndexState {
+  std::uint64_t map = 0, transaction = 0;
+  bool operator==(const IndexState&) const = default;
+};
+
 // One consistent state of the index. Holding it keeps writers from reusing pages, and after a bounded wait from
 // committing: take it, read, drop it; never sleep, print or wait for I/O of others while one is held.
 class Snapshot {
  public:
   virtual ~Snapshot() = default;
+  virtual IndexState state() const = 0;
   virtual std::uint64_t sequence() const = 0;     // grows with each commit
   virtual std::uint64_t journal_end() const = 0;  // where the journal of this state ends: see Store::commits()
 
@@ -292,6 +299,9 @@ class Store {
   virtual const std::optional<ClusterIdentity>& cluster() const = 0;  // as it was when the store was opened or joined
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
+  // The state that a snapshot taken now would show, for a fraction of what one costs: what was true of that state is
+  // true still.
+  virtual Result<IndexState> state() = 0;
   // What was committed between two states, given by their Snapshot::journal_end(); oldest first. Errc::invalid when the
   // journal does not reach so far, these are no ends of records in it, or it was repaired between them.
   virtual Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) = 0;
@@ -299,6 +309,9 @@ class Store {
 
   // Opens the pack that holds `id` and locks it shared, then looks again: the place is sure while LockedPlace lives.
   virtual Result<LockedPlace> lock_blob(const ContentId& id) = 0;
+  // The same where a state of the index had it, without another look: sure only if that is still the state afterwards.
+  // Fails when there is no such pack, or it does not list the blob there.
+  virtual Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) = 0;
   virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
   // Gives a bare version its content, as OpenOptions::look does; fine when it has it, or is not live. Errc::absent:
   // there is nobody to ask. Not while this thread holds a Snapshot.

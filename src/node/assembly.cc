@@ -166,12 +166,11 @@ std::shared_ptr<OpenFile> Assembly::open(const AssembledSource& source) {
 }
 
 std::shared_ptr<OpenFile> Assembly::watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
-                                          AssembledSource source, Ino ino) {
-  const auto shared = std::make_shared<const AssembledSource>(std::move(source));
-  if (assembly->block_bytes_ != 0) assembly->want(shared, ino);  // blocks are shared in no time
-  const std::uint64_t wanted_after = std::min(shared->size / kWantedShare, kWantedBytesMax);
+                                          std::shared_ptr<const AssembledSource> source, Ino ino) {
+  if (assembly->block_bytes_ != 0) assembly->want(source, ino);  // blocks are shared in no time
+  const std::uint64_t wanted_after = std::min(source->size / kWantedShare, kWantedBytesMax);
   return std::make_shared<WatchedFile>(std::move(composed), wanted_after,
-                                       [assembly, shared, ino] { assembly->want(shared, ino); });
+                                       [assembly, source = std::move(source), ino] { assembly->want(source, ino); });
 }
 
 bool Assembly::recently_failed(const Digest& key) {

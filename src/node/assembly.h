@@ -60,7 +60,7 @@ class Assembly {
   bool has(const AssembledSource& source) const { return dir_.has(source.key); }
   // `composed`, with its file made once its reader is done with it: at once where that costs little.
   static std::shared_ptr<OpenFile> watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
-                                         AssembledSource source, Ino ino);
+                                         std::shared_ptr<const AssembledSource> source, Ino ino);
   void want(std::shared_ptr<const AssembledSource> source, Ino ino);
   // A file that is being made is given up; `tell` is not called any more. Not from `tell`.
   void stop();

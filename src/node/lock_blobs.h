@@ -16,14 +16,20 @@ namespace weft {
 // Where the blobs of some files were, so that opening a file again does not look each of them up. Any thread.
 class KnownPlaces {
  public:
+  struct Run {
+    std::size_t first = 0;     // of the file's blobs that lie there one after the other
+    std::uint64_t length = 0;  // of them all
+    BlobPlace place;
+  };
   struct Places {
-    std::uint64_t sequence = 0;  // of the snapshot that they are true in
-    std::vector<BlobPlace> of_blobs;
+    IndexState state;  // that they are true in
+    std::size_t blobs = 0;
+    std::vector<Run> runs;
   };
   std::shared_ptr<const Places> find(Ino file) { return places_.find(file); }
   void put(Ino file, Places places) {
-    const std::size_t bytes = sizeof places + places.of_blobs.capacity() * sizeof(BlobPlace);
-    places_.put(file, std::make_shared<const Places>(std::move(places)), bytes);
+    const std::size_t bytes = sizeof places + places.runs.capacity() * sizeof(Run);
+    places_.put(file, std::make_shared<Places>(std::move(places)), bytes);
   }
   void drop_unused(std::chrono::steady_clock::duration age) { places_.drop_unused(age); }
 
@@ -39,8 +45,18 @@ struct Remembered {
 
 // Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone,
 // Errc::absent when it is known and not here.
-Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs, Remembered known = {});
+Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs);
 // The same, but those that are absent are left without a pack.
 Result<std::vector<LockedPlace>> lock_present_blobs(Store& store, std::span<const ContentId> blobs);
+
+// A run of a file that is a run of one pack.
+struct LockedRun {
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t length = 0;
+  LockedPlace place;
+};
+// As lock_blobs(), of a file that is these blobs from `offset` on.
+Result<std::vector<LockedRun>> lock_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+                                         Remembered known);
 
 }  // namespace weft

@@ -13,24 +13,14 @@
 namespace weft {
 namespace {
 
-// A run of the file that is a run of one pack.
-struct Run {
-  std::uint64_t offset = 0;  // in the file
-  std::uint64_t length = 0;
-  LockedPlace place;
-
-  bool goes_on_with(const LockedPlace& next) const {
-    return place.pack == next.pack && place.offset + length == next.offset;
-  }
-};
-
 class BlobFile final : public OpenFile {
  public:
-  BlobFile(std::string where, std::string head, std::span<const ContentId> blobs, std::vector<LockedPlace> places)
-      : where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {
-    for (std::size_t i = 0; i < blobs.size(); ++i) append(std::move(places[i]), blobs[i].length);
-    runs_.shrink_to_fit();
-    for (const Run& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
+  BlobFile(std::string where, std::string head, std::vector<LockedRun> runs)
+      : where_(std::move(where)),
+        head_(std::move(head)),
+        size_(runs.empty() ? head_.size() : runs.back().offset + runs.back().length),
+        runs_(std::move(runs)) {
+    for (const LockedRun& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
   }
 
   void read_ahead(Prefetcher& prefetcher, std::vector<std::uint64_t> borders);
@@ -44,24 +34,16 @@ class BlobFile final : public OpenFile {
   }
 
  private:
-  void append(LockedPlace place, std::uint64_t length) {
-    if (!runs_.empty() && runs_.back().goes_on_with(place))
-      runs_.back().length += length;
-    else
-      runs_.push_back({size_, length, std::move(place)});
-    size_ += length;
-  }
-
   std::string where_;
   std::string head_;
-  std::uint64_t size_;
-  std::vector<Run> runs_;                        // in order, touching, from head_.size() to size_
+  const std::uint64_t size_;
+  const std::vector<LockedRun> runs_;            // in order, touching, from head_.size() to size_
   std::unique_ptr<Prefetcher::Watch> prefetch_;  // last: it uses the packs' descriptors
 };
 
 void BlobFile::read_ahead(Prefetcher& prefetcher, std::vector<std::uint64_t> borders) {
   PrefetchSubject subject{{}, std::move(borders), backing_fd() < 0};
-  for (const Run& run : runs_)
+  for (const LockedRun& run : runs_)
     subject.pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
   prefetch_ = prefetcher.watch(std::move(subject));
 }
@@ -71,7 +53,7 @@ Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> ou
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
   if (prefetch_) prefetch_->told(offset, count);
   WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count),
-                       [this](const Run& run, std::uint64_t within, std::span<std::byte> part) {
+                       [this](const LockedRun& run, std::uint64_t within, std::span<std::byte> part) {
                          return read_exact(run.place.pack->fd(), run.place.offset + within, part, where_);
                        }));
   return count;
@@ -82,7 +64,7 @@ Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count)
   count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
   WEFT_TRY(MemoryParts parts,
            memory_parts(head_, runs_, offset, count,
-                        [](MemoryParts& out, const Run& run, std::uint64_t within, std::size_t length) {
+                        [](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
                           return add_present(out, *run.place.pack, run.place.offset + within, length);
                         }));
   if (prefetch_ && !parts.empty()) prefetch_->told(offset, count);
@@ -91,7 +73,7 @@ Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count)
 
 int BlobFile::backing_fd() const {
   if (!head_.empty() || runs_.size() != 1) return -1;
-  const Run& run = runs_.front();
+  const LockedRun& run = runs_.front();
   return run.place.offset == 0 && run.place.pack->size() == size_ ? run.place.pack->fd() : -1;
 }
 
@@ -142,9 +124,9 @@ class TextFile final : public OpenFile {
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
                                              std::span<const ContentId> blobs, const ReadAhead& ahead,
                                              Remembered known) {
-  auto places = lock_blobs(store, blobs, known);
-  if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
-  auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), blobs, std::move(places).value());
+  auto runs = lock_runs(store, blobs, head.size(), known);
+  if (!runs.ok()) return Error{runs.error().code, fmt::format("{}: {}", where, runs.error().message)};
+  auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), std::move(runs).value());
   if (ahead.prefetcher != nullptr && !ahead.borders.empty()) file->read_ahead(*ahead.prefetcher, ahead.borders);
   return std::shared_ptr<OpenFile>(std::move(file));
 }

@@ -12,6 +12,7 @@
 #include "node/vfs_fixed.h"
 #include "node/vfs_lineage.h"
 #include "node/vfs_models.h"
+#include "node/vfs_seen.h"
 #include "node/vfs_version.h"
 #include "node/vfs_views.h"
 #include "weft/tree.h"
@@ -58,9 +59,16 @@ class StoreVfs final : public Vfs {
   void stop_assembling() override { versions_.assembly().stop(); }
   bool assembled(Ino ino) override;
   Result<Place> place(Ino ino) override;
-  void trim() override { versions_.trim(); }
+  void trim() override {
+    versions_.trim();
+    seen_.drop_unused(kSeenKeptFor);
+  }
 
  private:
+  static constexpr std::chrono::seconds kSeenKeptFor{10};
+
+  Result<Attr> lookup_below(Ino parent, std::string_view name);
+  Result<SeenInode> look_at(Ino ino);
   Result<InodeRow> inode(Ino ino);
   Result<std::shared_ptr<OpenFile>> open_row(Ino ino, const InodeRow& row);
   Result<std::shared_ptr<OpenFile>> open_view(const InodeRow& row);
@@ -69,6 +77,7 @@ class StoreVfs final : public Vfs {
   Prefetcher prefetcher_;
   Versions versions_;
   FixedFiles fixed_;
+  Seen seen_{store_};
 };
 
 Result<InodeRow> StoreVfs::inode(Ino ino) {
@@ -78,19 +87,29 @@ Result<InodeRow> StoreVfs::inode(Ino ino) {
 }
 
 Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
-  if (parent == kModelsIno) {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    return lookup_in_namespace(*snapshot, store_.info(), "", name);
-  }
-  if (const FixedEntry* entry = fixed_entry(parent)) return fixed_.lookup(*entry, name);
+  const FixedEntry* entry = fixed_entry(parent);
+  if (entry != nullptr && parent != kModelsIno) return fixed_.lookup(*entry, name);
   if (is_kin_link(parent)) return not_a_directory(parent);
   if (is_kin_file(parent)) return versions_.kin().lookup_in(parent, name);
+  if (const auto known = seen_.name(parent, name)) return *known;
+  return lookup_below(parent, name);
+}
+
+// What lies below a version is not kept: the kernel does that.
+Result<Attr> StoreVfs::lookup_below(Ino parent, std::string_view name) {
   InodeRow row;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(row, snapshot->inode(parent));
-    if (row.kind == InodeKind::namespace_dir) return lookup_in_namespace(*snapshot, store_.info(), row.name, name);
-    if (row.kind == InodeKind::model_dir) return lookup_in_model(*snapshot, row.model, name);
+    row.kind = InodeKind::namespace_dir;
+    if (parent != kModelsIno) {
+      WEFT_TRY(row, snapshot->inode(parent));
+    }
+    if (row.kind == InodeKind::namespace_dir || row.kind == InodeKind::model_dir) {
+      auto attr = row.kind == InodeKind::model_dir ? lookup_in_model(*snapshot, row.model, name)
+                                                   : lookup_in_namespace(*snapshot, store_.info(), row.name, name);
+      if (attr.ok()) seen_.put(parent, name, snapshot->state(), *attr);
+      return attr;
+    }
   }
   if (row.kind != InodeKind::version) return not_a_directory(parent);
   WEFT_TRY(const TreeNode dir, versions_.node(row, parent));
@@ -100,16 +119,36 @@ Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
 Result<Attr> StoreVfs::getattr(Ino ino) {
   if (const FixedEntry* entry = fixed_entry(ino)) return fixed_.attr(*entry);
   if (is_kin_file(ino)) return versions_.kin().attr(ino);
-  InodeRow row;
+  if (is_kin_link(ino)) {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    return kin_link_attr(*snapshot, ino);
+  }
+  if (const auto known = seen_.inode(ino)) return known->attr;
+  WEFT_TRY(SeenInode now, look_at(ino));
+  const Attr attr = now.attr;
+  seen_.put(ino, std::move(now));
+  return attr;
+}
+
+// Of an inode in the store. The attributes may be of a later state than the row: then nobody takes them for this one's.
+Result<SeenInode> StoreVfs::look_at(Ino ino) {
+  SeenInode seen;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    if (is_kin_link(ino)) return kin_link_attr(*snapshot, ino);
-    WEFT_TRY(row, snapshot->inode(ino));
-    if (row.kind == InodeKind::view) return view_attr(row);
-    if (row.kind != InodeKind::version) return catalog_attr(*snapshot, store_.info(), row);
+    seen.state = snapshot->state();
+    WEFT_TRY(seen.row, snapshot->inode(ino));
+    if (seen.row.kind == InodeKind::view) {
+      seen.attr = view_attr(seen.row);
+      return seen;
+    }
+    if (seen.row.kind != InodeKind::version) {
+      WEFT_TRY(seen.attr, catalog_attr(*snapshot, store_.info(), seen.row));
+      return seen;
+    }
   }
-  WEFT_TRY(const TreeNode node, versions_.node(row, ino));
-  return versions_.attr(node);
+  WEFT_TRY(const TreeNode node, versions_.node(seen.row, ino));
+  WEFT_TRY(seen.attr, versions_.attr(node));
+  return seen;
 }
 
 Result<std::vector<DirEntry>> StoreVfs::list(Ino dir) {
@@ -185,12 +224,18 @@ Result<std::shared_ptr<OpenFile>> StoreVfs::open_view(const InodeRow& row) {
 // from here.
 Result<Opened> StoreVfs::open_with_attr(Ino ino) {
   if (ino < kFirstStoredIno || is_kin_link(ino) || is_kin_file(ino)) return Vfs::open_with_attr(ino);
-  InodeRow row;
+  if (const auto known = seen_.inode(ino); known && known->row.kind == InodeKind::version) {
+    WEFT_TRY(auto file, open_row(ino, known->row));
+    return Opened{std::move(file), known->attr};
+  }
+  SeenInode seen;
+  const InodeRow& row = seen.row;
   bool absent = false;
   std::optional<std::pair<VersionId, std::uint32_t>> owner;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(row, snapshot->inode(ino));
+    seen.state = snapshot->state();
+    WEFT_TRY(seen.row, snapshot->inode(ino));
     if (row.kind == InodeKind::view && row.view.content.length > 0) {
       const auto place = snapshot->find_blob(row.view.content);
       absent = !place.ok() && place.error().code == Errc::absent;
@@ -204,7 +249,9 @@ Result<Opened> StoreVfs::open_with_attr(Ino ino) {
   if (row.kind == InodeKind::view) return Opened{std::move(file).value(), view_attr(row)};
   if (row.kind != InodeKind::version) return Error{Errc::internal, fmt::format("inode {} is open", ino)};
   WEFT_TRY(const TreeNode node, versions_.node(row, ino));
-  WEFT_TRY(const Attr attr, versions_.attr(node));
+  WEFT_TRY(seen.attr, versions_.attr(node));
+  const Attr attr = seen.attr;
+  seen_.put(ino, std::move(seen));
   return Opened{std::move(file).value(), attr};
 }
 

@@ -37,13 +37,21 @@ std::shared_ptr<Assembly> VfsAssembly::current() const {
   return assembly_;
 }
 
-Result<std::shared_ptr<OpenFile>> VfsAssembly::open(AssembledSource source, Remembered known, const ReadAhead& ahead) {
+// A file with a pack of its own is not assembled: it is not looked for among those that are.
+Result<std::shared_ptr<OpenFile>> VfsAssembly::open(const PublishedFile& file, Remembered known,
+                                                    Prefetcher* prefetcher) {
+  const AssembledSource& source = *file.source;
+  const ReadAhead ahead{prefetcher, file.borders};
   const auto assembly = source.size >= kAssembledFileMin ? current() : nullptr;
-  if (assembly)
-    if (auto file = assembly->open(source)) return read_ahead_in(std::move(file), ahead);
+  const bool had_pack = file.has_pack.load(std::memory_order_relaxed);
+  if (assembly && !had_pack)
+    if (auto assembled = assembly->open(source)) return read_ahead_in(std::move(assembled), ahead);
   WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs, ahead, known));
-  if (!assembly || composed->backing_fd() >= 0) return composed;
-  return Assembly::watch(assembly, std::move(composed), std::move(source), known.file);
+  const bool has_pack = composed->backing_fd() >= 0;
+  file.has_pack.store(has_pack, std::memory_order_relaxed);
+  if (had_pack && !has_pack) return open(file, known, prefetcher);
+  if (!assembly || has_pack) return composed;
+  return Assembly::watch(assembly, std::move(composed), file.source, known.file);
 }
 
 bool VfsAssembly::has(const AssembledSource& source) const {

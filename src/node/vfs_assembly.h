@@ -1,10 +1,13 @@
 // What a mounted tree knows of assembled files: whether any are made, and if not, why. Any thread.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "node/assembly.h"
@@ -12,6 +15,13 @@
 #include "weft/vfs.h"
 
 namespace weft {
+
+// What opening a published file needs, and takes long to find out from its version: kept from one open to the next.
+struct PublishedFile {
+  std::shared_ptr<const AssembledSource> source;
+  std::vector<std::uint64_t> borders;         // where its tensors begin, ascending
+  mutable std::atomic<bool> has_pack{false};  // it was a pack of its own when it was last opened
+};
 
 class VfsAssembly {
  public:
@@ -21,8 +31,8 @@ class VfsAssembly {
   void start_nothing(std::string reason);
   void stop();
 
-  // `source`, the file `known.file`, as one file if there is one, else composed of its blobs, and assembled later.
-  Result<std::shared_ptr<OpenFile>> open(AssembledSource source, Remembered known, const ReadAhead& ahead);
+  // `file`, which is `known.file`, as one file if there is one, else composed of its blobs, and assembled later.
+  Result<std::shared_ptr<OpenFile>> open(const PublishedFile& file, Remembered known, Prefetcher* prefetcher);
   bool has(const AssembledSource& source) const;
 
   // The member "assembly" of .weft/status.

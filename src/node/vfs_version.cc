@@ -108,6 +108,7 @@ Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
 
 void Versions::trim() {
   versions_.drop_unused(kKeptFor);
+  files_.drop_unused(kKeptFor);
   places_.drop_unused(kKeptFor);
   if (cold_.reads != nullptr) cold_.reads->trim();
 }

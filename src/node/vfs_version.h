@@ -86,7 +86,7 @@ class Versions {
   Result<std::vector<DirEntry>> list_tree(const TreeNode& dir);
   Result<std::vector<DirEntry>> list_lineage(const TreeNode& dir);
 
-  AssembledSource source(const TreeNode& node) const;
+  std::shared_ptr<const PublishedFile> published(const TreeNode& node) const;
 
   Store& store_;
   Prefetcher& prefetcher_;
@@ -96,6 +96,7 @@ class Versions {
   KinFiles kin_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};
+  mutable LruCache<PublishedFile> files_{4U << 20U};
   KnownPlaces places_;
 };
 

@@ -29,12 +29,21 @@ std::vector<std::uint64_t> blob_offsets(const Container& container) {
 
 }  // namespace
 
-AssembledSource Versions::source(const TreeNode& node) const {
-  return assembled_source(store_.info(), node.version->row.id, node.node().file, node.file(), node.where());
+std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) const {
+  const std::uint64_t key = node.version->row.id << 32U | node.node().file;
+  if (auto known = files_.find(key)) return known;
+  auto file = std::make_shared<PublishedFile>();
+  file->source = std::make_shared<const AssembledSource>(
+      assembled_source(store_.info(), node.version->row.id, node.node().file, node.file(), node.where()));
+  file->borders = tensor_offsets(node.file());
+  const std::size_t bytes = sizeof *file + sizeof *file->source + file->source->blobs.capacity() * sizeof(ContentId) +
+                            file->borders.capacity() * sizeof(std::uint64_t);
+  files_.put(key, file, bytes);
+  return file;
 }
 
 bool Versions::assembled(const TreeNode& node) const {
-  return node.node().kind == NodeKind::file && assembly_.has(source(node));
+  return node.node().kind == NodeKind::file && assembly_.has(*published(node)->source);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
@@ -76,7 +85,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:
-      return assembly_.open(source(node), {&places_, node.ino()}, {&prefetcher_, tensor_offsets(node.file())});
+      return assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_);
     case NodeKind::layer_container: {
       Container container = make_container(*node.version->tree, n.layer);
       ReadAhead ahead{&prefetcher_, blob_offsets(container)};

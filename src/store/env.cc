@@ -83,6 +83,11 @@ Result<Txn> Env::read() {
   }
 }
 
+Result<IndexState> Env::state() {
+  WEFT_TRY(const std::shared_ptr<const Mapping> mapping, current());
+  return IndexState{mapping->serial(), mapping->last_transaction()};
+}
+
 Result<WriterLock> Env::lock_writer(const std::string& dir, const Patience& patience) {
   std::string path = dir + "/writer";
   auto fd = open_file(path, O_RDONLY);

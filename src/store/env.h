@@ -17,6 +17,7 @@
 #include "store/generation.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store.h"
 
 struct MDB_cursor;
 struct MDB_txn;
@@ -101,6 +102,7 @@ class Txn {
   Txn& operator=(Txn&& other) = delete;
 
   std::uint64_t id() const { return id_; }
+  IndexState state() const;
   const std::string& path() const;  // of data.mdb, for messages
 
   Result<std::optional<Bytes>> get(Table table, Bytes key);
@@ -161,6 +163,7 @@ class Env {
   static Result<std::unique_ptr<Env>> open(const std::string& dir, const EnvOptions& options);
 
   Result<Txn> read();
+  Result<IndexState> state();        // that read() would show
   Result<WriterLock> lock_writer();  // waits, as all, no longer than options.patience
   static Result<WriterLock> lock_writer(const std::string& dir, const Patience& patience);
   // Errc::busy: a reader did not end its transaction in time.

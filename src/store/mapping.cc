@@ -27,6 +27,11 @@ void on_assert(MDB_env* /*env*/, const char* /*message*/) {
   escape_fault_guard();
 }
 
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 // How far the map must reach for LMDB to take it; it rounds up what is too small for the file.
 std::uint64_t rounded(std::uint64_t bytes) {
   constexpr std::uint64_t kUnit = 1U << 16U;
@@ -65,6 +70,8 @@ Error lmdb_error(int code, std::string_view path, std::string_view what) {
       return Error{Errc::internal, fmt::format("{}: {}: {}", path, what, mdb_strerror(code))};
   }
 }
+
+Mapping::Mapping(std::string path) : path_(std::move(path)), serial_(next_serial()) {}
 
 Mapping::~Mapping() {
   if (env_ != nullptr && !leaked_) mdb_env_close(env_);

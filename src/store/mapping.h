@@ -48,6 +48,7 @@ class Mapping {
   const std::string& path() const { return path_; }
   std::uint64_t map_bytes() const;
   std::uint64_t last_transaction() const;
+  std::uint64_t serial() const { return serial_; }  // of this process's mappings; transactions begin anew in a new file
   bool is_of(const struct stat& st) const { return st.st_dev == device_ && st.st_ino == inode_; }
 
   // After a commit that failed LMDB refuses all further writes, and after a fault it can be trusted with nothing: the
@@ -59,11 +60,12 @@ class Mapping {
   Result<ReadHandle> begin_read(Generations& generations, int& code) const;
 
  private:
-  explicit Mapping(std::string path) : path_(std::move(path)) {}
+  explicit Mapping(std::string path);
   Status open_env(unsigned flags, std::uint64_t map_bytes);
   Status open_tables(MDB_txn* txn, unsigned flags);
 
   const std::string path_;
+  const std::uint64_t serial_;
   MDB_env* env_ = nullptr;
   std::array<MDB_dbi, kTableCount> tables_{};
   mutable std::atomic<bool> spoiled_ = false;

@@ -143,6 +143,12 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
                                           path_, to_hex(id.xxh))};
 }
 
+Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {
+  WEFT_TRY(auto pack, open(place.pack));
+  WEFT_CHECK(pack->check_place(id, place.offset));
+  return LockedPlace{std::move(pack), place.offset};
+}
+
 Result<std::vector<PackId>> Packs::list() {
   WEFT_TRY(std::vector<std::string> names, list_directory(path_ + "/packs"));
   std::vector<PackId> packs;

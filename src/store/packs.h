@@ -69,7 +69,8 @@ class Packs {
   // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
   // pack at a time share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
-  Result<LockedPlace> lock_blob(const ContentId& id);  // find, open, lock, find again
+  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open, lock, find again
+  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
   Result<std::vector<PackId>> list();
   Result<PackToc> toc(PackId pack);
 

@@ -37,6 +37,7 @@ class TxnSnapshot final : public Snapshot {
   TxnSnapshot(std::string store_path, Txn txn, const Counters& counters)
       : store_path_(std::move(store_path)), txn_(std::move(txn)), counters_(counters) {}
 
+  IndexState state() const override { return txn_.state(); }
   std::uint64_t sequence() const override { return counters_.sequence; }
   std::uint64_t journal_end() const override { return counters_.journal_end; }
 

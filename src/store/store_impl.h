@@ -48,9 +48,13 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const std::string& path() const override { return path_; }
   const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
+  Result<IndexState> state() override { return env_->state(); }
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<LockedPlace> lock_blob(const ContentId& id) override { return packs_.lock_blob(id); }
+  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) override {
+    return packs_.lock_place(id, place);
+  }
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return manifests_.open(digest);
   }

@@ -71,6 +71,10 @@ Txn::Txn(Txn&& other) noexcept
       broken_(other.broken_),
       map_full_(other.map_full_) {}
 
+IndexState Txn::state() const {
+  return {mapping_->serial(), id_};
+}
+
 const std::string& Txn::path() const {
   return mapping_->path();
 }

@@ -27,6 +27,7 @@ class BlobSnapshot final : public Snapshot {
         sequence_(sequence),
         looks_(looks) {}
 
+  IndexState state() const override { return {1, sequence_}; }
   std::uint64_t sequence() const override { return sequence_; }
   std::uint64_t journal_end() const override { return 0; }
   Result<BlobPlace> find_blob(const ContentId& id) override {
@@ -159,11 +160,17 @@ std::size_t BlobStore::adds() const {
 }
 
 Result<std::unique_ptr<Snapshot>> BlobStore::snapshot() {
+  ++snapshots;
   const std::lock_guard lock(mutex_);
   std::set<Digest> known;
   for (const auto& [digest, bytes] : manifests_) known.insert(digest);
   return std::unique_ptr<Snapshot>(
       std::make_unique<BlobSnapshot>(places_, versions_, std::move(known), sequence_, looks));
+}
+
+Result<IndexState> BlobStore::state() {
+  const std::lock_guard lock(mutex_);
+  return IndexState{1, sequence_};
 }
 
 Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
@@ -177,6 +184,16 @@ Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
     place = found->second;
   }
   if (place.pack == 0) return Error{Errc::absent, "not here"};
+  return open_place(place);
+}
+
+Result<LockedPlace> BlobStore::lock_place(const ContentId& /*id*/, const BlobPlace& place) {
+  ++locks;
+  before_lock();
+  return open_place(place);
+}
+
+Result<LockedPlace> BlobStore::open_place(const BlobPlace& place) const {
   const std::string path = pack_path(place.pack);
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(fd.get(), path));

@@ -34,15 +34,18 @@ class BlobStore final : public ClusterStore {
 
   std::function<void()> before_lock = [] {};  // called by lock_blob()
   std::atomic<int> locks = 0;                 // how often lock_blob() was called
+  std::atomic<int> snapshots = 0;             // how often snapshot() was
   std::atomic<int> looks = 0;                 // how often a snapshot was asked for a blob
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
   const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
+  Result<IndexState> state() override;
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<LockedPlace> lock_blob(const ContentId& id) override;
+  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) override;
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override;
   Status look(VersionId /*version*/) override { return {}; }
   Result<std::unique_ptr<Import>> begin_import() override;
@@ -67,6 +70,7 @@ class BlobStore final : public ClusterStore {
 
  private:
   class Filling;
+  Result<LockedPlace> open_place(const BlobPlace& place) const;
   Result<std::unique_ptr<FetchPack>> fill(PackId pack, std::uint64_t size);
 
   TempDir directory_;

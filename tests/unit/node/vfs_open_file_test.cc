@@ -170,8 +170,9 @@ TEST_CASE("places are remembered until the next commit, and their packs locked e
     return read_range(**file, 0, 100);
   };
   CHECK(text() == "0123cde456789");
-  store.looks = store.locks = 0;
+  store.snapshots = store.looks = store.locks = 0;
   CHECK(text() == "0123cde456789");
+  CHECK(store.snapshots == 0);
   CHECK(store.looks == 0);
   CHECK(store.locks == 2);
   store.move_blob(blobs[2], store.add_pack("--456789"), 2);

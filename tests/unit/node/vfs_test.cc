@@ -282,6 +282,37 @@ TEST_CASE("a removed version is gone by name, and what is open stays readable th
   CHECK(read_path(*f.vfs, "models/m/2/model.safetensors") == f.source_text("m", 2, "model.safetensors"));
 }
 
+TEST_CASE("what was asked before is answered alike until the next commit, whoever makes it, and then as it is") {
+  VfsFixture f;
+  f.publish_model("m", 1, {}, {"best"});
+  f.publish_model("n", 1);
+  const auto reader = must(Store::open(f.dir / "store", {}));
+  const auto vfs = Vfs::make(*reader, VfsOptions{});
+  const auto ask = [&](std::string_view path) { return must(walk(*vfs, path)); };
+  const auto best = [&] { return must(vfs->readlink(ask("models/m/best").ino)); };
+  const Ino shared = ask("models/n/1/model.safetensors").ino;
+  const auto blocks = [&] {
+    const Opened opened = must(vfs->open_with_attr(shared));
+    CHECK(read_all(*opened.file) == f.source_text("n", 1, "model.safetensors"));
+    CHECK(must(vfs->getattr(shared)).blocks == opened.attr.blocks);
+    return opened.attr.blocks;
+  };
+  for (int time = 0; time < 2; ++time) {
+    CHECK(ask("models/m/1").type == FileType::directory);
+    CHECK(best() == "1");
+    CHECK(blocks() == 1);  // m brought its bytes
+  }
+  const std::uint64_t tagged_ns = ask("models/m/best").mtime_ns;
+  f.publish_model("m", 2, {}, {"best"});
+  CHECK(ask("models/m/best").mtime_ns > tagged_ns);
+  CHECK(best() == "2");
+  REQUIRE(f.store->remove_version("m", 1).ok());
+  CHECK(walk(*vfs, "models/m/1").error().code == Errc::not_found);
+  CHECK(blocks() > 1);  // they are n's now
+  REQUIRE(f.store->remove_version("m", 2).ok());
+  CHECK(walk(*vfs, "models/m").error().code == Errc::not_found);
+}
+
 TEST_CASE("inode numbers and times are the same after a reopen") {
   VfsFixture f;
   f.publish_model("m", 1);

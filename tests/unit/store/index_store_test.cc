@@ -50,6 +50,33 @@ TEST_CASE("what is no store says so") {
   CHECK(Store::open(dir / "file", {}).error().code == Errc::not_found);
 }
 
+TEST_CASE("a state has one name until the next commit, and none has it again") {
+  TestStore test;
+  auto writer = open_store(test.path);
+  auto reader = Store::open(test.path, {}).value();
+  std::vector<IndexState> states;
+  const auto look = [&] {
+    const IndexState now = reader->state().value();
+    CHECK(reader->snapshot().value()->state() == now);
+    CHECK(reader->state().value() == now);
+    CHECK(std::find(states.begin(), states.end(), now) == states.end());
+    states.push_back(now);
+  };
+  look();
+  must_publish(*writer, "m", {{1}});
+  look();
+  auto kept = reader->snapshot().value();
+  REQUIRE(writer->set_tag("m", "t", 1).ok());
+  CHECK(kept->state() == states.back());
+  kept.reset();
+  look();
+  REQUIRE(writer->remove_version("m", 1).ok());
+  look();
+  writer.reset();
+  REQUIRE(Store::rebuild(test.path, decode, no_progress()).ok());  // another file, whose transactions begin anew
+  look();
+}
+
 TEST_CASE("a publish appears whole") {
   TestStore test;
   auto store = open_store(test.path);
