@@ -6,17 +6,15 @@
 // opened list has shares no more than the rest holds; the search ends when that is less than what was found. Lists are
 // short where much is shared, and so those that many classes are in are seldom opened.
 //
-// A list is read a few rows at a time, in the order of the metric. By the marks of a row its class shares at most the
-// items of the rest that lack none of theirs; only where this may be the best is the class itself looked at. So each
-// row is read once at most, whatever branches come together.
+// A list is read some rows at a time, in the order of the metric (arch_list.h). By the marks of a row its class shares
+// at most the items of the rest that lack none of theirs; only where this may be the best is the class itself looked
+// at. So each row is read once at most, whatever branches come together.
 //
 // Where marks tell nothing, too many classes would be looked at: after so many steps all classes of all common items
 // are counted instead.
 #include "store/arch_match.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <functional>
 #include <queue>
 #include <string>
@@ -25,64 +23,30 @@
 
 #include "base/text.h"
 #include "store/arch_common.h"
+#include "store/arch_list.h"
 #include "store/arch_marks.h"
-#include "store/arch_rows.h"
+#include "store/arch_wanted.h"
 
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kFirstRows = 16;     // of a list; twice as many each further time
-constexpr std::uint64_t kItemsOfAStep = 64;  // of which each is compared, for a class or for so many rows
-
-// Versions with the metric come first, then those without.
-struct Rank {
-  bool without_metric = false;
-  ArchPlace place;
-  auto operator<=>(const Rank&) const = default;
-};
-
-// Of an item that left the rest: classes that have it, and what they may share.
-struct List {
-  std::uint32_t item = 0;
-  std::vector<std::uint64_t> marks;  // of each item that was in the rest
-  std::uint64_t next_rows = kFirstRows;
-  std::uint64_t read = 0;
-};
+constexpr std::uint64_t kItemsOfAStep = 64;  // that are compared with those of a class
+constexpr std::uint64_t kRowsOfAStep = 128;
+constexpr std::uint64_t kCountedAtOnce = 16'384;
 
 // What is left to look at: none of it shares more than `bound`, and what shares as much comes from `from` on.
 struct Open {
   enum class What : std::uint8_t { rest, list, row, found };
   std::uint64_t bound = 0;
-  Rank from;
+  ArchRank from;
   What what = What::rest;
-  std::size_t which = 0;  // of the lists, of the classes found
+  std::size_t which = 0;  // of the lists, also for a row; of the classes found
 };
 
 struct Worse {
   bool operator()(const Open& a, const Open& b) const {
     return a.bound != b.bound ? a.bound < b.bound : a.from > b.from;
   }
-};
-
-// The keys of a query's items, half of its slots in use. Views the query.
-class WantedItems {
- public:
-  explicit WantedItems(std::span<const ArchItem> items) : slots_(std::bit_ceil(items.size() * 2 + 1)) {
-    for (const ArchItem& item : items) slot_of(arch_key(item)) = arch_key(item);
-  }
-  bool has(Bytes key) const { return !const_cast<WantedItems*>(this)->slot_of(key).empty(); }
-
- private:
-  // Ids are digests: any bytes of them are as good as a hash.
-  Bytes& slot_of(Bytes key) {
-    std::uint32_t hash = 0;
-    std::memcpy(&hash, key.data() + 1, sizeof hash);
-    std::size_t at = hash & (slots_.size() - 1);
-    while (!slots_[at].empty() && slots_[at] != key) at = (at + 1) & (slots_.size() - 1);
-    return slots_[at];
-  }
-
-  std::vector<Bytes> slots_;
 };
 
 class Matcher {
@@ -115,7 +79,7 @@ class Matcher {
   }
 
  private:
-  Rank first_rank() const { return {order_.empty(), {}}; }
+  ArchRank first_rank() const { return {order_.empty(), {}}; }
 
   Status look_into(const Open& next) {
     switch (next.what) {
@@ -124,6 +88,7 @@ class Matcher {
       case Open::What::list:
         return read_list(next);
       case Open::What::row:
+        if (auto head = lists_[next.which].after_first(next.bound)) push_row(next.which, *head);
         return look_at_class(next);
       case Open::What::found:
         return give_version(next);
@@ -136,12 +101,11 @@ class Matcher {
   }
 
   void open_list() {
-    take_steps(1, rest_.size());
-    List& list = lists_.emplace_back();
+    take_steps(1 + rest_.size() / kItemsOfAStep);
     auto rarest = rarest_last();
-    list.item = *rarest;
-    list.marks = marks_needed(list.item);
-    queue_.push({rest_.size(), first_rank(), Open::What::list, lists_.size() - 1});
+    const CommonItem& item = common_[*rarest];
+    lists_.emplace_back(item.key, order_, item.classes, grouped(marks_needed(*rarest)));
+    push_list(rest_.size(), lists_.size() - 1);
     rest_.erase(rarest);
     push_rest();
   }
@@ -176,38 +140,24 @@ class Matcher {
     return needed;
   }
 
-  // Some rows of a list. Classes without the metric are in no list of its order: theirs are read after all others.
+  void push_list(std::uint64_t bound, std::size_t which) {
+    if (lists_[which].next()) queue_.push({bound, *lists_[which].next(), Open::What::list, which});
+  }
+  void push_row(std::size_t list, const ArchList::Head& head) {
+    queue_.push({head.bound, head.rank, Open::What::row, list});
+  }
+
   Status read_list(const Open& open) {
-    List& list = lists_[open.which];
-    const std::string key = std::string(common_[list.item].key) + (open.from.without_metric ? "" : order_);
-    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
-    WEFT_TRY(auto at, item_place_from(cursor, txn_, key, open.from.place));
-    for (std::uint64_t left = list.next_rows; at && left > 0; --left) {
-      queue_.push({bound_of(list, at->marks), {open.from.without_metric, at->place}, Open::What::row, 0});
-      ++list.read;
-      ++work_.places;
-      WEFT_TRY(std::optional<Entry> entry, cursor.next_of_key());
-      at.reset();
-      if (!entry) break;
-      WEFT_TRY(at, decode_item_place(txn_, key, entry->value));
-    }
-    take_steps(list.next_rows / kFirstRows, list.marks.size());
-    list.next_rows *= 2;
-    if (at) queue_.push({open.bound, {open.from.without_metric, at->place}, Open::What::list, open.which});
-    if (!at && !open.from.without_metric && list.read < common_[list.item].classes)
-      queue_.push({open.bound, {true, {}}, Open::What::list, open.which});
+    heads_.clear();
+    WEFT_TRY(std::uint64_t rows, lists_[open.which].read(txn_, heads_));
+    for (const ArchList::Head& head : heads_) push_row(open.which, head);
+    push_list(open.bound, open.which);
+    work_.places += rows;
+    take_steps(1 + rows / kRowsOfAStep);
     return {};
   }
 
-  static std::uint64_t bound_of(const List& list, std::uint64_t marks) {
-    std::uint64_t bound = 0;
-    for (std::uint64_t needed : list.marks) bound += (needed & ~marks) == 0 ? 1U : 0U;
-    return bound;
-  }
-
-  void take_steps(std::uint64_t times, std::uint64_t items) {
-    steps_left_ -= std::min(steps_left_, times * (1 + items / kItemsOfAStep));
-  }
+  void take_steps(std::uint64_t steps) { steps_left_ -= std::min(steps_left_, steps); }
 
   // The row is its class's best: in the order of the metric, or without it where no version of the class has it. One
   // that has it was seen there.
@@ -220,18 +170,11 @@ class Matcher {
     return {};
   }
 
-  // What is shared has an input on the level before that is shared: where a whole level has none, nothing follows.
   Result<std::uint64_t> shared_with(const std::string& class_key) {
     ++work_.classes;
-    std::uint64_t shared = 0;
-    WEFT_CHECK(each_part(txn_, class_key, [&](const ArchPart& part) -> Result<bool> {
-      const std::uint64_t before = shared;
-      for (std::size_t at = 0; at < part.ids.size(); at += kArchKeyBytes)
-        shared += wanted_.has(part.ids.substr(at, kArchKeyBytes)) ? 1U : 0U;
-      take_steps(1, part.ids.size() / kArchKeyBytes);
-      return shared > before || part.level_last < part.level_first + 2;
-    }));
-    return shared;
+    WEFT_TRY(SharedItems found, weft::shared_with(txn_, wanted_, class_key));
+    take_steps(1 + found.compared / kItemsOfAStep);
+    return found.shared;
   }
 
   std::size_t found(std::string key) {
@@ -286,14 +229,14 @@ class Matcher {
       if (queue_.top().what == Open::What::found) classes.push_back(queue_.top());
     for (const Open& open : classes) queue_.push(open);
     std::unordered_map<VersionId, std::uint64_t> shared;
-    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
     for (const CommonItem& item : common_) {
-      WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(item.key));
-      while (entry) {
-        WEFT_TRY(ItemPlace at, decode_item_place(txn_, item.key, entry->value));
-        ++shared[at.place.version];
-        ++work_.places;
-        WEFT_TRY(entry, cursor.next_of_key());
+      WEFT_TRY(ItemPlaces places, ItemPlaces::open(txn_, std::string(item.key)));
+      for (std::uint64_t left = item.classes; left > 0;) {
+        WEFT_TRY(std::span<const ItemPlace> some, places.next(std::min(left, kCountedAtOnce)));
+        if (some.empty()) break;
+        for (const ItemPlace& at : some) ++shared[at.place.version];
+        work_.places += some.size();
+        left -= some.size();
       }
     }
     counts_.emplace(shared.begin(), shared.end());
@@ -319,7 +262,8 @@ class Matcher {
   const WantedItems wanted_;
   std::vector<CommonItem> common_;
   std::vector<std::uint32_t> rest_;  // common items whose lists are not open; inputs first
-  std::vector<List> lists_;
+  std::vector<ArchList> lists_;
+  std::vector<ArchList::Head> heads_;  // of what was read last
   std::unordered_set<VersionId> looked_at_;
   std::vector<std::string> found_;  // keys of classes
   std::unordered_set<std::string> seen_;

@@ -1,7 +1,10 @@
 #include "store/arch_rows.h"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/limits.h"
 #include "base/sha256.h"
@@ -14,18 +17,22 @@ namespace {
 constexpr std::size_t kCheckBytes = 4;
 constexpr std::size_t kPlaceBytes = 16;
 constexpr std::size_t kItemPlaceBytes = kPlaceBytes + 8;
+static_assert(kItemPlaceBytes + kCheckBytes == kItemPlaceRowBytes);
 
 std::string checksum(Bytes key, Bytes value) {
   std::uint64_t hash = xxh3_64(std::as_bytes(std::span(value)), xxh3_64(std::as_bytes(std::span(key))));
   return key_of(hash).substr(0, kCheckBytes);
 }
 
-bool is_sealed(Bytes key, Bytes value, std::size_t bytes) {
-  return value.size() == bytes + kCheckBytes && checksum(key, value.substr(0, bytes)) == value.substr(bytes);
+// As number_at(), of bytes that are known to be there.
+std::uint64_t load(const char* bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes, sizeof value);
+  return be64toh(value);
 }
 
-Error wrong_place(Txn& txn) {
-  return damaged(txn, "a checksum of an architecture's place is wrong");
+bool is_sealed(Bytes key, Bytes value, std::size_t bytes) {
+  return value.size() == bytes + kCheckBytes && checksum(key, value.substr(0, bytes)) == value.substr(bytes);
 }
 
 std::string hashed(std::string_view text, std::size_t bytes) {
@@ -33,6 +40,10 @@ std::string hashed(std::string_view text, std::size_t bytes) {
 }
 
 }  // namespace
+
+Error wrong_place(Txn& txn) {
+  return damaged(txn, "a checksum of an architecture's place is wrong");
+}
 
 ArchPlace after(const ArchPlace& place) {
   return {place.rank, place.version + 1};
@@ -60,6 +71,18 @@ std::string encode_item_place(Bytes key, const ItemPlace& place) {
 Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value) {
   if (!is_sealed(key, value, kItemPlaceBytes)) return wrong_place(txn);
   return ItemPlace{{number_at(value, 0), number_at(value, 8)}, number_at(value, 16)};
+}
+
+bool append_item_places(Bytes key, Bytes rows, std::vector<ItemPlace>& into) {
+  const std::uint64_t seed = xxh3_64(std::as_bytes(std::span(key)));
+  for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes)) {
+    if (rows.size() < kItemPlaceRowBytes) return false;
+    const Bytes value = rows.substr(0, kItemPlaceBytes);
+    const std::uint64_t hash = htobe64(xxh3_64(std::as_bytes(std::span(value)), seed));
+    if (std::memcmp(&hash, rows.data() + kItemPlaceBytes, kCheckBytes) != 0) return false;
+    into.push_back({{load(value.data()), load(value.data() + 8)}, load(value.data() + kPlaceBytes)});
+  }
+  return true;
 }
 
 std::string order_of(std::string_view metric, bool smallest) {
@@ -111,13 +134,6 @@ Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key,
   WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(key, least_place(from)));
   if (!entry) return std::optional<ArchPlace>();
   WEFT_TRY(ArchPlace place, decode_place(txn, key, entry->value));
-  return std::optional(place);
-}
-
-Result<std::optional<ItemPlace>> item_place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from) {
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(key, least_place(from)));
-  if (!entry) return std::optional<ItemPlace>();
-  WEFT_TRY(ItemPlace place, decode_item_place(txn, key, entry->value));
   return std::optional(place);
 }
 

@@ -36,6 +36,10 @@ struct ItemPlace {
 };
 std::string encode_item_place(Bytes key, const ItemPlace& place);
 Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value);
+inline constexpr std::size_t kItemPlaceRowBytes = 28;
+// Of values one behind the other. False: a checksum is wrong.
+bool append_item_places(Bytes key, Bytes rows, std::vector<ItemPlace>& into);
+Error wrong_place(Txn& txn);
 std::string least_place(const ArchPlace& place);  // sorts before the encoded place, and after those that are less
 
 // What follows a class or an item in the keys of an order; "" for none.
@@ -53,8 +57,7 @@ Status put_class_of(Txn& txn, VersionId version, Bytes class_key);
 Result<std::optional<std::string>> find_class_of(Txn& txn, VersionId version);
 Result<std::string> need_class_of(Txn& txn, VersionId version);
 
-// The first place of a set of arch_versions, or of arch_items, that is not before `from`.
+// The first place of a set of arch_versions that is not before `from`.
 Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from);
-Result<std::optional<ItemPlace>> item_place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from);
 
 }  // namespace weft

@@ -218,6 +218,34 @@ Result<std::optional<Entry>> Cursor::next_of_key() {
   return step(MDB_NEXT_DUP);
 }
 
+// LMDB gives the page from its first value on.
+Result<Bytes> Cursor::rest_of_page() {
+  MDB_val k{};
+  MDB_val v{};
+  int code = txn_->run([&] {
+    int got = mdb_cursor_get(cursor_, &k, &v, MDB_GET_MULTIPLE);
+    if (got == 0) touch(v);
+    return got;
+  });
+  if (code != 0) return txn_->failed(code, table_name(table_));
+  Bytes page = to_bytes(v);
+  if (page.empty()) return page;
+  const std::size_t each = last_.second.size();
+  if (each == 0 || page.size() % each != 0) return txn_->failed(MDB_CORRUPTED, table_name(table_));
+  std::size_t at = 0;
+  for (std::size_t end = page.size() / each; at < end;) {
+    const std::size_t middle = at + (end - at) / 2;
+    if (page.substr(middle * each, each) < last_.second)
+      at = middle + 1;
+    else
+      end = middle;
+  }
+  page.remove_prefix(at * each);
+  if (page.empty()) return txn_->failed(MDB_CORRUPTED, table_name(table_));
+  last_.second = page.substr(page.size() - each);
+  return page;
+}
+
 Result<std::uint64_t> Cursor::count_of_key() {
   std::size_t values = 0;
   int code = txn_->run([&] { return mdb_cursor_count(cursor_, &values); });
