@@ -8,16 +8,25 @@ namespace {
 constexpr std::size_t kFirstRows = 64;  // four times as many each further time
 constexpr std::size_t kMostRows = 16'384;
 
+constexpr std::size_t kToldApart = 64;
+
+bool may_have(const ArchRow& row, const AskedItem& item) {
+  return (item.marks & ~row.marks) == 0 && (item.needs & row.lacks) == 0;
+}
+
 }  // namespace
 
-std::vector<NeededMarks> grouped(std::vector<std::uint64_t> marks) {
-  std::ranges::sort(marks);
-  std::vector<NeededMarks> needed;
-  for (std::uint64_t one : marks) {
-    if (needed.empty() || needed.back().marks != one) needed.push_back({one, 0});
-    ++needed.back().items;
+ArchList::ArchList(Bytes item, std::string order, std::uint64_t classes, std::vector<AskedItem> asked)
+    : item_(item),
+      order_(std::move(order)),
+      classes_(classes),
+      asked_(std::move(asked)),
+      next_(ArchRank{order_.empty(), {}}) {
+  for (const AskedItem& one : asked_) {
+    auto at = std::ranges::find(needed_, one.marks, &Needed::marks);
+    if (at == needed_.end()) at = needed_.insert(at, Needed{one.marks, 0});
+    ++at->items;
   }
-  return needed;
 }
 
 Result<std::uint64_t> ArchList::read(Txn& txn, std::vector<Head>& heads) {
@@ -48,21 +57,50 @@ void ArchList::move_on(bool ended) {
 
 void ArchList::add(const ItemPlace& place, std::vector<Head>& heads) {
   ++read_;
-  Rows& rows = rows_of(bound_of(place.marks));
-  rows.ranks.push_back({next_->without_metric, place.place});
-  if (rows.ranks.size() == rows.first + 1) heads.push_back({rows.bound, rows.ranks.back()});
+  Rows& of = rows_of(bound_of(place.marks));
+  of.rows.push_back({{next_->without_metric, place.place}, place.marks, 0, 0});
+  if (of.rows.size() == of.first + 1) heads.push_back({of.bound, of.rows.back().rank});
 }
 
-std::optional<ArchList::Head> ArchList::after_first(std::uint64_t bound) {
-  Rows& rows = rows_of(bound);
-  if (++rows.first >= rows.ranks.size()) return {};
-  return Head{bound, rows.ranks[rows.first]};
+ArchRow ArchList::take_first(std::uint64_t bound, std::optional<Head>& next) {
+  Rows& of = rows_of(bound);
+  ArchRow row = of.rows[of.first++];
+  if (of.first < of.rows.size()) next = Head{bound, of.rows[of.first].rank};
+  return row;
+}
+
+Result<std::optional<std::uint64_t>> ArchList::ask(Txn& txn, ArchRow& row) const {
+  const AskedItem* item = asked_.size() > kToldApart ? nullptr : rarest_doubtful(row);
+  if (item == nullptr) return std::optional<std::uint64_t>();
+  const std::string key = std::string(item->key) + (row.rank.without_metric ? "" : order_);
+  WEFT_TRY(bool has, has_item_place(txn, key, row.rank.place));
+  if (has)
+    row.has |= item->needs;
+  else
+    row.lacks |= 1ULL << static_cast<std::size_t>(item - asked_.data());
+  return std::optional(bound_of(row));
+}
+
+// Whatever needs an item is in fewer classes, or in the same.
+const AskedItem* ArchList::rarest_doubtful(const ArchRow& row) const {
+  const AskedItem* rarest = nullptr;
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const AskedItem& item = asked_[i];
+    if (!item.is_beside || (row.has >> i & 1U) != 0 || !may_have(row, item)) continue;
+    if (rarest == nullptr || item.classes <= rarest->classes) rarest = &item;
+  }
+  return rarest;
 }
 
 std::uint64_t ArchList::bound_of(std::uint64_t marks) const {
   std::uint64_t bound = 0;
-  for (const NeededMarks& needed : needed_) bound += (needed.marks & ~marks) == 0 ? needed.items : 0;
+  for (const Needed& needed : needed_) bound += (needed.marks & ~marks) == 0 ? needed.items : 0;
   return bound;
+}
+
+std::uint64_t ArchList::bound_of(const ArchRow& row) const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(asked_, [&](const AskedItem& item) { return may_have(row, item); }));
 }
 
 ArchList::Rows& ArchList::rows_of(std::uint64_t bound) {

@@ -18,23 +18,27 @@ struct ArchRank {
   auto operator<=>(const ArchRank&) const = default;
 };
 
-// So many items that a class can have only where its marks are all these.
-struct NeededMarks {
-  std::uint64_t marks = 0;
-  std::uint64_t items = 0;
+// An item that is asked for, as it stands to that of a list.
+struct AskedItem {
+  Bytes key;
+  std::uint64_t classes = 0;  // that have it
+  std::uint64_t marks = 0;    // of a class that has both
+  std::uint64_t needs = 0;    // itself and what is upstream, by place among those that are asked for; the first 64
+  bool is_beside = false;     // else a class that has that of the list has this too
 };
-// Of what each item needs.
-std::vector<NeededMarks> grouped(std::vector<std::uint64_t> marks);
+
+// A row of a list, and what is known of its class beyond its marks.
+struct ArchRow {
+  ArchRank rank;
+  std::uint64_t marks = 0;
+  std::uint64_t has = 0;    // as AskedItem::needs
+  std::uint64_t lacks = 0;  // these and what needs them
+};
 
 class ArchList {
  public:
-  // Of an item that so many classes have. `order` is that of the metric, "" for none.
-  ArchList(Bytes item, std::string order, std::uint64_t classes, std::vector<NeededMarks> needed)
-      : item_(item),
-        order_(std::move(order)),
-        classes_(classes),
-        needed_(std::move(needed)),
-        next_(ArchRank{order_.empty(), {}}) {}
+  // Of an item that so many classes have. `order` is that of the metric, "" for none. `asked` has inputs first.
+  ArchList(Bytes item, std::string order, std::uint64_t classes, std::vector<AskedItem> asked);
 
   struct Head {
     std::uint64_t bound = 0;
@@ -45,16 +49,27 @@ class ArchList {
   Result<std::uint64_t> read(Txn& txn, std::vector<Head>& heads);
   // Nothing of it that is not read yet comes before; none: all is read.
   const std::optional<ArchRank>& next() const { return next_; }
-  // Takes away the first row with this bound, and returns the next.
-  std::optional<Head> after_first(std::uint64_t bound);
+  // Takes away the first row with this bound; `next` gets the one after it.
+  ArchRow take_first(std::uint64_t bound, std::optional<Head>& next);
+
+  // Whether the class has one more of the items that it seems to have, the rarest; none: nothing is left to ask, or
+  // there are too many items to tell them apart. Returns how many it may have now.
+  Result<std::optional<std::uint64_t>> ask(Txn& txn, ArchRow& row) const;
 
  private:
   struct Rows {
     std::uint64_t bound = 0;
-    std::vector<ArchRank> ranks;
+    std::vector<ArchRow> rows;
     std::size_t first = 0;
   };
+  // So many items that a class can have only where its marks are all these.
+  struct Needed {
+    std::uint64_t marks = 0;
+    std::uint64_t items = 0;
+  };
   std::uint64_t bound_of(std::uint64_t marks) const;
+  std::uint64_t bound_of(const ArchRow& row) const;
+  const AskedItem* rarest_doubtful(const ArchRow& row) const;
   Rows& rows_of(std::uint64_t bound);
   void add(const ItemPlace& place, std::vector<Head>& heads);
   void move_on(bool ended);
@@ -62,7 +77,8 @@ class ArchList {
   Bytes item_;
   std::string order_;
   std::uint64_t classes_;
-  std::vector<NeededMarks> needed_;
+  std::vector<AskedItem> asked_;
+  std::vector<Needed> needed_;
   std::optional<ArchRank> next_;
   std::optional<ItemPlaces> places_;
   std::size_t read_at_once_ = 0;

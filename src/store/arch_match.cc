@@ -33,14 +33,23 @@ namespace {
 constexpr std::uint64_t kItemsOfAStep = 64;  // that are compared with those of a class
 constexpr std::uint64_t kRowsOfAStep = 128;
 constexpr std::uint64_t kCountedAtOnce = 16'384;
+constexpr std::uint64_t kLookedAtOnTrust = 2;  // classes
+constexpr unsigned kAskedOfARow = 2;
 
 // What is left to look at: none of it shares more than `bound`, and what shares as much comes from `from` on.
 struct Open {
-  enum class What : std::uint8_t { rest, list, row, found };
+  enum class What : std::uint8_t { rest, list, row, doubted, found };
   std::uint64_t bound = 0;
   ArchRank from;
   What what = What::rest;
-  std::size_t which = 0;  // of the lists, also for a row; of the classes found
+  std::size_t which = 0;  // of the lists, also for a row; of what is doubted; of the classes found
+};
+
+// A row whose class is looked at only when it still seems to be the best.
+struct Doubted {
+  std::size_t list = 0;
+  std::uint64_t bound = 0;
+  ArchRow row;
 };
 
 struct Worse {
@@ -88,8 +97,9 @@ class Matcher {
       case Open::What::list:
         return read_list(next);
       case Open::What::row:
-        if (auto head = lists_[next.which].after_first(next.bound)) push_row(next.which, *head);
-        return look_at_class(next);
+        return take_row(next);
+      case Open::What::doubted:
+        return doubt(next.which);
       case Open::What::found:
         return give_version(next);
     }
@@ -104,7 +114,7 @@ class Matcher {
     take_steps(1 + rest_.size() / kItemsOfAStep);
     auto rarest = rarest_last();
     const CommonItem& item = common_[*rarest];
-    lists_.emplace_back(item.key, order_, item.classes, grouped(marks_needed(*rarest)));
+    lists_.emplace_back(item.key, order_, item.classes, asked_beside(*rarest));
     push_list(rest_.size(), lists_.size() - 1);
     rest_.erase(rarest);
     push_rest();
@@ -121,23 +131,28 @@ class Matcher {
     return rarest;
   }
 
-  // Of each item of the rest: those that a class under `item` has if it has that one.
-  std::vector<std::uint64_t> marks_needed(std::uint32_t item) const {
+  // The rest, as a class under `item` may have it.
+  std::vector<AskedItem> asked_beside(std::uint32_t item) const {
     std::vector<bool> upstream(item + 1);
     upstream[item] = true;
     for (std::uint32_t i = item + 1; i-- > 0;)
       if (upstream[i])
         for (std::uint32_t input : common_[i].inputs) upstream[input] = true;
-    std::vector<std::uint64_t> of(common_.size());
-    std::vector<std::uint64_t> needed;
-    needed.reserve(rest_.size());
+    std::vector<std::uint64_t> marks(common_.size());
+    std::vector<std::uint64_t> needs(common_.size());
+    std::vector<AskedItem> asked;
+    asked.reserve(rest_.size());
     for (std::uint32_t i : rest_) {
-      for (std::uint32_t input : common_[i].inputs) of[i] |= of[input];
-      const bool beside = (i > item || !upstream[i]) && are_near(common_[i].level, common_[item].level);
-      if (beside) of[i] |= mark_of(common_[i].key);
-      needed.push_back(of[i]);
+      const bool beside = i > item || !upstream[i];
+      if (beside && are_near(common_[i].level, common_[item].level)) marks[i] = mark_of(common_[i].key);
+      if (asked.size() < 64) needs[i] = 1ULL << asked.size();
+      for (std::uint32_t input : common_[i].inputs) {
+        marks[i] |= marks[input];
+        needs[i] |= needs[input];
+      }
+      asked.push_back({common_[i].key, common_[i].classes, marks[i], needs[i], beside});
     }
-    return needed;
+    return asked;
   }
 
   void push_list(std::uint64_t bound, std::size_t which) {
@@ -159,14 +174,41 @@ class Matcher {
 
   void take_steps(std::uint64_t steps) { steps_left_ -= std::min(steps_left_, steps); }
 
+  Status take_row(const Open& open) {
+    std::optional<ArchList::Head> next;
+    const ArchRow row = lists_[open.which].take_first(open.bound, next);
+    if (next) push_row(open.which, *next);
+    if (work_.classes < kLookedAtOnTrust) return look_at_class(row.rank);
+    doubted_.push_back({open.which, open.bound, row});
+    return doubt(doubted_.size() - 1);
+  }
+
+  // Marks are few: what they say of a class may be due to other items. Some of those that it seems to have are looked
+  // up, which costs less than the class.
+  Status doubt(std::size_t which) {
+    Doubted& doubted = doubted_[which];
+    if (looked_at_.contains(doubted.row.rank.place.version)) return {};
+    for (unsigned times = 0; times < kAskedOfARow; ++times) {
+      WEFT_TRY(std::optional<std::uint64_t> bound, lists_[doubted.list].ask(txn_, doubted.row));
+      if (!bound) break;
+      ++work_.places;
+      take_steps(1);
+      if (*bound == doubted.bound) continue;
+      doubted.bound = *bound;
+      queue_.push({*bound, doubted.row.rank, Open::What::doubted, which});
+      return {};
+    }
+    return look_at_class(doubted.row.rank);
+  }
+
   // The row is its class's best: in the order of the metric, or without it where no version of the class has it. One
   // that has it was seen there.
-  Status look_at_class(const Open& row) {
-    if (!looked_at_.insert(row.from.place.version).second) return {};
-    WEFT_TRY(std::string key, need_class_of(txn_, row.from.place.version));
+  Status look_at_class(const ArchRank& rank) {
+    if (!looked_at_.insert(rank.place.version).second) return {};
+    WEFT_TRY(std::string key, need_class_of(txn_, rank.place.version));
     if (seen_.contains(key)) return {};
     WEFT_TRY(std::uint64_t shared, shared_with(key));
-    queue_.push({shared, row.from, Open::What::found, found(std::move(key))});
+    queue_.push({shared, rank, Open::What::found, found(std::move(key))});
     return {};
   }
 
@@ -264,6 +306,7 @@ class Matcher {
   std::vector<std::uint32_t> rest_;  // common items whose lists are not open; inputs first
   std::vector<ArchList> lists_;
   std::vector<ArchList::Head> heads_;  // of what was read last
+  std::vector<Doubted> doubted_;
   std::unordered_set<VersionId> looked_at_;
   std::vector<std::string> found_;  // keys of classes
   std::unordered_set<std::string> seen_;

@@ -85,6 +85,14 @@ bool append_item_places(Bytes key, Bytes rows, std::vector<ItemPlace>& into) {
   return true;
 }
 
+Result<bool> has_item_place(Txn& txn, Bytes key, const ArchPlace& place) {
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_items));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(key, least_place(place)));
+  if (!entry) return false;
+  WEFT_TRY(ItemPlace found, decode_item_place(txn, key, entry->value));
+  return found.place == place;
+}
+
 std::string order_of(std::string_view metric, bool smallest) {
   constexpr std::size_t kNameBytes = 11;
   if (metric.empty()) return {};
