@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kFirstRows = 64;  // four times as many each further time
+constexpr std::size_t kFirstRows = 16;  // four times as many each further time
 constexpr std::size_t kMostRows = 16'384;
 
 constexpr std::size_t kToldApart = 64;
@@ -36,11 +36,16 @@ Result<std::uint64_t> ArchList::read(Txn& txn, std::vector<Head>& heads) {
     places_.emplace(std::move(places));
   }
   read_at_once_ = std::clamp(read_at_once_ * 4, kFirstRows, kMostRows);
-  WEFT_TRY(std::span<const ItemPlace> places, places_->next(read_at_once_));
-  for (const ItemPlace& place : places) add(place, heads);
-  if (!places.empty()) next_->place = after(places.back().place);
-  move_on(places.size() < read_at_once_);
-  return std::uint64_t{places.size()};
+  std::size_t left = read_at_once_;
+  while (left > 0) {
+    WEFT_TRY(Bytes rows, places_->next(left));
+    if (rows.empty()) break;
+    add(rows, heads);
+    left -= rows.size() / kItemPlaceRowBytes;
+  }
+  const std::uint64_t rows = read_at_once_ - left;
+  move_on(left > 0);
+  return rows;
 }
 
 // Classes without the metric are in no list of its order: theirs are read after all others.
@@ -55,18 +60,28 @@ void ArchList::move_on(bool ended) {
   read_ = 0;
 }
 
-void ArchList::add(const ItemPlace& place, std::vector<Head>& heads) {
-  ++read_;
-  Rows& of = rows_of(bound_of(place.marks));
-  of.rows.push_back({{next_->without_metric, place.place}, place.marks, 0, 0});
-  if (of.rows.size() == of.first + 1) heads.push_back({of.bound, of.rows.back().rank});
+void ArchList::add(Bytes rows, std::vector<Head>& heads) {
+  pieces_.push_back({rows_read_, rows, next_->without_metric});
+  next_->place = after(item_place_in(rows.substr(rows.size() - kItemPlaceRowBytes)).place);
+  for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes)) {
+    Rows& of = rows_of(bound_of(item_place_in(rows).marks));
+    of.rows.push_back(rows_read_++);
+    ++read_;
+    if (of.rows.size() == of.first + 1) heads.push_back({of.bound, row(of.rows.back()).rank});
+  }
+}
+
+ArchRow ArchList::row(std::uint32_t number) const {
+  const Piece& piece = *--std::ranges::upper_bound(pieces_, number, {}, &Piece::first);
+  const ItemPlace at = item_place_in(piece.rows.substr((number - piece.first) * kItemPlaceRowBytes));
+  return {{piece.without_metric, at.place}, at.marks, 0, 0};
 }
 
 ArchRow ArchList::take_first(std::uint64_t bound, std::optional<Head>& next) {
   Rows& of = rows_of(bound);
-  ArchRow row = of.rows[of.first++];
-  if (of.first < of.rows.size()) next = Head{bound, of.rows[of.first].rank};
-  return row;
+  const ArchRow taken = row(of.rows[of.first++]);
+  if (of.first < of.rows.size()) next = Head{bound, row(of.rows[of.first]).rank};
+  return taken;
 }
 
 Result<std::optional<std::uint64_t>> ArchList::ask(Txn& txn, ArchRow& row) const {

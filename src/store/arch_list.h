@@ -57,9 +57,14 @@ class ArchList {
   Result<std::optional<std::uint64_t>> ask(Txn& txn, ArchRow& row) const;
 
  private:
+  struct Piece {
+    std::uint64_t first = 0;  // among all rows that were read
+    Bytes rows;
+    bool without_metric = false;
+  };
   struct Rows {
     std::uint64_t bound = 0;
-    std::vector<ArchRow> rows;
+    std::vector<std::uint32_t> rows;
     std::size_t first = 0;
   };
   // So many items that a class can have only where its marks are all these.
@@ -71,7 +76,8 @@ class ArchList {
   std::uint64_t bound_of(const ArchRow& row) const;
   const AskedItem* rarest_doubtful(const ArchRow& row) const;
   Rows& rows_of(std::uint64_t bound);
-  void add(const ItemPlace& place, std::vector<Head>& heads);
+  void add(Bytes rows, std::vector<Head>& heads);
+  ArchRow row(std::uint32_t number) const;
   void move_on(bool ended);
 
   Bytes item_;
@@ -83,6 +89,8 @@ class ArchList {
   std::optional<ItemPlaces> places_;
   std::size_t read_at_once_ = 0;
   std::uint64_t read_ = 0;  // in this order
+  std::vector<Piece> pieces_;
+  std::uint32_t rows_read_ = 0;  // in both orders
   std::vector<Rows> rows_;
 };
 

@@ -32,7 +32,6 @@ namespace {
 
 constexpr std::uint64_t kItemsOfAStep = 64;  // that are compared with those of a class
 constexpr std::uint64_t kRowsOfAStep = 128;
-constexpr std::uint64_t kCountedAtOnce = 16'384;
 constexpr std::uint64_t kLookedAtOnTrust = 2;  // classes
 constexpr unsigned kAskedOfARow = 2;
 
@@ -274,11 +273,12 @@ class Matcher {
     for (const CommonItem& item : common_) {
       WEFT_TRY(ItemPlaces places, ItemPlaces::open(txn_, std::string(item.key)));
       for (std::uint64_t left = item.classes; left > 0;) {
-        WEFT_TRY(std::span<const ItemPlace> some, places.next(std::min(left, kCountedAtOnce)));
-        if (some.empty()) break;
-        for (const ItemPlace& at : some) ++shared[at.place.version];
-        work_.places += some.size();
-        left -= some.size();
+        WEFT_TRY(Bytes rows, places.next(left));
+        if (rows.empty()) break;
+        const std::uint64_t count = rows.size() / kItemPlaceRowBytes;
+        for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes)) ++shared[item_place_in(rows).place.version];
+        work_.places += count;
+        left -= std::min(left, count);
       }
     }
     counts_.emplace(shared.begin(), shared.end());

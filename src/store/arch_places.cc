@@ -10,19 +10,15 @@ Result<ItemPlaces> ItemPlaces::open(Txn& txn, std::string key) {
   return places;
 }
 
-Result<std::span<const ItemPlace>> ItemPlaces::next(std::size_t count_max) {
-  places_.clear();
-  while (places_.size() < count_max) {
-    if (page_.empty() && !ended_) {
-      WEFT_TRY(std::optional<Entry> first, cursor_.next_of_key());
-      WEFT_CHECK(turn_page(first));
-    }
-    if (ended_) break;
-    const Bytes rows = page_.substr(0, (count_max - places_.size()) * kItemPlaceRowBytes);
-    if (!append_item_places(key_, rows, places_)) return wrong_place(*txn_);
-    page_.remove_prefix(rows.size());
+Result<Bytes> ItemPlaces::next(std::size_t count_max) {
+  if (page_.empty() && !ended_) {
+    WEFT_TRY(std::optional<Entry> first, cursor_.next_of_key());
+    WEFT_CHECK(turn_page(first));
   }
-  return std::span<const ItemPlace>(places_);
+  const Bytes rows = page_.substr(0, count_max * kItemPlaceRowBytes);
+  if (!are_item_places(key_, rows)) return wrong_place(*txn_);
+  page_.remove_prefix(rows.size());
+  return rows;
 }
 
 Status ItemPlaces::turn_page(const std::optional<Entry>& first) {

@@ -73,16 +73,18 @@ Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value) {
   return ItemPlace{{number_at(value, 0), number_at(value, 8)}, number_at(value, 16)};
 }
 
-bool append_item_places(Bytes key, Bytes rows, std::vector<ItemPlace>& into) {
+bool are_item_places(Bytes key, Bytes rows) {
+  if (rows.size() % kItemPlaceRowBytes != 0) return false;
   const std::uint64_t seed = xxh3_64(std::as_bytes(std::span(key)));
   for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes)) {
-    if (rows.size() < kItemPlaceRowBytes) return false;
-    const Bytes value = rows.substr(0, kItemPlaceBytes);
-    const std::uint64_t hash = htobe64(xxh3_64(std::as_bytes(std::span(value)), seed));
+    const std::uint64_t hash = htobe64(xxh3_64(std::as_bytes(std::span(rows.substr(0, kItemPlaceBytes))), seed));
     if (std::memcmp(&hash, rows.data() + kItemPlaceBytes, kCheckBytes) != 0) return false;
-    into.push_back({{load(value.data()), load(value.data() + 8)}, load(value.data() + kPlaceBytes)});
   }
   return true;
+}
+
+ItemPlace item_place_in(Bytes row) {
+  return {{load(row.data()), load(row.data() + 8)}, load(row.data() + kPlaceBytes)};
 }
 
 Result<bool> has_item_place(Txn& txn, Bytes key, const ArchPlace& place) {

@@ -37,8 +37,9 @@ struct ItemPlace {
 std::string encode_item_place(Bytes key, const ItemPlace& place);
 Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value);
 inline constexpr std::size_t kItemPlaceRowBytes = 28;
-// Of values one behind the other. False: a checksum is wrong.
-bool append_item_places(Bytes key, Bytes rows, std::vector<ItemPlace>& into);
+// Of values one behind the other.
+bool are_item_places(Bytes key, Bytes rows);
+ItemPlace item_place_in(Bytes row);
 Result<bool> has_item_place(Txn& txn, Bytes key, const ArchPlace& place);
 Error wrong_place(Txn& txn);
 std::string least_place(const ArchPlace& place);  // sorts before the encoded place, and after those that are less

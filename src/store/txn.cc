@@ -232,8 +232,8 @@ Result<Bytes> Cursor::rest_of_page() {
   if (page.empty()) return page;
   const std::size_t each = last_.second.size();
   if (each == 0 || page.size() % each != 0) return txn_->failed(MDB_CORRUPTED, table_name(table_));
-  std::size_t at = 0;
-  for (std::size_t end = page.size() / each; at < end;) {
+  std::size_t at = 0;  // mostly it is the first
+  for (std::size_t end = page.starts_with(last_.second) ? 0 : page.size() / each; at < end;) {
     const std::size_t middle = at + (end - at) / 2;
     if (page.substr(middle * each, each) < last_.second)
       at = middle + 1;
