@@ -283,7 +283,7 @@ void add(const std::string& path, const Space& space, std::uint64_t count) {
       quantile(commits, 0.99));
 }
 
-// Rows of the index: the items that are looked up, places of classes, classes.
+// Rows of the index: the items that are looked up, places of classes, items that classes seem to have, classes.
 void work(const std::string& path, const Space& space, std::uint64_t count) {
   auto store = open(path, false);
   Txn txn = must(store->env().read());
@@ -292,17 +292,18 @@ void work(const std::string& path, const Space& space, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     MatchWork one;
     must(match_architectures(txn, query_of(space, kFirstQuery + i), limits::kMatchStepsMax, &one));
-    rows.push_back(static_cast<double>(one.items + one.places + one.classes));
+    rows.push_back(static_cast<double>(one.items + one.places + one.asked + one.classes));
     sum.items += one.items;
     sum.places += one.places;
+    sum.asked += one.asked;
     sum.classes += one.classes;
   }
   auto each = [&](std::uint64_t all) { return static_cast<double>(all) / static_cast<double>(count); };
   fmt::print(
       "{{\"p50\": {:.0f}, \"mean\": {:.1f}, \"p99\": {:.0f}, \"max\": {:.0f}, \"items\": {:.1f}, \"places\": {:.1f}, "
-      "\"classes\": {:.1f}}}\n",
+      "\"asked\": {:.1f}, \"classes\": {:.1f}}}\n",
       quantile(rows, 0.5), mean(rows), quantile(rows, 0.99), quantile(rows, 1), each(sum.items), each(sum.places),
-      each(sum.classes));
+      each(sum.asked), each(sum.classes));
 }
 
 std::vector<std::string> names_of(const Space& space, std::uint64_t number) {

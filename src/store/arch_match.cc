@@ -8,7 +8,8 @@
 //
 // A list is read some rows at a time, in the order of the metric (arch_list.h). By the marks of a row its class shares
 // at most the items of the rest that lack none of theirs; only where this may be the best is the class itself looked
-// at. So each row is read once at most, whatever branches come together.
+// at. So each row is read once at most, whatever branches come together. Marks may be set by other items: where that
+// has been so before, some of the items that a class seems to have are looked up first.
 //
 // Where marks tell nothing, too many classes would be looked at: after so many steps all classes of all common items
 // are counted instead.
@@ -182,15 +183,15 @@ class Matcher {
     return doubt(doubted_.size() - 1);
   }
 
-  // Marks are few: what they say of a class may be due to other items. Some of those that it seems to have are looked
-  // up, which costs less than the class.
+  // Looking an item up costs less than the class. Of the two rows of a class with the metric, that of no order comes
+  // behind the other here too: both are asked the same.
   Status doubt(std::size_t which) {
     Doubted& doubted = doubted_[which];
     if (looked_at_.contains(doubted.row.rank.place.version)) return {};
     for (unsigned times = 0; times < kAskedOfARow; ++times) {
       WEFT_TRY(std::optional<std::uint64_t> bound, lists_[doubted.list].ask(txn_, doubted.row));
       if (!bound) break;
-      ++work_.places;
+      ++work_.asked;
       take_steps(1);
       if (*bound == doubted.bound) continue;
       doubted.bound = *bound;

@@ -13,6 +13,7 @@ namespace weft {
 struct MatchWork {
   std::uint64_t items = 0;    // of the query, in the index
   std::uint64_t places = 0;   // of classes that have one of them
+  std::uint64_t asked = 0;    // items that such a class seemed to have
   std::uint64_t classes = 0;  // as a whole
 };
 

@@ -278,6 +278,57 @@ TEST_CASE("of many classes that share branches the best come first, whatever the
   }
 }
 
+// Lists are then of many pages, and marks of 40 items leave few unset: what a class seems to have is looked up.
+TEST_CASE("of long lists of classes with deep branches the best come first, whatever comes and goes") {
+  constexpr std::uint64_t kBranches = 14;
+  constexpr std::uint64_t kVersions = 900;
+  std::uint64_t seed = test_seed();
+  INFO("WEFT_TEST_SEED=", seed);
+  Random random(seed);
+  auto branches = [&] {
+    ArchGraph graph{"deep branches", {{"input", "", {}, {}, {}, false}}};
+    for (std::uint64_t branch = 0; branch < kBranches; ++branch) {
+      std::uint32_t at = 0;
+      for (std::uint64_t depth = random() % 5; depth > 1; --depth) {
+        graph.vertices.push_back({"linear", "", {{"branch", std::to_string(branch)}}, {}, {at}, false});
+        at = static_cast<std::uint32_t>(graph.vertices.size() - 1);
+      }
+    }
+    return graph;
+  };
+  Index index;
+  Txn txn = index.begin();
+  std::map<VersionId, Stored> all;
+  for (VersionId id = 1; id <= kVersions; ++id) {
+    Stored stored = random_version(random, id, {branches()});
+    stored.graph = branches();
+    publish(txn, stored);
+    all.emplace(id, std::move(stored));
+  }
+  std::uint64_t asked = 0;
+  for (unsigned round = 0; round < 60; ++round) {
+    INFO("round ", round);
+    for (unsigned i = 0; i < 5; ++i) {
+      auto at = std::next(all.begin(), static_cast<std::ptrdiff_t>(random() % all.size()));
+      remove(txn, at->second);
+      all.erase(at);
+    }
+    const ArchGraph graph = branches();
+    MatchQuery query = random_query(random, graph, all);
+    query.top = round % 4 == 0 ? 1 + random() % 300 : 1 + random() % 10;
+    const auto wanted = scanned(all, graph, query);
+    for (std::uint64_t steps_max : {std::uint64_t{1} << 40U, 50 + random() % 200}) {
+      std::vector<std::pair<VersionId, std::uint64_t>> got;
+      MatchWork work;
+      for (const MatchHit& hit : must(match_architectures(txn, query, steps_max, &work)))
+        got.emplace_back(hit.version, hit.shared);
+      CHECK(got == wanted);
+      asked += work.asked;
+    }
+  }
+  CHECK(asked > 0);
+}
+
 // A class is then several rows of the index, of which a match reads as many as something is shared in; a class alone
 // shares far more than what others have too.
 TEST_CASE("deep classes of several parts are compared as far as they are the same") {
