@@ -8,8 +8,6 @@ namespace {
 constexpr std::size_t kFirstRows = 16;  // four times as many each further time
 constexpr std::size_t kMostRows = 16'384;
 
-constexpr std::size_t kToldApart = 64;
-
 bool may_have(const ArchRow& row, const AskedItem& item) {
   return (item.marks & ~row.marks) == 0 && (item.needs & row.lacks) == 0;
 }

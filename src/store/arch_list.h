@@ -18,12 +18,15 @@ struct ArchRank {
   auto operator<=>(const ArchRank&) const = default;
 };
 
+// Of so many items that are asked for at most, a row can say which its class has.
+inline constexpr std::size_t kToldApart = 64;
+
 // An item that is asked for, as it stands to that of a list.
 struct AskedItem {
   Bytes key;
   std::uint64_t classes = 0;  // that have it
   std::uint64_t marks = 0;    // of a class that has both
-  std::uint64_t needs = 0;    // itself and what is upstream, by place among those that are asked for; the first 64
+  std::uint64_t needs = 0;    // itself and what is upstream, by place among the first kToldApart
   bool is_beside = false;     // else a class that has that of the list has this too
 };
 

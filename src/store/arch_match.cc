@@ -24,8 +24,7 @@
 
 #include "base/text.h"
 #include "store/arch_common.h"
-#include "store/arch_list.h"
-#include "store/arch_marks.h"
+#include "store/arch_rest.h"
 #include "store/arch_wanted.h"
 
 namespace weft {
@@ -74,7 +73,7 @@ class Matcher {
     work_.items = found.looked_up;
     common_ = std::move(found.items);
     for (const std::string& only : found.alone) WEFT_CHECK(add_class(only));
-    for (std::uint32_t item = 0; item < common_.size(); ++item) rest_.push_back(item);
+    rest_ = ArchRest(common_);
     push_rest();
     while (hits_.size() < query_.top) {
       if (steps_left_ == 0 && !counts_) WEFT_CHECK(count_all());
@@ -107,52 +106,15 @@ class Matcher {
   }
 
   void push_rest() {
-    if (!rest_.empty()) queue_.push({rest_.size(), first_rank(), Open::What::rest, 0});
+    if (rest_.size() > 0) queue_.push({rest_.size(), first_rank(), Open::What::rest, 0});
   }
 
   void open_list() {
     take_steps(1 + rest_.size() / kItemsOfAStep);
-    auto rarest = rarest_last();
-    const CommonItem& item = common_[*rarest];
-    lists_.emplace_back(item.key, order_, item.classes, asked_beside(*rarest));
-    push_list(rest_.size(), lists_.size() - 1);
-    rest_.erase(rarest);
+    const std::uint64_t bound = rest_.size();
+    lists_.push_back(rest_.open(order_));
+    push_list(bound, lists_.size() - 1);
     push_rest();
-  }
-
-  // Of the items that no other of the rest needs.
-  std::vector<std::uint32_t>::iterator rarest_last() {
-    std::vector<bool> needed(common_.size());
-    for (std::uint32_t item : rest_)
-      for (std::uint32_t input : common_[item].inputs) needed[input] = true;
-    auto rarest = rest_.end();
-    for (auto at = rest_.begin(); at != rest_.end(); ++at)
-      if (!needed[*at] && (rarest == rest_.end() || common_[*at].classes < common_[*rarest].classes)) rarest = at;
-    return rarest;
-  }
-
-  // The rest, as a class under `item` may have it.
-  std::vector<AskedItem> asked_beside(std::uint32_t item) const {
-    std::vector<bool> upstream(item + 1);
-    upstream[item] = true;
-    for (std::uint32_t i = item + 1; i-- > 0;)
-      if (upstream[i])
-        for (std::uint32_t input : common_[i].inputs) upstream[input] = true;
-    std::vector<std::uint64_t> marks(common_.size());
-    std::vector<std::uint64_t> needs(common_.size());
-    std::vector<AskedItem> asked;
-    asked.reserve(rest_.size());
-    for (std::uint32_t i : rest_) {
-      const bool beside = i > item || !upstream[i];
-      if (beside && are_near(common_[i].level, common_[item].level)) marks[i] = mark_of(common_[i].key);
-      if (asked.size() < 64) needs[i] = 1ULL << asked.size();
-      for (std::uint32_t input : common_[i].inputs) {
-        marks[i] |= marks[input];
-        needs[i] |= needs[input];
-      }
-      asked.push_back({common_[i].key, common_[i].classes, marks[i], needs[i], beside});
-    }
-    return asked;
   }
 
   void push_list(std::uint64_t bound, std::size_t which) {
@@ -304,7 +266,7 @@ class Matcher {
   const std::string order_;
   const WantedItems wanted_;
   std::vector<CommonItem> common_;
-  std::vector<std::uint32_t> rest_;  // common items whose lists are not open; inputs first
+  ArchRest rest_{{}};
   std::vector<ArchList> lists_;
   std::vector<ArchList::Head> heads_;  // of what was read last
   std::vector<Doubted> doubted_;
