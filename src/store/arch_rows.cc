@@ -19,9 +19,12 @@ constexpr std::size_t kPlaceBytes = 16;
 constexpr std::size_t kItemPlaceBytes = kPlaceBytes + 8;
 static_assert(kItemPlaceBytes + kCheckBytes == kItemPlaceRowBytes);
 
+std::uint64_t seed_of(Bytes key) {
+  return xxh3_64(std::as_bytes(std::span(key)));
+}
+
 std::string checksum(Bytes key, Bytes value) {
-  std::uint64_t hash = xxh3_64(std::as_bytes(std::span(value)), xxh3_64(std::as_bytes(std::span(key))));
-  return key_of(hash).substr(0, kCheckBytes);
+  return key_of(xxh3_64(std::as_bytes(std::span(value)), seed_of(key))).substr(0, kCheckBytes);
 }
 
 // As number_at(), of bytes that are known to be there.
@@ -31,8 +34,14 @@ std::uint64_t load(const char* bytes) {
   return be64toh(value);
 }
 
+// The value has kCheckBytes more than `bytes`.
+bool is_checked(std::uint64_t seed, Bytes value, std::size_t bytes) {
+  const std::uint64_t hash = htobe64(xxh3_64(std::as_bytes(std::span(value.substr(0, bytes))), seed));
+  return std::memcmp(&hash, value.data() + bytes, kCheckBytes) == 0;
+}
+
 bool is_sealed(Bytes key, Bytes value, std::size_t bytes) {
-  return value.size() == bytes + kCheckBytes && checksum(key, value.substr(0, bytes)) == value.substr(bytes);
+  return value.size() == bytes + kCheckBytes && is_checked(seed_of(key), value, bytes);
 }
 
 std::string hashed(std::string_view text, std::size_t bytes) {
@@ -60,7 +69,7 @@ std::string encode_place(Bytes key, const ArchPlace& place) {
 
 Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value) {
   if (!is_sealed(key, value, kPlaceBytes)) return wrong_place(txn);
-  return ArchPlace{number_at(value, 0), number_at(value, 8)};
+  return ArchPlace{load(value.data()), load(value.data() + 8)};
 }
 
 std::string encode_item_place(Bytes key, const ItemPlace& place) {
@@ -70,16 +79,14 @@ std::string encode_item_place(Bytes key, const ItemPlace& place) {
 
 Result<ItemPlace> decode_item_place(Txn& txn, Bytes key, Bytes value) {
   if (!is_sealed(key, value, kItemPlaceBytes)) return wrong_place(txn);
-  return ItemPlace{{number_at(value, 0), number_at(value, 8)}, number_at(value, 16)};
+  return item_place_in(value);
 }
 
 bool are_item_places(Bytes key, Bytes rows) {
   if (rows.size() % kItemPlaceRowBytes != 0) return false;
-  const std::uint64_t seed = xxh3_64(std::as_bytes(std::span(key)));
-  for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes)) {
-    const std::uint64_t hash = htobe64(xxh3_64(std::as_bytes(std::span(rows.substr(0, kItemPlaceBytes))), seed));
-    if (std::memcmp(&hash, rows.data() + kItemPlaceBytes, kCheckBytes) != 0) return false;
-  }
+  const std::uint64_t seed = seed_of(key);
+  for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes))
+    if (!is_checked(seed, rows, kItemPlaceBytes)) return false;
   return true;
 }
 
