@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kFirstRows = 16;  // four times as many each further time
 constexpr std::size_t kMostRows = 16'384;
 
-bool may_have(const ArchRow& row, const AskedItem& item) {
+bool may_have(const ListedRow& row, const AskedItem& item) {
   return (item.marks & ~row.marks) == 0 && (item.needs & row.lacks) == 0;
 }
 
@@ -69,20 +69,20 @@ void ArchList::add(Bytes rows, std::vector<Head>& heads) {
   }
 }
 
-ArchRow ArchList::row(std::uint32_t number) const {
+ListedRow ArchList::row(std::uint32_t number) const {
   const Piece& piece = *--std::ranges::upper_bound(pieces_, number, {}, &Piece::first);
   const ItemPlace at = item_place_in(piece.rows.substr((number - piece.first) * kItemPlaceRowBytes));
   return {{piece.without_metric, at.place}, at.marks, 0, 0};
 }
 
-ArchRow ArchList::take_first(std::uint64_t bound, std::optional<Head>& next) {
+ListedRow ArchList::take_first(std::uint64_t bound, std::optional<Head>& next) {
   Rows& of = rows_of(bound);
-  const ArchRow taken = row(of.rows[of.first++]);
+  const ListedRow taken = row(of.rows[of.first++]);
   if (of.first < of.rows.size()) next = Head{bound, row(of.rows[of.first]).rank};
   return taken;
 }
 
-Result<std::optional<std::uint64_t>> ArchList::ask(Txn& txn, ArchRow& row) const {
+Result<std::optional<std::uint64_t>> ArchList::ask(Txn& txn, ListedRow& row) const {
   const AskedItem* item = asked_.size() > kToldApart ? nullptr : rarest_doubtful(row);
   if (item == nullptr) return std::optional<std::uint64_t>();
   const std::string key = std::string(item->key) + (row.rank.without_metric ? "" : order_);
@@ -95,7 +95,7 @@ Result<std::optional<std::uint64_t>> ArchList::ask(Txn& txn, ArchRow& row) const
 }
 
 // Whatever needs an item is in fewer classes, or in the same.
-const AskedItem* ArchList::rarest_doubtful(const ArchRow& row) const {
+const AskedItem* ArchList::rarest_doubtful(const ListedRow& row) const {
   const AskedItem* rarest = nullptr;
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     const AskedItem& item = asked_[i];
@@ -111,7 +111,7 @@ std::uint64_t ArchList::bound_of(std::uint64_t marks) const {
   return bound;
 }
 
-std::uint64_t ArchList::bound_of(const ArchRow& row) const {
+std::uint64_t ArchList::bound_of(const ListedRow& row) const {
   return static_cast<std::uint64_t>(
       std::ranges::count_if(asked_, [&](const AskedItem& item) { return may_have(row, item); }));
 }

@@ -31,7 +31,7 @@ struct AskedItem {
 };
 
 // A row of a list, and what is known of its class beyond its marks.
-struct ArchRow {
+struct ListedRow {
   ArchRank rank;
   std::uint64_t marks = 0;
   std::uint64_t has = 0;    // as AskedItem::needs
@@ -53,11 +53,11 @@ class ArchList {
   // Nothing of it that is not read yet comes before; none: all is read.
   const std::optional<ArchRank>& next() const { return next_; }
   // Takes away the first row with this bound; `next` gets the one after it.
-  ArchRow take_first(std::uint64_t bound, std::optional<Head>& next);
+  ListedRow take_first(std::uint64_t bound, std::optional<Head>& next);
 
   // Whether the class has one more of the items that it seems to have, the rarest; none: nothing is left to ask, or
   // there are too many items to tell them apart. Returns how many it may have now.
-  Result<std::optional<std::uint64_t>> ask(Txn& txn, ArchRow& row) const;
+  Result<std::optional<std::uint64_t>> ask(Txn& txn, ListedRow& row) const;
 
  private:
   struct Piece {
@@ -76,11 +76,11 @@ class ArchList {
     std::uint64_t items = 0;
   };
   std::uint64_t bound_of(std::uint64_t marks) const;
-  std::uint64_t bound_of(const ArchRow& row) const;
-  const AskedItem* rarest_doubtful(const ArchRow& row) const;
+  std::uint64_t bound_of(const ListedRow& row) const;
+  const AskedItem* rarest_doubtful(const ListedRow& row) const;
   Rows& rows_of(std::uint64_t bound);
   void add(Bytes rows, std::vector<Head>& heads);
-  ArchRow row(std::uint32_t number) const;
+  ListedRow row(std::uint32_t number) const;
   void move_on(bool ended);
 
   Bytes item_;

@@ -48,7 +48,7 @@ struct Open {
 struct Doubted {
   std::size_t list = 0;
   std::uint64_t bound = 0;
-  ArchRow row;
+  ListedRow row;
 };
 
 struct Worse {
@@ -138,7 +138,7 @@ class Matcher {
 
   Status take_row(const Open& open) {
     std::optional<ArchList::Head> next;
-    const ArchRow row = lists_[open.which].take_first(open.bound, next);
+    const ListedRow row = lists_[open.which].take_first(open.bound, next);
     if (next) push_row(open.which, *next);
     if (work_.classes < kLookedAtOnTrust) return look_at_class(row.rank);
     doubted_.push_back({open.which, open.bound, row});

@@ -114,7 +114,7 @@ TEST_CASE("rows come first that may share most, in their order, and what they ar
   CHECK(heads[0].bound == 3);
   for (VersionId version : {1U, 2U, 3U}) {
     std::optional<ArchList::Head> next;
-    ArchRow row = list.take_first(3, next);
+    ListedRow row = list.take_first(3, next);
     CHECK(row.rank.place.version == version);
     CHECK(next.has_value() == (version < 3));
     CHECK(must(list.ask(*places.txn, row)) == std::optional<std::uint64_t>(version == 3 ? 3 : 2));
