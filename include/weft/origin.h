@@ -15,7 +15,8 @@
 namespace weft {
 
 struct OriginOptions {
-  unsigned threads = 4;  // that read at once, and that may be left behind in calls that hang
+  unsigned threads = 4;      // for what is small; those in calls that hang may be left behind
+  unsigned large_reads = 2;  // at once, of a MiB and more, on threads of their own
 };
 
 // Reads from the origin in `path`. The directory need not be there, or answer: it is opened when it is first asked, and

@@ -33,7 +33,7 @@
 namespace weft {
 
 struct FetchOptions {
-  unsigned threads = 3;                       // that read and verify
+  unsigned threads = 4;                       // that read and verify
   std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
   std::chrono::milliseconds refused{2'000};   // a look that failed is not tried again so soon

@@ -14,7 +14,8 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kPack = "a pack of fetched bytes";
-constexpr std::size_t kAllocated = 1U << 20U;  // so many are written sooner where their blocks are there
+constexpr std::size_t kAllocated = 1U << 20U;        // so many are written sooner where their blocks are there
+constexpr std::uint64_t kRoomForLists = 64U << 20U;  // of blocks
 
 // Of what another node is to have first.
 bool is_refusal(const Error& error) {
@@ -45,13 +46,13 @@ Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest) {
 }
 
 // By a write and not through a mapping, whose new pages would be cleared and taken one by one before bytes come to
-// them. Where blocks cannot be had the write says why; where there is a bound, they come as the file system likes:
+// them. Where blocks cannot be had the write says why; near the cache's bound they come as the file system likes:
 // taken piece by piece, they take more to be listed.
 Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
   bool allocates = bytes.size() >= kAllocated;
   {
     const std::lock_guard lock(mutex_);
-    allocates = allocates && policy_.cache_max == UINT64_MAX;
+    allocates = allocates && (policy_.cache_max == UINT64_MAX || room_ >= kRoomForLists);
   }
   const std::lock_guard one_at_a_time(transfer.writing);
   if (allocates) static_cast<void>(allocate(transfer.pack->fd(), offset, bytes.size(), kPack));

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "base/bounded_calls.h"
+#include "base/direct_read.h"
 #include "base/limits.h"
 #include "base/page_cache.h"
 #include "base/sys.h"
@@ -24,13 +25,18 @@ namespace {
 
 constexpr std::size_t kPlacesBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
-constexpr std::size_t kForgotten = 1U << 20U;  // a read of so many leaves no pages behind
+constexpr std::size_t kLarge = 1U << 20U;  // a read of so many leaves no pages behind, and waits for its turn
 
 std::uint64_t key_of(const Digest& digest) {
   std::uint64_t key = 0;
   std::memcpy(&key, digest.bytes.data(), sizeof key);
   return key;
 }
+
+struct OpenPack {
+  Fd fd;
+  Fd direct;  // not valid where there is no such way
+};
 
 // One origin as its readers share it. Everything here may hang; it is called on threads that can be left behind.
 class OriginReader {
@@ -48,15 +54,17 @@ class OriginReader {
   using PlacesPointer = std::shared_ptr<const Places>;
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
-  Result<std::shared_ptr<const Fd>> pack(PackId pack);
+  using PackPointer = std::shared_ptr<const OpenPack>;
+  Result<PackPointer> pack(PackId pack);
+  Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size);
   Status read_run(BlobPlace place, std::span<std::byte> out);
   Result<std::vector<std::pair<BlobPlace, std::size_t>>> stretches(const Digest& manifest,
                                                                    const std::vector<ChunkRun>& runs);
 
   const std::string path_;
   std::mutex mutex_;
-  std::optional<OriginDir> dir_;                      // guarded by mutex_
-  std::map<PackId, std::shared_ptr<const Fd>> open_;  // guarded by mutex_
+  std::optional<OriginDir> dir_;        // guarded by mutex_
+  std::map<PackId, PackPointer> open_;  // guarded by mutex_
   LruCache<Places> places_{kPlacesBytesMax};
   TocCache tocs_{path_};
 };
@@ -81,14 +89,15 @@ Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest)
   return PlacesPointer(made);
 }
 
-Result<std::shared_ptr<const Fd>> OriginReader::pack(PackId pack) {
+Result<OriginReader::PackPointer> OriginReader::pack(PackId pack) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = open_.find(pack); known != open_.end()) return known->second;
   }
   WEFT_TRY(const OriginDir dir, this->dir());
   WEFT_TRY(Fd fd, dir.open_pack(pack));
-  auto made = std::make_shared<const Fd>(std::move(fd));
+  Fd direct = open_direct(fd.get());
+  auto made = std::make_shared<const OpenPack>(OpenPack{std::move(fd), std::move(direct)});
   const std::lock_guard lock(mutex_);
   if (open_.size() >= kOpenPacksMax) open_.erase(open_.begin());
   open_[pack] = made;
@@ -107,12 +116,27 @@ Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const C
   return tocs_.digests(id, *place);
 }
 
+// What would only pass through the page cache: this node reads it from its store from now on. Nothing where that cannot
+// be done, or where the page cache has it.
+Result<std::optional<SourceBytes>> OriginReader::read_straight(BlobPlace place, std::size_t size) {
+  WEFT_TRY(const PackPointer pack, this->pack(place.pack));
+  std::optional<SourceBytes> out;
+  if (!pack->direct.valid() || all_cached(pack->fd.get(), place.offset, size)) return out;
+  const DirectBlocks blocks = direct_blocks(place.offset, size);
+  const auto memory = take_read_memory(blocks.length);
+  const auto got = read_direct(pack->direct.get(), blocks.begin, {memory.get(), blocks.length});
+  const std::uint64_t before = place.offset - blocks.begin;
+  if (got && *got >= before + size) out = SourceBytes{{memory, memory.get() + before}, size, {}, false};
+  return out;
+}
+
 Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
-  WEFT_TRY(const auto fd, pack(place.pack));
+  WEFT_TRY(const PackPointer pack, this->pack(place.pack));
+  const int fd = pack->fd.get();
   const std::string where = pack_path(path_, place.pack);
-  WEFT_TRY(const std::size_t got, read_some(fd->get(), place.offset, out, where));
-  // This node reads it from its store from now on, and the next bytes come into these pages: fresh ones cost more.
-  if (out.size() >= kForgotten) forget_pages(fd->get(), place.offset, out.size());
+  WEFT_TRY(const std::size_t got, read_some(fd, place.offset, out, where));
+  // The next bytes come into these pages: fresh ones cost more.
+  if (out.size() >= kLarge) forget_pages(fd, place.offset, out.size());
   if (got == out.size()) return {};
   return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
 }
@@ -141,6 +165,10 @@ Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector
   std::size_t size = 0;
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
+  if (stretches.size() == 1 && size >= kLarge) {
+    WEFT_TRY(auto straight, read_straight(stretches[0].first, size));
+    if (straight) return *std::move(straight);
+  }
   SourceBytes out;
   out.memory = take_read_memory(size);
   out.size = size;
@@ -154,8 +182,9 @@ Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector
 
 class OriginSource final : public BlobSource {
  public:
-  OriginSource(std::string path, unsigned threads)
-      : calls_(std::make_shared<BoundedCalls>("origin " + path, threads)),
+  OriginSource(std::string path, const OriginOptions& options)
+      : calls_(std::make_shared<BoundedCalls>("origin " + path, options.threads)),
+        large_reads_(std::make_shared<BoundedCalls>("origin " + path, options.large_reads)),
         reader_(std::make_shared<OriginReader>(std::move(path))) {}
 
   std::string_view name() const override { return "origin"; }
@@ -169,7 +198,10 @@ class OriginSource final : public BlobSource {
   }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& /*aid*/) override {
-    return calls_->call<SourceBytes>(
+    std::uint64_t size = 0;
+    for (const ChunkRun& run : runs) size += run.length();
+    auto& calls = size < kLarge ? calls_ : large_reads_;
+    return calls->call<SourceBytes>(
         [reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end())] {
           return reader->read(manifest, wanted);
         },
@@ -178,13 +210,14 @@ class OriginSource final : public BlobSource {
 
  private:
   std::shared_ptr<BoundedCalls> calls_;
-  std::shared_ptr<OriginReader> reader_;  // shared with calls that hang
+  std::shared_ptr<BoundedCalls> large_reads_;  // few at once: they come one after the other instead of all late
+  std::shared_ptr<OriginReader> reader_;       // shared with calls that hang
 };
 
 }  // namespace
 
 std::shared_ptr<BlobSource> origin_source(std::string path, const OriginOptions& options) {
-  return std::make_shared<OriginSource>(std::move(path), options.threads);
+  return std::make_shared<OriginSource>(std::move(path), options);
 }
 
 Result<OriginTotals> origin_totals(const std::string& path, std::chrono::milliseconds patience) {

@@ -7,12 +7,14 @@
 #include <new>
 #include <vector>
 
+#include "base/direct_read.h"
 #include "base/page_cache.h"
 
 namespace weft {
 namespace {
 
-constexpr std::size_t kBlock = 4U << 20U;  // what is good to ask for at once
+constexpr std::size_t kAsked = 4U << 20U;                  // what is good to ask for at once
+constexpr std::size_t kBlock = kAsked + 2 * kDirectBlock;  // and where it does not begin and end with a block
 constexpr std::size_t kLarge = 256U << 10U;
 constexpr std::size_t kKeptMax = 8;  // blocks
 
@@ -21,10 +23,15 @@ struct Freed {
 };
 using Block = std::unique_ptr<std::byte, Freed>;
 
-Block make_block() {
-  Block made(static_cast<std::byte*>(std::aligned_alloc(kLargePage, kBlock)));
+Block aligned(std::size_t to, std::size_t size) {
+  Block made(static_cast<std::byte*>(std::aligned_alloc(to, (size + to - 1) / to * to)));
   if (!made) throw std::bad_alloc();
-  ::madvise(made.get(), kBlock, MADV_HUGEPAGE);
+  return made;
+}
+
+Block make_block() {
+  Block made = aligned(kLargePage, kBlock);
+  ::madvise(made.get(), kAsked, MADV_HUGEPAGE);
   return made;
 }
 
@@ -66,7 +73,8 @@ Kept& kept() {
 }  // namespace
 
 std::shared_ptr<std::byte[]> take_read_memory(std::size_t size) {
-  if (size < kLarge || size > kBlock) return std::make_unique_for_overwrite<std::byte[]>(size);
+  if (size < kLarge) return std::make_unique_for_overwrite<std::byte[]>(size);
+  if (size > kBlock) return {aligned(kDirectBlock, size).release(), Freed()};
   return {kept().take().release(), [](std::byte* memory) { kept().give_back(Block(memory)); }};
 }
 
