@@ -16,12 +16,12 @@ namespace weft {
 namespace {
 
 // What mount(8) and fstab may say of any file system, and means nothing more here.
-constexpr std::array kIgnored{
-    "rw",       "auto",        "noauto",   "user",       "nouser",   "users",      "owner",
-    "group",    "nofail",      "_netdev",  "nosuid",     "nodev",    "exec",       "dev",
-    "suid",     "defaults",    "relatime", "norelatime", "noatime",  "atime",      "nodiratime",
-    "diratime", "strictatime", "lazytime", "nolazytime", "sync",     "async",      "dirsync",
-    "silent",   "loud",        "mand",     "nomand",     "iversion", "noiversion", "default_permissions"};
+constexpr std::array kIgnored{"ro",         "rw",         "auto",   "noauto",     "user",       "nouser",
+                              "users",      "owner",      "group",  "nofail",     "_netdev",    "nosuid",
+                              "nodev",      "exec",       "dev",    "suid",       "defaults",   "relatime",
+                              "norelatime", "noatime",    "atime",  "nodiratime", "diratime",   "strictatime",
+                              "lazytime",   "nolazytime", "sync",   "async",      "dirsync",    "silent",
+                              "loud",       "mand",       "nomand", "iversion",   "noiversion", "default_permissions"};
 
 constexpr std::uint64_t kStallMax = 86400;
 constexpr std::string_view kServe = "--serve=";
@@ -89,9 +89,7 @@ Status set_stall(MountOptions& options, std::string_view value) {
 }
 
 bool set_flag(MountOptions& options, std::string_view key) {
-  if (key == "ro")
-    options.read_only = true;
-  else if (key == "noexec")
+  if (key == "noexec")
     options.no_exec = true;
   else if (key == "allow_other")
     options.allow_other = true;
@@ -259,7 +257,6 @@ std::vector<std::string> to_words(const MountOptions& options) {
                   options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
-  if (options.read_only) list += ",ro";
   if (options.no_exec) list += ",noexec";
   if (options.allow_other) list += ",allow_other";
   if (options.xattr) list += ",xattr";
@@ -285,7 +282,6 @@ where WEFT_STORE names it. Returns when the mount answers.
   -V, --version    print the version and exit
 
 Mount options:
-  ro               mount read-only (writes are refused in any case)
   noexec           no program may be run from the mount
   allow_other      let other users in (default when root mounts)
   uid=N, gid=N     owner of the files shown (default: the mounting user)

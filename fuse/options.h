@@ -17,7 +17,6 @@ namespace weft {
 struct MountOptions {
   std::string store;
   std::string directory;
-  bool read_only = false;  // the mount itself; writes are refused in any case
   bool no_exec = false;
   bool allow_other = false;  // users other than the mounting one; on by default for root
   uid_t uid = 0;             // who owns the files that are shown; the mounting user by default

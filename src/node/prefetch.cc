@@ -27,7 +27,9 @@ constexpr int kLooksApart = 100;  // times what looking through it took: 1.2 ms 
 constexpr std::uint64_t kLookedThrough = 64U << 20U;  // at once; 0.2 ms where pages are small
 constexpr auto kSeemsToRest = 100ms;  // of a file that looks so at a glance, before it is looked through
 constexpr unsigned kGlances = 4;
-constexpr unsigned kReaders = 16;  // each brings in a large page: a reader who comes closer finds them under way
+// Each brings in a large page, all of them a whole window. A reader who comes upon a page that is not under way yet
+// makes the kernel read ahead, and that in small pages.
+constexpr unsigned kReaders = 32;
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
 PrefetchShape shape_of(const PrefetchSubject& subject) {

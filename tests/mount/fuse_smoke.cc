@@ -233,12 +233,11 @@ TEST_CASE("extended attributes only by option") {
   CHECK(errno == ENODATA);
 }
 
-TEST_CASE("umask, uid and gid show; ro mounts read-only") {
+TEST_CASE("umask, uid and gid show; the mount is read-only") {
   MountOptions options;
   options.umask = 0027;
   options.uid = 12;
   options.gid = 34;
-  options.read_only = true;
   const auto mount = mount_small(options);
   REQUIRE(mount.started().ok());
   struct stat facts {};

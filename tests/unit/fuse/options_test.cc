@@ -30,10 +30,9 @@ std::string message_of(const std::vector<const char*>& words) {
 
 TEST_CASE("what mount(8) passes on") {
   const auto options =
-      parsed({"/srv/store", "/mnt", "-s", "-n", "-v", "-o", "rw,noatime,nosuid,_netdev,x-systemd.automount"});
+      parsed({"/srv/store", "/mnt", "-s", "-n", "-v", "-o", "rw,ro,noatime,nosuid,_netdev,x-systemd.automount"});
   CHECK(options.store == "/srv/store");
   CHECK(options.directory == "/mnt");
-  CHECK_FALSE(options.read_only);
   CHECK_FALSE(options.foreground);
   CHECK_FALSE(options.allow_other);
   CHECK(options.uid == 1000);
@@ -42,10 +41,9 @@ TEST_CASE("what mount(8) passes on") {
 }
 
 TEST_CASE("every option") {
-  const auto options = parsed(
-      {"-f", "-oro,allow_other,uid=7,gid=8,umask=027", "-o", "views=hidden,xattr,log=/x,loglevel=debug", "s", "d"});
+  const auto options =
+      parsed({"-f", "-oallow_other,uid=7,gid=8,umask=027", "-o", "views=hidden,xattr,log=/x,loglevel=debug", "s", "d"});
   CHECK(options.foreground);
-  CHECK(options.read_only);
   CHECK(options.allow_other);
   CHECK(options.uid == 7);
   CHECK(options.gid == 8);
