@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "base/sys.h"
 #include "store/uuid.h"
@@ -39,7 +41,11 @@ Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header
   for (;;) {
     WEFT_TRY(etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
     header = answer.header;
-    if (!answer.items.empty()) return open_meta(answer.items[0].value, bound(key));
+    if (!answer.items.empty()) {
+      WEFT_TRY(RegistryMeta meta, open_meta(answer.items[0].value, bound(key)));
+      if (own.empty() || own == meta.cluster) found_ours(std::move(answer.items[0].value));
+      return meta;
+    }
     if (!own.empty())
       return Error{Errc::not_found, fmt::format("etcd has nothing at {}, and this store is of the cluster {}: its "
                                                 "registry was lost, or is elsewhere",
@@ -51,10 +57,42 @@ Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header
   }
 }
 
+std::vector<std::byte> EtcdNames::ours() {
+  const std::lock_guard lock(mutex_);
+  return ours_;
+}
+
+// What was known of heads is of an etcd that may have gone: another's revisions may be the same by chance.
+void EtcdNames::found_ours(std::vector<std::byte> value) {
+  const std::lock_guard lock(mutex_);
+  ours_ = std::move(value);
+  heads_.clear();
+}
+
+Status EtcdNames::check_ours(std::span<const etcd::KeyValue> found, std::span<const std::byte> ours) const {
+  if (ours.empty() || (!found.empty() && std::ranges::equal(found[0].value, ours))) return {};
+  return Error{Errc::not_found,
+               fmt::format("etcd has {} at {}: the registry of this node's cluster was lost, or is elsewhere",
+                           found.empty() ? "nothing" : "another cluster", keys_.meta())};
+}
+
+// An etcd that began anew meanwhile has not what others rely on, and what it is told may be lost with it.
+Result<etcd::TxnAnswer> EtcdNames::change(etcd::Txn txn) {
+  const std::vector<std::byte> ours = this->ours();
+  const etcd::Keys meta{keys_.meta(), {}};
+  if (!ours.empty()) txn.compares.push_back({meta, Target::value, Relation::equal, 0, ours});
+  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  if (answer.succeeded || ours.empty()) return answer;
+  WEFT_TRY(const etcd::RangeAnswer now, client_.range({meta, 0, 0, false, false}));
+  WEFT_CHECK(check_ours(now.items, ours));
+  return answer;
+}
+
 Result<std::uint64_t> EtcdNames::barrier(std::string_view node) {
   etcd::Txn txn;
   txn.then.emplace_back(etcd::Put{keys_.barrier(node), {}, 0});
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
+  if (!answer.succeeded) return Error{Errc::busy, "the registry was away for a moment; try again"};
   return answer.header.revision;
 }
 
@@ -71,7 +109,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view mod
   etcd::Txn txn;
   txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
   txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{number, now_ns()}, bound(key)), 0});
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded) return no_version(model, number);
   return std::optional(answer.header.revision);
 }
@@ -81,7 +119,7 @@ Result<std::uint64_t> EtcdNames::delete_tag(std::string_view model, std::string_
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::greater, 0});
   txn.then.emplace_back(etcd::Delete{{key, {}}});
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded) return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
   return answer.header.revision;
 }
@@ -130,7 +168,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
     txn.then.emplace_back(etcd::Put{removals, seal_removal(now_ns(), bound(removals)), 0});
   }
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
   return std::optional(answer.header.revision);
 }

@@ -43,7 +43,8 @@ class EtcdNames {
       : client_(client), keys_(keys), retry_max_(retry_max) {}
 
   // Agrees on what the cluster is: made by the first node that comes and is of none yet (`own` is ""). Errc::not_found:
-  // there is none, and this node's is `own`: its registry was lost, or is elsewhere.
+  // there is none, and this node's is `own`: its registry was lost, or is elsewhere. From then on each change is made
+  // in the registry that was found, or fails in the same way.
   Result<RegistryMeta> agree(std::string_view own, etcd::Header& header);
 
   // What a publish of the model is decided by, read while it is still being prepared; null where that fails.
@@ -68,6 +69,10 @@ class EtcdNames {
 
  private:
   using Clock = etcd::Client::Clock;
+  std::vector<std::byte> ours();
+  void found_ours(std::vector<std::byte> value);
+  Status check_ours(std::span<const etcd::KeyValue> found, std::span<const std::byte> ours) const;
+  Result<etcd::TxnAnswer> change(etcd::Txn txn);
   Result<Facts> read_facts(const std::string& model);
   Status check_shows(const std::string& model);  // Errc::exists: its name would hide another
   Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead);
@@ -95,6 +100,7 @@ class EtcdNames {
   const std::chrono::milliseconds retry_max_;
   std::mutex mutex_;
   std::map<std::string, KnownHead> heads_;  // of models that were published here; guarded by mutex_
+  std::vector<std::byte> ours_;             // what the registry says it is; empty: not agreed on yet; guarded by mutex_
 };
 
 }  // namespace weft

@@ -30,7 +30,7 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kFixedCompares = 2;  // removals, and one to spare
+constexpr std::size_t kFixedCompares = 2;  // removals, and which registry it is
 constexpr std::size_t kHeadsMax = 4'096;   // that are remembered
 constexpr auto kPause = std::chrono::milliseconds(50);
 
@@ -71,7 +71,10 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
   txn.then.emplace_back(RangeQuery{keys_.versions_of(model), 1, 0, false, true});
   txn.then.emplace_back(first(keys_.versions_below(model)));
   for (const std::string& ancestor : ancestors) txn.then.emplace_back(first(keys_.versions_of(ancestor)));
+  txn.then.emplace_back(one(keys_.meta()));
+  const std::vector<std::byte> ours = this->ours();
   WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_CHECK(check_ours(answer.ranges.back().items, ours));
 
   Facts facts;
   facts.header = answer.header;
@@ -204,7 +207,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
     std::string tag_key = keys_.tag(model, tag);
     txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns}, bound(tag_key)), 0});
   }
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded) {
     forget(model);
     return std::optional<PublishDecision>();

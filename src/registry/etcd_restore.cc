@@ -91,7 +91,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& ver
     txn.compares.push_back({{absent, {}}, Target::version, Relation::equal, 0});
   txn.then.emplace_back(etcd::Put{head_key, seal(head, bound(head_key)), 0});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   forget(model);
   return answer.succeeded ? std::optional(true) : std::nullopt;
 }
@@ -104,7 +104,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bo
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
   txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns}, bound(key)), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
+  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   return std::optional(answer.succeeded);
 }
 

@@ -49,12 +49,15 @@ struct PutOp {
 
 void put_compare(JsonWriter& json, const Compare& compare) {
   constexpr std::string_view kRelations[] = {"EQUAL", "GREATER", "LESS"};
-  bool version = compare.target == Target::version;
+  constexpr std::string_view kTargets[] = {"VERSION", "MOD", "VALUE"};
   json.begin_object();
-  json.member("target", version ? "VERSION" : "MOD");
+  json.member("target", kTargets[static_cast<std::size_t>(compare.target)]);
   json.member("result", kRelations[static_cast<std::size_t>(compare.relation)]);
   put_keys(json, compare.keys);
-  json.member(version ? "version" : "mod_revision", std::to_string(compare.value));
+  if (compare.target == Target::value)
+    json.member("value", to_base64(compare.value));
+  else
+    json.member(compare.target == Target::version ? "version" : "mod_revision", std::to_string(compare.number));
   json.end_object();
 }
 

@@ -50,14 +50,16 @@ struct Delete {
 };
 using Op = std::variant<RangeQuery, Put, Delete>;
 
-enum class Target : std::uint8_t { version, mod_revision };  // both are 0 of a key that is not there
+// Numbers are 0 of a key that is not there; no value equals its.
+enum class Target : std::uint8_t { version, mod_revision, value };
 enum class Relation : std::uint8_t { equal, greater, less };
 // Holds when it holds for every key of the range; for a range without keys, when it holds for 0.
 struct Compare {
   Keys keys;
   Target target = Target::version;
   Relation relation = Relation::equal;
-  std::uint64_t value = 0;
+  std::uint64_t number = 0;
+  std::vector<std::byte> value = {};  // Target::value
 };
 struct Txn {
   std::vector<Compare> compares;

@@ -255,6 +255,42 @@ TEST_CASE("names: all nodes agree on what the cluster is") {
   CHECK(ids.begin()->size() == 36);
 }
 
+TEST_CASE("names: nothing is changed in a registry that is another than the one agreed on") {
+  Cluster c;
+  etcd::Header header;
+  REQUIRE(c.names.agree("", header).ok());
+  CHECK(must_publish(c, wish("a", 1, {"best"})) == 1);
+  const auto ahead = c.names.foresee("a");
+  REQUIRE(ahead != nullptr);
+  const std::string key = c.keys.meta();
+  const auto meta = c.client.range({{key, {}}, 0, 0, false, false});
+  REQUIRE(meta.ok());
+  const auto put = [&](std::vector<etcd::Op> ops) { REQUIRE(c.client.txn({{}, std::move(ops)}).ok()); };
+  const auto refused = [](const auto& result, const std::string& has) {
+    REQUIRE_FALSE(result.ok());
+    CHECK(result.error().code == Errc::not_found);
+    CHECK(result.error().message.find("etcd has " + has + " at /weft/") == 0);
+  };
+  const auto refuses_all = [&](const std::string& has) {
+    refused(c.names.publish(wish("a", 2), ahead), has);
+    refused(c.names.publish(wish("a", 1)), has);
+    refused(c.names.publish(wish("b", 1)), has);
+    refused(c.names.set_tag("a", "other", 1), has);
+    refused(c.names.set_tag("a", "best", {}), has);
+    refused(c.names.remove_version("a", 1), has);
+    refused(c.names.barrier("node"), has);
+  };
+  put({etcd::Delete{{key, {}}}});
+  refuses_all("nothing");
+  put({etcd::Put{key, seal(RegistryMeta{kRegistryFormat, "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de", 1}, c.keys.bound(key)),
+                 0}});
+  refuses_all("another cluster");
+  put({etcd::Put{key, meta->items.at(0).value, 0}});
+  CHECK(tag_of(c, "a", "best") == 1);
+  CHECK_FALSE(tag_of(c, "a", "other"));
+  CHECK(must_publish(c, wish("a", 2)) == 2);
+}
+
 TEST_CASE("names: with a user and a password, over two endpoints of which one is dead") {
   EtcdProcess etcd;
   for (const std::vector<std::string>& step : std::vector<std::vector<std::string>>{

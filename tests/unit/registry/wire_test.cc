@@ -18,10 +18,12 @@ TEST_CASE("wire: requests are as etcd's gateway takes them") {
   Txn txn;
   txn.compares.push_back({{"foo", ""}, Target::version, Relation::greater, 0});
   txn.compares.push_back({prefixed("foo"), Target::mod_revision, Relation::less, 9});
+  txn.compares.push_back({{"foo", ""}, Target::value, Relation::equal, 0, {std::byte{'b'}}});
   txn.then.emplace_back(Put{"foo", {std::byte{'b'}}, 5});
   txn.then.emplace_back(Delete{{"foo", ""}});
   CHECK(encode(txn) == R"({"compare":[{"target":"VERSION","result":"GREATER","key":"Zm9v","version":"0"},)"
-                       R"({"target":"MOD","result":"LESS","key":"Zm9v","range_end":"Zm9w","mod_revision":"9"}],)"
+                       R"({"target":"MOD","result":"LESS","key":"Zm9v","range_end":"Zm9w","mod_revision":"9"},)"
+                       R"({"target":"VALUE","result":"EQUAL","key":"Zm9v","value":"Yg=="}],)"
                        R"("success":[{"request_put":{"key":"Zm9v","value":"Yg==","lease":"5"}},)"
                        R"({"request_delete_range":{"key":"Zm9v"}}]})");
   CHECK(prefixed("a\xff").end == "b");
