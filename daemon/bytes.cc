@@ -19,6 +19,9 @@ std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config, const 
   return sources;
 }
 
+// With the origin alone two parts are being read, and while two are hashed and written, two wait for their turn: with
+// fewer the disk rests whenever two reads have ended together.
+constexpr unsigned kThreadsAlone = 6;
 constexpr unsigned kThreadsWithPeers = 8;  // several peers, a few reads of each
 constexpr std::size_t kLooksAtOnce = 256;
 
@@ -40,8 +43,8 @@ bool is_member(const Registry& registry, const std::string& node) {
 FetchOptions options_of(const Registry& registry, Peers* peers) {
   FetchOptions options;
   options.is_there = [&registry](const std::string& publisher) { return is_member(registry, publisher); };
+  options.threads = peers == nullptr ? kThreadsAlone : kThreadsWithPeers;
   if (peers == nullptr) return options;
-  options.threads = kThreadsWithPeers;
   options.first = [peers] { return peers->share(); };
   return options;
 }

@@ -18,7 +18,8 @@ struct Job {
   std::function<void()> run;
   Deadline deadline;
   bool done = false;
-  bool given_up = false;  // nobody waits for it
+  bool given_up = false;          // nobody waits for it
+  std::condition_variable ended;  // its caller alone is woken: others would only get in the next job's way
 };
 
 }  // namespace
@@ -29,7 +30,7 @@ struct BoundedCalls::State {
   unsigned threads_max = 1;
   std::mutex mutex;
   std::condition_variable wake;     // a job, or the end
-  std::condition_variable settled;  // a job is done, or a thread has gone
+  std::condition_variable settled;  // for the end: a job is done, or a thread has gone
   std::deque<std::shared_ptr<Job>> jobs;
   std::vector<std::shared_ptr<Job>> running;
   unsigned threads = 0;
@@ -65,7 +66,10 @@ struct BoundedCalls::State {
       lock.lock();
       std::erase(running, job);
       job->done = true;
-      settled.notify_all();
+      lock.unlock();
+      job->ended.notify_one();
+      settled.notify_one();
+      lock.lock();
     }
     --threads;
     settled.notify_all();
@@ -86,7 +90,9 @@ BoundedCalls::~BoundedCalls() {
 }
 
 Status BoundedCalls::run(std::function<void()> work, Deadline deadline) {
-  auto job = std::make_shared<Job>(Job{std::move(work), deadline});
+  auto job = std::make_shared<Job>();
+  job->run = std::move(work);
+  job->deadline = deadline;
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (state.all_hang(Clock::now()))
@@ -98,7 +104,7 @@ Status BoundedCalls::run(std::function<void()> work, Deadline deadline) {
     std::thread([kept = state_] { kept->work(); }).detach();
   }
   state.wake.notify_one();
-  if (state.settled.wait_until(lock, deadline, [&] { return job->done; })) return {};
+  if (job->ended.wait_until(lock, deadline, [&] { return job->done; })) return {};
   job->given_up = true;
   return Error{Errc::timed_out, fmt::format("{}: no answer in time", state.what)};
 }
