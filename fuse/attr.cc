@@ -12,6 +12,7 @@ constexpr double kLastingSeconds = 86400;
 // meanwhile.
 constexpr double kChangingSeconds = 0.05;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+constexpr blksize_t kReadAtOnce = 4096;  // by who has no reason for more
 
 timespec to_timespec(std::uint64_t time_ns) {
   timespec time{};
@@ -48,7 +49,7 @@ struct stat to_stat(const Attr& attr, const MountOptions& options) {
   out.st_gid = options.gid;
   out.st_size = static_cast<off_t>(attr.size);
   out.st_blocks = static_cast<blkcnt_t>(attr.blocks);
-  out.st_blksize = 4096;
+  out.st_blksize = attr.large ? kReadBytesMax : kReadAtOnce;
   out.st_mtim = to_timespec(attr.mtime_ns);
   out.st_ctim = out.st_mtim;
   out.st_atim = out.st_mtim;

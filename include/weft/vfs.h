@@ -44,6 +44,7 @@ struct Attr {
   bool lasting_attr = false;     // these attributes never change
   bool lasting_entries = false;  // a directory whose names never change: absent ones stay absent
   bool told = false;             // when these attributes change, Vfs::changes() tells
+  bool large = false;            // a published file that is best asked for in large parts
 };
 
 // Called with inodes whose attributes are not what they were: link counts, owned bytes, times, sizes.

@@ -29,7 +29,6 @@ constexpr std::uint64_t kAheadMax = 64U << 20U;
 // The kernel's reads of one reader overtake each other by so much.
 constexpr std::uint64_t kDisorder = 8U << 20U;
 constexpr std::uint64_t kFetchStep = 16U << 20U;
-constexpr std::uint64_t kStreamedMin = 8U << 20U;  // what fits into a few requests is better kept by the kernel
 
 // Bytes of a published file that follow each other there and here.
 struct ColdRun {

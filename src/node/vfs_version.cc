@@ -145,6 +145,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
     attr.size = node.file().size;
   else
     attr.size = generated_size(node);
+  attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
   attr.blocks = attr.size == 0 ? 0 : 1;
   attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
   attr.told = !attr.lasting_attr;

@@ -76,6 +76,20 @@ def test_no_file_with_bytes_is_without_blocks(mounted):
             assert status.st_blocks > 0, path
 
 
+def test_large_published_files_are_asked_for_in_large_parts(store, tmp_path):
+    """By what goes by st_blksize: cat, cp, Python's files. Not tensors, of which often the head alone is read."""
+    store.publish(write_model(tmp_path / "m", random_tensors(1, 8 << 20, seed="large"), files=[("config.json", b"{}")]),
+                  name="m")
+    with Mount(store, tmp_path / "mnt") as mount:
+        version = mount.version("m", 1)
+        large = version / "model.safetensors"
+        asked = {path: path.stat().st_blksize for path in version.rglob("*") if path.is_file()}
+        assert asked.pop(large) == 1 << 20
+        assert set(asked.values()) == {4096}
+        with large.open("rb") as file:
+            assert os.fstat(file.fileno()).st_blksize == 1 << 20
+
+
 def test_sizes_are_exact(mounted):
     for path in mounted.path.rglob("*"):
         if path.is_file() and not path.is_symlink() and ".weft" not in path.parts:
