@@ -46,7 +46,8 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size,
   if (file->streamed() && info->lock_owner == 0) server.open_files.mapped(node);  // read(2) has an owner
   const auto at = static_cast<std::uint64_t>(offset);
   const auto in_memory = [&] { return file->in_memory(at, std::min(size, kReadBytesMax)); };
-  WEFT_TRY(const MemoryParts parts, size > kCopiedMax ? in_memory() : MemoryParts());
+  const bool copied = size <= kCopiedMax && !file->better_in_memory();
+  WEFT_TRY(const MemoryParts parts, copied ? MemoryParts() : in_memory());
   if (!parts.empty()) {
     reply_from_memory(request, parts);
     return {};

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "node/lock_blobs.h"
 #include "node/memory_parts.h"
+#include "node/reads_in_a_row.h"
 
 namespace weft {
 namespace {
@@ -26,8 +27,6 @@ constexpr std::uint64_t kWaitsPerS = 20;           // a wait of 50 ms is about t
 // A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
-// The kernel's reads of one reader overtake each other by so much.
-constexpr std::uint64_t kDisorder = 8U << 20U;
 constexpr std::uint64_t kFetchStep = 16U << 20U;
 
 // Bytes of a published file that follow each other there and here.
@@ -179,20 +178,15 @@ class ColdFile final : public OpenFile {
   std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
   mutable std::mutex mutex_;
   std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
-  std::uint64_t next_ = 0;                                          // guarded by mutex_: where a reader would go on
-  std::uint64_t in_a_row_ = 0;                                      // guarded by mutex_
-  std::unique_ptr<ColdReads::Begun> begun_;                         // guarded by mutex_
+  ReadsInARow reads_;
+  std::unique_ptr<ColdReads::Begun> begun_;  // guarded by mutex_
 };
 
 // A reader who jumps moves what it reads; one who goes on, more and more ahead of it.
 std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t end = offset + length;
-  const bool goes_on = offset <= next_ + kDisorder && next_ <= end + kDisorder;
-  in_a_row_ = goes_on ? in_a_row_ + (end - std::min(end, next_)) : length;
-  next_ = goes_on ? std::max(next_, end) : end;
+  const std::uint64_t in_a_row = reads_.note(offset, length);
   if (rest_too_) return size_;
-  const std::uint64_t ahead = std::min(2 * in_a_row_, kAheadMax);
+  const std::uint64_t ahead = std::min(2 * in_a_row, kAheadMax);
   return ahead < kAheadMin ? 0 : ahead;
 }
 

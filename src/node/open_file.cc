@@ -9,6 +9,7 @@
 #include "base/page_cache.h"
 #include "base/sys.h"
 #include "node/memory_parts.h"
+#include "node/read_on.h"
 
 namespace weft {
 namespace {
@@ -23,11 +24,12 @@ class BlobFile final : public OpenFile {
     for (const LockedRun& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
   }
 
-  void read_ahead(Prefetcher& prefetcher, std::vector<std::uint64_t> borders);
+  void read_ahead(const ReadAhead& ahead);  // before it is used
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
+  bool better_in_memory() const override { return read_on_ != nullptr; }
   int backing_fd() const override;
   void opened() override {
     if (prefetch_) prefetch_->begin();
@@ -38,14 +40,20 @@ class BlobFile final : public OpenFile {
   std::string head_;
   const std::uint64_t size_;
   const std::vector<LockedRun> runs_;            // in order, touching, from head_.size() to size_
-  std::unique_ptr<Prefetcher::Watch> prefetch_;  // last: it uses the packs' descriptors
+  std::unique_ptr<Prefetcher::Watch> prefetch_;  // last, as the next: they use the packs' descriptors
+  std::unique_ptr<ReadOn> read_on_;
 };
 
-void BlobFile::read_ahead(Prefetcher& prefetcher, std::vector<std::uint64_t> borders) {
-  PrefetchSubject subject{{}, std::move(borders), backing_fd() < 0};
+void BlobFile::read_ahead(const ReadAhead& ahead) {
+  if (ahead.prefetcher == nullptr) return;
+  if (ahead.borders.empty()) {
+    if (size_ >= ReadOn::kSizeMin) read_on_ = std::make_unique<ReadOn>(*ahead.prefetcher, runs_);
+    return;
+  }
+  PrefetchSubject subject{{}, ahead.borders, backing_fd() < 0};
   for (const LockedRun& run : runs_)
     subject.pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
-  prefetch_ = prefetcher.watch(std::move(subject));
+  prefetch_ = ahead.prefetcher->watch(std::move(subject));
 }
 
 Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> out) {
@@ -62,9 +70,11 @@ Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> ou
 Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count) {
   if (offset >= size_) return MemoryParts();
   count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
+  if (read_on_) read_on_->told(offset, count);
   WEFT_TRY(MemoryParts parts,
            memory_parts(head_, runs_, offset, count,
-                        [](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
+                        [this](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
+                          if (read_on_) read_on_->bring(run, within, length);
                           return add_present(out, *run.place.pack, run.place.offset + within, length);
                         }));
   if (prefetch_ && !parts.empty()) prefetch_->told(offset, count);
@@ -127,7 +137,7 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
   auto runs = lock_runs(store, blobs, head.size(), known);
   if (!runs.ok()) return Error{runs.error().code, fmt::format("{}: {}", where, runs.error().message)};
   auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), std::move(runs).value());
-  if (ahead.prefetcher != nullptr && !ahead.borders.empty()) file->read_ahead(*ahead.prefetcher, ahead.borders);
+  file->read_ahead(ahead);
   return std::shared_ptr<OpenFile>(std::move(file));
 }
 

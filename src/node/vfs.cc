@@ -210,7 +210,7 @@ Result<std::shared_ptr<OpenFile>> StoreVfs::open_row(Ino ino, const InodeRow& ro
 }
 
 Result<std::shared_ptr<OpenFile>> StoreVfs::open_view(const InodeRow& row) {
-  auto opened = weft::open_view(store_, row);
+  auto opened = weft::open_view(store_, row, prefetcher_);
   if (opened.ok() || opened.error().code != Errc::absent) return opened;
   std::optional<std::pair<VersionId, std::uint32_t>> owner;
   {

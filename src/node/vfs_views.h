@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/prefetch.h"
 #include "weft/manifest.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
@@ -18,7 +19,8 @@ std::uint64_t view_size(const ViewKey& key);
 Attr view_attr(const InodeRow& row);
 std::string view_head(const ViewKey& key);  // what comes before the tensor's bytes
 std::string view_where(const InodeRow& row);
-Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row);
+// Where somebody reads on in it, `prefetcher` does, which outlives the file.
+Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row, Prefetcher& prefetcher);
 // "user.weft.dtype", ".shape", ".hash"
 std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row);
 

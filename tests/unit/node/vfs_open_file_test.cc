@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/limits.h"
@@ -117,6 +119,40 @@ TEST_CASE("a read of many small parts is not given where it lies") {
   const auto file = must_open(store, "H", blobs);
   CHECK(in_memory(*file, 0, bytes + 1).empty());
   CHECK(in_memory(*file, 1, bytes).size() == bytes);
+}
+
+TEST_CASE("who reads on in a file of one tensor is read ahead of, up to its end") {
+  constexpr std::size_t kMiB = 1U << 20U;
+  constexpr std::size_t kBegin = 5000;
+  constexpr std::size_t kLength = 20 * kMiB;
+  BlobStore store;
+  const std::string all = random_text(40 * kMiB, 4);
+  const PackId pack = store.add_pack(all);
+  const std::vector<ContentId> blobs{store.add_blob(1, pack, kBegin, kLength)};
+  Prefetcher prefetcher;
+  const auto file = must(open_blobs(store, "test", "", blobs, {&prefetcher, {}}));
+  REQUIRE(file->better_in_memory());
+  const Fd fd = file_of(store, pack);
+  if (!drop_cached(store, pack)) {
+    MESSAGE("not tried: pages stay in the page cache");
+    return;
+  }
+  const auto cached = [&](std::size_t from, std::size_t to) { return must(cached_pages(fd.get(), from, to - from)); };
+  SUBCASE("one request brings no more than itself") {
+    CHECK(in_memory(*file, 8 * kMiB, kMiB) == all.substr(kBegin + 8 * kMiB, kMiB));
+    CHECK(cached(0, all.size()) <= kMiB / page_bytes() + 2);
+  }
+  SUBCASE("several in a row bring all of it") {
+    for (std::size_t at = 0; at < 6 * kMiB; at += kMiB)
+      CHECK(in_memory(*file, at, kMiB) == all.substr(kBegin + at, kMiB));
+    for (int i = 0; i < 1000 && !all_cached(fd.get(), kBegin, kLength); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(all_cached(fd.get(), kBegin, kLength));
+    for (std::size_t at = 6 * kMiB; at < kLength; at += kMiB)
+      CHECK(in_memory(*file, at, kMiB) == all.substr(kBegin + at, kMiB));
+    CHECK(in_memory(*file, kLength - 100, 100) == all.substr(kBegin + kLength - 100, 100));
+    CHECK(cached(kBegin + kLength + page_bytes(), all.size()) == 0);
+  }
 }
 
 TEST_CASE("a file that is a whole pack can be passed through, others cannot") {
