@@ -70,7 +70,7 @@ class OpenFile {
   // do not, or not now: then read() brings them. Fails as read() where they are not on this node, after the same wait.
   // They are for writev(2) and its like, which fail where a page has gone since; who looks at them may die of it.
   virtual Result<MemoryParts> in_memory(std::uint64_t /*offset*/, std::size_t /*count*/) { return MemoryParts(); }
-  // in_memory() is to be asked first, for however few bytes: where read() meets them, the kernel may read on behind them.
+  // in_memory() is to be asked first, for however few bytes: where read() meets them, the kernel may read far beyond.
   virtual bool better_in_memory() const { return false; }
   // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
   // this object lives.
