@@ -33,8 +33,9 @@ constexpr std::uint64_t kPieceMin = 128U << 10U;
 
 constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, from Linux 5.14 on
 
-std::uint64_t pages_of(std::uint64_t bytes) {
-  return (bytes + page_bytes() - 1) / page_bytes();
+// That [offset, offset + length) lies in.
+std::uint64_t pages_of(std::uint64_t offset, std::uint64_t length) {
+  return (offset % page_bytes() + length + page_bytes() - 1) / page_bytes();
 }
 
 // An entry of a page table spans as much (x86-64, arm64 with small pages).
@@ -77,7 +78,7 @@ Result<std::uint64_t> cached_pages(int fd, std::uint64_t offset, std::uint64_t l
 
 bool all_cached(int fd, std::uint64_t offset, std::uint64_t length) {
   const auto present = cached_pages(fd, offset, length);
-  return present.ok() && *present >= pages_of(offset % page_bytes() + length);
+  return present.ok() && *present >= pages_of(offset, length);
 }
 
 // The kernel cuts one request short at the device's readahead or largest transfer, whichever is more: what is missing
@@ -89,7 +90,7 @@ void start_reading(int fd, std::uint64_t offset, std::uint64_t length) {
     const std::uint64_t part = std::min(piece, end - offset);
     if (::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(part), POSIX_FADV_WILLNEED) != 0) return;
     const auto present = cached_pages(fd, offset, part);
-    if (present.ok() && *present < pages_of(part) && piece > kPieceMin)
+    if (present.ok() && *present < pages_of(offset, part) && piece > kPieceMin)
       piece = std::max(kPieceMin, piece / 2);
     else
       offset += part;
@@ -102,7 +103,7 @@ void start_reading(int fd, std::uint64_t offset, std::uint64_t length) {
 void bring_in(int fd, std::uint64_t offset, std::uint64_t length) {
   static const bool large_pages = has_large_pages();
   const auto present = cached_pages(fd, offset, length);
-  if (present.ok() && *present >= pages_of(length)) return;
+  if (present.ok() && *present >= pages_of(offset, length)) return;
   const bool none = present.ok() && *present == 0;
   if (present.ok() && !none && all_cached(fd, offset, 1)) return;
   if (large_pages && none && is_large_page(fd, offset, length) && bring_in_large(fd, offset)) return;

@@ -82,6 +82,7 @@ class WatchedFile final : public OpenFile {
     count(bytes);
     return parts;
   }
+  bool better_in_memory() const override { return file_->better_in_memory(); }
   int backing_fd() const override { return file_->backing_fd(); }
   void opened() override { file_->opened(); }
 

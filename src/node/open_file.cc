@@ -29,7 +29,7 @@ class BlobFile final : public OpenFile {
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
-  bool better_in_memory() const override { return read_on_ != nullptr; }
+  bool better_in_memory() const override { return read_on_ && read_on_->in_large_pages(); }
   int backing_fd() const override;
   void opened() override {
     if (prefetch_) prefetch_->begin();
@@ -46,10 +46,8 @@ class BlobFile final : public OpenFile {
 
 void BlobFile::read_ahead(const ReadAhead& ahead) {
   if (ahead.prefetcher == nullptr) return;
-  if (ahead.borders.empty()) {
-    if (size_ >= ReadOn::kSizeMin) read_on_ = std::make_unique<ReadOn>(*ahead.prefetcher, runs_);
-    return;
-  }
+  if (ahead.one_tensor && size_ >= ReadOn::kSizeMin) read_on_ = std::make_unique<ReadOn>(*ahead.prefetcher, runs_);
+  if (ahead.borders.empty()) return;
   PrefetchSubject subject{{}, ahead.borders, backing_fd() < 0};
   for (const LockedRun& run : runs_)
     subject.pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
@@ -70,13 +68,14 @@ Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> ou
 Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count) {
   if (offset >= size_) return MemoryParts();
   count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
-  if (read_on_) read_on_->told(offset, count);
-  WEFT_TRY(MemoryParts parts,
-           memory_parts(head_, runs_, offset, count,
-                        [this](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
-                          if (read_on_) read_on_->bring(run, within, length);
-                          return add_present(out, *run.place.pack, run.place.offset + within, length);
-                        }));
+  const bool reads_on = read_on_ && read_on_->told(offset, count);
+  WEFT_TRY(
+      MemoryParts parts,
+      memory_parts(head_, runs_, offset, count,
+                   [this, reads_on](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
+                     if (read_on_) read_on_->bring(run, within, length, reads_on);
+                     return add_present(out, *run.place.pack, run.place.offset + within, length);
+                   }));
   if (prefetch_ && !parts.empty()) prefetch_->told(offset, count);
   return parts;
 }
@@ -95,6 +94,7 @@ class PrecededFile final : public OpenFile {
   std::uint64_t size() const override { return file_->size(); }
   int backing_fd() const override { return file_->backing_fd(); }
   bool changing() const override { return file_->changing(); }
+  bool better_in_memory() const override { return file_->better_in_memory(); }
   void opened() override { watch_->begin(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     watch_->told(offset, out.size());

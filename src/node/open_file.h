@@ -14,10 +14,12 @@
 
 namespace weft {
 
-// Who reads ahead in a file, if anybody, and where its tensors begin, ascending; where none do, once somebody reads on.
+// Who reads ahead in a file, and where its tensors begin, ascending. Nothing is read ahead where one of them is
+// missing, but for a file of one tensor, where somebody reads on.
 struct ReadAhead {
   Prefetcher* prefetcher = nullptr;  // outlives the file
   std::vector<std::uint64_t> borders;
+  bool one_tensor = false;  // no borders then
 };
 
 // The file `head` ‖ blob 0 ‖ blob 1 ‖ …; none of the blobs is empty. `where` starts messages. What it needs it keeps:
@@ -26,7 +28,7 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
                                              std::span<const ContentId> blobs, const ReadAhead& ahead = {},
                                              Remembered known = {});
 
-// `file`, whose backing_fd() is all of it, with its readers preceded if tensors begin in it.
+// `file`, whose backing_fd() is all of it, with its readers preceded.
 std::shared_ptr<OpenFile> read_ahead_in(std::shared_ptr<OpenFile> file, const ReadAhead& ahead);
 
 enum class Changing : bool { no, yes };

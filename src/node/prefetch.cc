@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "base/page_cache.h"
 #include "base/page_use.h"
@@ -30,6 +31,7 @@ constexpr unsigned kGlances = 4;
 // Each brings in a large page, all of them a whole window. A reader who comes upon a page that is not under way yet
 // makes the kernel read ahead, and that in small pages.
 constexpr unsigned kReaders = 32;
+constexpr std::size_t kComingMax = 2 * kReaders;  // of one file: who jumps about outruns the disk
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
 PrefetchShape shape_of(const PrefetchSubject& subject) {
@@ -127,6 +129,39 @@ struct Prefetcher::Watch::State {
                        [&](const FdRange& range) { return range.fd == fd && range.offset <= at && at < range.end; });
   }
 
+  // Under the mutex. Adds what is missing of the range, cut where large pages of the descriptors are. Of a file that is
+  // all in memory nobody is woken.
+  void cut(const ByteRange& range, std::vector<FdRange>& parts) const {
+    each_part(range.offset, range.length, [&](int fd, std::uint64_t offset, std::uint64_t length) {
+      if (all_cached(fd, offset, length)) return;
+      for (const std::uint64_t end = offset + length; offset < end; offset = parts.back().end)
+        parts.push_back({fd, offset, std::min(end, offset / kLargePage * kLargePage + kLargePage)});
+    });
+  }
+
+  // Under the mutex. What is to be brought in now: it is in `coming` then. Sets when it is due again.
+  std::vector<FdRange> look(Clock::time_point now) {
+    due = now + kPollReading;
+    if (coming.size() >= kComingMax) return {};
+    const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
+    const auto is_reached = [this](std::uint64_t wire) { return reached(wire); };
+    auto wanted = window.advance(is_reached);
+    if (wanted.empty() && !subject.reads_seen && now >= jumps_due) {
+      if (window.jumped(is_cached)) wanted = window.advance(is_reached);
+      const auto took = Clock::now() - now;
+      jumps_due = now + kLookForJumps + 20 * took;  // a file of many tensors is looked through less often
+    }
+    std::vector<FdRange> parts;
+    for (const ByteRange& range : wanted) cut(range, parts);
+    coming.insert(coming.end(), parts.begin(), parts.end());
+    if (!wanted.empty()) moved = now;
+    const auto still = now - moved;
+    if (still >= kReadingLasts)
+      due = subject.reads_seen ? Clock::time_point::max()  // until somebody tells
+                               : now + std::min<Clock::duration>(still / kPausePart, kPollIdle);
+    return parts;
+  }
+
   // Brings the range in, which is in `coming`, unless the watch is over; its end waits for that.
   void bring_in(const FdRange& range) {
     {
@@ -173,6 +208,7 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
     const auto now = Clock::now();
     state_->window.told(offset, length);
     state_->moved = now;
+    if (state_->due == Clock::time_point::max()) state_->looking = false;  // nobody began it: something is missing
     if (state_->resting || state_->due <= now + kPollReading) return;
     state_->due = now;
   }
@@ -214,9 +250,13 @@ std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
 void Prefetcher::start() {
   if (thread_.joinable()) return;
   timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-  if (!timer_.valid()) return;  // too many descriptors: nothing is read ahead until there is one
+  if (!timer_.valid()) return;  // too many descriptors, as too many threads: nothing is read ahead until there is one
   readers_ = std::make_unique<ThreadPool>(kReaders);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    timer_ = Fd();
+  }
 }
 
 // Under the watched one's mutex. Of a file that is all in memory nothing can be brought in: its readers are left in
@@ -230,40 +270,20 @@ bool Prefetcher::Watch::rest(State& state, Clock::time_point now) {
   return state.looking || state.resting;
 }
 
+// What is to be brought in is submitted when the state's mutex is free: where there are no threads, it is done here.
 Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now) {
   Watch::State& state = *watched;
-  const std::lock_guard lock(state.mutex);
-  if (state.ended) return Clock::time_point::max();
-  if (now < state.due) return state.due;
-  if (Watch::rest(state, now)) return state.due;
-  const auto any_cached = [&](const ByteRange& range) { return state.any_cached(range); };
-  const auto is_reached = [&](std::uint64_t wire) { return state.reached(wire); };
-  auto wanted = state.window.advance(is_reached);
-  if (wanted.empty() && !state.subject.reads_seen && now >= state.jumps_due) {
-    if (state.window.jumped(any_cached)) wanted = state.window.advance(is_reached);
-    const auto took = Clock::now() - now;
-    state.jumps_due = now + kLookForJumps + 20 * took;  // a file of many tensors is looked through less often
+  std::vector<FdRange> parts;
+  Clock::time_point due;
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.ended) return Clock::time_point::max();
+    if (now < state.due) return state.due;
+    if (!Watch::rest(state, now)) parts = state.look(now);
+    due = state.due;
   }
-  for (const ByteRange& range : wanted) bring_in(watched, range);
-  if (!wanted.empty()) state.moved = now;
-  const auto still = now - state.moved;
-  state.due = now + (still < kReadingLasts ? Clock::duration(kPollReading)
-                                           : std::min<Clock::duration>(still / kPausePart, kPollIdle));
-  return state.due;
-}
-
-// Under the watched one's mutex. Cut where large pages of the descriptors are. Of a file that is all in memory nobody
-// is woken.
-void Prefetcher::bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range) {
-  watched->each_part(range.offset, range.length, [&](int fd, std::uint64_t offset, std::uint64_t length) {
-    if (all_cached(fd, offset, length)) return;
-    for (const std::uint64_t end = offset + length; offset < end;) {
-      const FdRange part{fd, offset, std::min(end, offset / kLargePage * kLargePage + kLargePage)};
-      watched->coming.push_back(part);
-      readers_->submit([watched, part] { watched->bring_in(part); });
-      offset = part.end;
-    }
-  });
+  for (const FdRange& part : parts) readers_->submit([watched, part] { watched->bring_in(part); });
+  return due;
 }
 
 void Prefetcher::wake_at(Clock::time_point when) {

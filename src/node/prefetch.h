@@ -66,7 +66,6 @@ class Prefetcher {
   void wake_at(Clock::time_point when);
   void start();                                                                                 // under mutex_
   Clock::time_point step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now);  // when it is due again
-  void bring_in(const std::shared_ptr<Watch::State>& watched, const ByteRange& range);
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<Watch::State>> watched_;     // guarded by mutex_

@@ -17,24 +17,25 @@ namespace weft {
 // One open file, whose requests are brought into the page cache to be answered from there. Any thread.
 class ReadOn {
  public:
-  // Of smaller files nobody reads on.
-  static constexpr std::uint64_t kSizeMin = 4U << 20U;
+  static constexpr std::uint64_t kSizeMin = 16U << 20U;  // of a file that is worth it
 
   // Both outlive this.
   ReadOn(Prefetcher& prefetcher, const std::vector<LockedRun>& runs) : prefetcher_(prefetcher), runs_(runs) {}
 
-  // [offset, offset + length) of the file is asked for: to be told before its runs are brought.
-  void told(std::uint64_t offset, std::uint64_t length);
-  // [within, within + length) of a run. Best effort.
-  void bring(const LockedRun& run, std::uint64_t within, std::uint64_t length);
+  // [offset, offset + length) of the file is asked for. True: by one who reads on.
+  bool told(std::uint64_t offset, std::uint64_t length);
+  // Brings [within, within + length) of a run, and what lies ahead for one who reads on. Best effort.
+  void bring(const LockedRun& run, std::uint64_t within, std::uint64_t length, bool reads_on);
+  // Some of the file may have been brought in large pages, which read(2) had better not meet.
+  bool in_large_pages() const { return live_.load(std::memory_order_relaxed) != nullptr; }
 
  private:
-  void begin(std::uint64_t offset, std::uint64_t length);
+  void begin();
 
   Prefetcher& prefetcher_;
   const std::vector<LockedRun>& runs_;
   ReadsInARow reads_;
-  std::atomic<bool> reads_on_ = false;
+  std::atomic<bool> blind_ = false;  // the kernel does not say what is in the page cache
   std::once_flag begun_;
   std::atomic<Prefetcher::Watch*> live_ = nullptr;  // watch_, once it is there
   std::unique_ptr<Prefetcher::Watch> watch_;

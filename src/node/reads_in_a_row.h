@@ -7,18 +7,22 @@
 
 namespace weft {
 
-// Any thread. A read elsewhere begins a row anew; so do two readers in turn who are apart.
+// Any thread. A read elsewhere begins a row anew, and so does one that leaves most of it out; so do two readers in turn
+// who are apart.
 class ReadsInARow {
  public:
-  // Returns the bytes of its row, this read included: what was asked for twice, and what was left out, counts at most
-  // as what lies between the row's ends.
+  // Returns the bytes of its row, this read included: what was asked for twice counts at most as what lies between the
+  // row's ends.
   std::uint64_t note(std::uint64_t offset, std::uint64_t length) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t end = offset + length;
-    const bool goes_on = asked_ > 0 && offset <= end_ + kDisorder && end_ <= end + kDisorder;
-    begin_ = goes_on ? std::min(begin_, offset) : offset;
-    end_ = goes_on ? std::max(end_, end) : end;
-    asked_ = goes_on ? std::min(asked_ + length, end_ - begin_) : length;
+    const bool near = asked_ > 0 && offset <= end_ + kDisorder && end_ <= end + kDisorder;
+    const std::uint64_t first = std::min(begin_, offset);
+    const std::uint64_t span = std::max(end_, end) - first;
+    const bool goes_on = near && span / 2 <= asked_ + length;
+    begin_ = goes_on ? first : offset;
+    end_ = goes_on ? first + span : end;
+    asked_ = goes_on ? std::min(asked_ + length, span) : length;
     return asked_;
   }
 

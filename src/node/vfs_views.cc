@@ -42,7 +42,7 @@ Attr view_attr(const InodeRow& row) {
 Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row, Prefetcher& prefetcher) {
   const ContentId& content = row.view.content;
   const std::span<const ContentId> blobs(&content, content.length == 0 ? 0 : 1);
-  return open_blobs(store, view_where(row), view_head(row.view), blobs, {&prefetcher, {}});
+  return open_blobs(store, view_where(row), view_head(row.view), blobs, {&prefetcher, {}, true});
 }
 
 std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row) {

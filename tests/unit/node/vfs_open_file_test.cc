@@ -124,14 +124,13 @@ TEST_CASE("a read of many small parts is not given where it lies") {
 TEST_CASE("who reads on in a file of one tensor is read ahead of, up to its end") {
   constexpr std::size_t kMiB = 1U << 20U;
   constexpr std::size_t kBegin = 5000;
-  constexpr std::size_t kLength = 20 * kMiB;
+  constexpr std::size_t kLength = 30 * kMiB;
   BlobStore store;
-  const std::string all = random_text(40 * kMiB, 4);
+  const std::string all = random_text(50 * kMiB, 4);
   const PackId pack = store.add_pack(all);
   const std::vector<ContentId> blobs{store.add_blob(1, pack, kBegin, kLength)};
   Prefetcher prefetcher;
-  const auto file = must(open_blobs(store, "test", "", blobs, {&prefetcher, {}}));
-  REQUIRE(file->better_in_memory());
+  const auto file = must(open_blobs(store, "test", "", blobs, {&prefetcher, {}, true}));
   const Fd fd = file_of(store, pack);
   if (!drop_cached(store, pack)) {
     MESSAGE("not tried: pages stay in the page cache");
@@ -142,13 +141,19 @@ TEST_CASE("who reads on in a file of one tensor is read ahead of, up to its end"
     CHECK(in_memory(*file, 8 * kMiB, kMiB) == all.substr(kBegin + 8 * kMiB, kMiB));
     CHECK(cached(0, all.size()) <= kMiB / page_bytes() + 2);
   }
+  SUBCASE("a few here and there bring no more either") {
+    for (std::size_t at = 0; at < kLength; at += 3 * kMiB) CHECK(in_memory(*file, at, 4096).size() == 4096);
+    CHECK(cached(0, all.size()) <= 2 * (kLength / kMiB));
+    CHECK_FALSE(file->better_in_memory());
+  }
   SUBCASE("several in a row bring all of it") {
-    for (std::size_t at = 0; at < 6 * kMiB; at += kMiB)
+    for (std::size_t at = 0; at < 10 * kMiB; at += kMiB)
       CHECK(in_memory(*file, at, kMiB) == all.substr(kBegin + at, kMiB));
     for (int i = 0; i < 1000 && !all_cached(fd.get(), kBegin, kLength); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK(all_cached(fd.get(), kBegin, kLength));
-    for (std::size_t at = 6 * kMiB; at < kLength; at += kMiB)
+    CHECK(file->better_in_memory());
+    for (std::size_t at = 10 * kMiB; at < kLength; at += kMiB)
       CHECK(in_memory(*file, at, kMiB) == all.substr(kBegin + at, kMiB));
     CHECK(in_memory(*file, kLength - 100, 100) == all.substr(kBegin + kLength - 100, 100));
     CHECK(cached(kBegin + kLength + page_bytes(), all.size()) == 0);
