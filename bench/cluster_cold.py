@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from measure import PAIR_HEAD, Pairs, drop_caches, seconds
+from measure import PAIR_HEAD, Pairs, drop_caches, seconds, touch_memory
 
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
@@ -39,7 +39,7 @@ class Cold:
 
     def ours(self):
         self.node.store.weft("evict", "--all")
-        drop_caches()
+        self.memory_at_hand()
         pids = [self.node.daemon.pid, *self.mount.server_pids()]
         before = core_seconds(pids)
         took = cat(self.mount.version("cold", 1) / FILE)
@@ -47,8 +47,12 @@ class Cold:
         return took
 
     def peer(self):
-        drop_caches()
+        self.memory_at_hand()
         return cat(self.native)
+
+    def memory_at_hand(self):
+        drop_caches()
+        touch_memory(2 * self.native.stat().st_size, self.native.parent)
 
 
 def read_at(cluster, directory, place, args, native):

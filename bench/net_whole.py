@@ -23,7 +23,7 @@ class Reader:
 
     def __call__(self):
         with cold_mount(self.node, f"cold={self.policy}", moves=self.size) as mount:
-            touch_memory(3 * self.size)
+            touch_memory(2 * self.size, self.node.directory)
             with self.cores.measured():
                 return cat(mount.version("whole", 1) / FILE)
 
@@ -37,7 +37,7 @@ class RawReader:
         self.scratch.unlink(missing_ok=True)
         drop_caches()
         warm(self.native)
-        touch_memory(3 * self.size)
+        touch_memory(2 * self.size, self.scratch.parent)
         with self.cores.measured():
             return self.raw.read(self.into.format(self.scratch), MIB, 4, self.size)[0]
 

@@ -21,7 +21,7 @@ class Cold:
     def timed(self, way):
         for path in self.below:
             forget(path)
-        touch_memory(2 * self.size)
+        touch_memory(2 * self.size, self.below[0].parent)
         return way()
 
 
