@@ -48,10 +48,7 @@ void BlobFile::read_ahead(const ReadAhead& ahead) {
   if (ahead.prefetcher == nullptr) return;
   if (ahead.one_tensor && size_ >= ReadOn::kSizeMin) read_on_ = std::make_unique<ReadOn>(*ahead.prefetcher, runs_);
   if (ahead.borders.empty()) return;
-  PrefetchSubject subject{{}, ahead.borders, backing_fd() < 0};
-  for (const LockedRun& run : runs_)
-    subject.pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
-  prefetch_ = ahead.prefetcher->watch(std::move(subject));
+  prefetch_ = ahead.prefetcher->watch({pieces_of(runs_), ahead.borders, backing_fd() < 0});
 }
 
 Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> out) {
@@ -69,13 +66,14 @@ Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count)
   if (offset >= size_) return MemoryParts();
   count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
   const bool reads_on = read_on_ && read_on_->told(offset, count);
-  WEFT_TRY(
-      MemoryParts parts,
-      memory_parts(head_, runs_, offset, count,
-                   [this, reads_on](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
-                     if (read_on_) read_on_->bring(run, within, length, reads_on);
-                     return add_present(out, *run.place.pack, run.place.offset + within, length);
-                   }));
+  const auto add = [this, reads_on](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
+    const auto add_now = [&] { return add_present(out, *run.place.pack, run.place.offset + within, length); };
+    Status added = add_now();
+    if (added.ok() || !read_on_) return added;
+    read_on_->bring(run, within, length, reads_on);
+    return add_now();
+  };
+  WEFT_TRY(MemoryParts parts, memory_parts(head_, runs_, offset, count, add));
   if (prefetch_ && !parts.empty()) prefetch_->told(offset, count);
   return parts;
 }

@@ -1,7 +1,5 @@
 #include "node/read_on.h"
 
-#include <utility>
-
 #include "base/page_cache.h"
 
 namespace weft {
@@ -11,6 +9,12 @@ namespace {
 constexpr std::uint64_t kRowMin = 8U << 20U;
 
 }  // namespace
+
+std::vector<FilePiece> pieces_of(const std::vector<LockedRun>& runs) {
+  std::vector<FilePiece> pieces;
+  for (const LockedRun& run : runs) pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
+  return pieces;
+}
 
 bool ReadOn::told(std::uint64_t offset, std::uint64_t length) {
   if (reads_.note(offset, length) < kRowMin) return false;
@@ -26,8 +30,7 @@ void ReadOn::bring(const LockedRun& run, std::uint64_t within, std::uint64_t len
   const std::uint64_t at = run.place.offset + within;
   if (blind_.load(std::memory_order_relaxed) || all_cached(fd, at, length)) return;
   if (reads_on) {
-    begin();
-    live_.load(std::memory_order_acquire)->told(run.offset + within, length);
+    begin(run.offset + within, length);
     for (std::uint64_t page = at / kLargePage * kLargePage; page < at + length; page += kLargePage)
       if (page >= run.place.offset && page + kLargePage <= run_end) bring_in(fd, page, kLargePage);
     if (all_cached(fd, at, length)) return;
@@ -36,13 +39,11 @@ void ReadOn::bring(const LockedRun& run, std::uint64_t within, std::uint64_t len
   if (!all_cached(fd, at, length)) blind_.store(true, std::memory_order_relaxed);
 }
 
-void ReadOn::begin() {
-  std::call_once(begun_, [this] {
-    PrefetchSubject subject;
-    subject.reads_seen = true;
-    for (const LockedRun& run : runs_)
-      subject.pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
-    watch_ = prefetcher_.watch(std::move(subject));
+// Before that there was nobody to tell.
+void ReadOn::begin(std::uint64_t offset, std::uint64_t length) {
+  std::call_once(begun_, [&] {
+    watch_ = prefetcher_.watch({pieces_of(runs_), {}, true});
+    watch_->told(offset, length);
     live_.store(watch_.get(), std::memory_order_release);
   });
 }

@@ -14,6 +14,9 @@
 
 namespace weft {
 
+// The runs of an open file, for who reads ahead in it.
+std::vector<FilePiece> pieces_of(const std::vector<LockedRun>& runs);
+
 // One open file, whose requests are brought into the page cache to be answered from there. Any thread.
 class ReadOn {
  public:
@@ -24,13 +27,14 @@ class ReadOn {
 
   // [offset, offset + length) of the file is asked for. True: by one who reads on.
   bool told(std::uint64_t offset, std::uint64_t length);
-  // Brings [within, within + length) of a run, and what lies ahead for one who reads on. Best effort.
+  // Brings [within, within + length) of a run, not all of which is in memory, and what lies ahead for one who reads on.
+  // Best effort.
   void bring(const LockedRun& run, std::uint64_t within, std::uint64_t length, bool reads_on);
   // Some of the file may have been brought in large pages, which read(2) had better not meet.
   bool in_large_pages() const { return live_.load(std::memory_order_relaxed) != nullptr; }
 
  private:
-  void begin();
+  void begin(std::uint64_t offset, std::uint64_t length);
 
   Prefetcher& prefetcher_;
   const std::vector<LockedRun>& runs_;
