@@ -5,22 +5,16 @@
 #include <array>
 #include <cerrno>
 #include <span>
-#include <vector>
 
 #include "base/limits.h"
 #include "ops.h"
+#include "read_buffer.h"
 
 namespace weft {
 namespace {
 
 // To look for these in memory, and to map them, takes longer than to copy them once more.
 constexpr std::size_t kCopiedMax = 16U << 10U;
-
-// Kept by each thread: a megabyte is dear to allocate and clear for every request.
-std::span<std::byte> read_buffer(std::size_t size) {
-  thread_local std::vector<std::byte> buffer(kReadBytesMax);
-  return std::span(buffer).first(std::min(size, buffer.size()));
-}
 
 // One copy, the kernel's. What cannot be had any more it makes EIO of by itself.
 void reply_from_memory(fuse_req_t request, std::span<const std::span<const std::byte>> parts) {
@@ -52,7 +46,9 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size,
     reply_from_memory(request, parts);
     return {};
   }
-  const std::span<std::byte> buffer = read_buffer(size);
+  const ReadBuffer own;
+  if (own.bytes().empty()) return Error{Errc::io, "no memory to read into"};
+  const std::span<std::byte> buffer = own.bytes().first(std::min(size, own.bytes().size()));
   WEFT_TRY(const std::size_t filled, file->read(at, buffer));
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), filled);
   return {};

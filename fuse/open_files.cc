@@ -38,8 +38,17 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
   if (file.backing_fd() < 0 || !passthrough_.active()) return {};
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
-  if (refused_.fetch_add(1) == 0) log_warning("passthrough: {}", backing.error().message);
+  const std::lock_guard lock(mutex_);
+  if (refused_.opens++ == 0) {
+    refused_.problem = backing.error().message;
+    log_warning("passthrough: {}", refused_.problem);
+  }
   return {};
+}
+
+OpenFiles::Refused OpenFiles::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
 }
 
 // A file that changes is opened anew for each opener; the others once.
@@ -61,7 +70,7 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   OpenAnswer answer = entry.answer;
   answer.joined = entry.answered;
   if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
-  if (!answer.joined) answer.opened = entry.file;
+  answer.opened = entry.file;
   const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id});
   entry.answered = entry.answered || added;
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
@@ -123,7 +132,10 @@ Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
   }
   const std::lock_guard opening(entry->opening);
   if (!entry->file) {
-    WEFT_CHECK(fill(node, *entry));
+    Status filled = fill(node, *entry);
+    // It was open before, so it cannot be a name that leads nowhere.
+    if (!filled.ok() && filled.error().code == Errc::not_found) return Error{Errc::changed, filled.error().message};
+    WEFT_CHECK(filled);
     entry->file->opened();
   }
   return entry->file;

@@ -3,11 +3,11 @@
 // together. What a new server must know of them lies in an OpenTable. Any thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "init_exchange.h"
@@ -22,7 +22,7 @@ struct OpenAnswer {
   ReadWay way = ReadWay::cached;
   std::int32_t backing_id = 0;
   bool joined = false;                 // it was open already, and is read as before
-  std::shared_ptr<OpenFile> opened{};  // of who opened it: to be told so once the kernel has this answer
+  std::shared_ptr<OpenFile> opened{};  // to be told so once the kernel has this answer
 };
 
 class OpenFiles {
@@ -48,7 +48,12 @@ class OpenFiles {
   // The kernel's page cache asks for bytes of it: it is mapped. A mapping of one that is open straight drops all pages
   // of it, so whoever opens it from now on, and may map it too, is read cached.
   void mapped(NodeId node);
-  std::uint64_t refused() const { return refused_; }  // opens that the kernel would not pass through
+  // What the kernel would not pass through, and why at first.
+  struct Refused {
+    std::uint64_t opens = 0;
+    std::string problem = {};
+  };
+  Refused refused() const;
 
   // After a restart, before any request is served: closes the backing ids that a killed server left over.
   void close_stray_ids();
@@ -76,8 +81,8 @@ class OpenFiles {
   Passthrough& passthrough_;
   const InitWords& agreed_;
   int device_ = -1;
-  std::atomic<std::uint64_t> refused_{0};
   mutable std::mutex mutex_;
+  Refused refused_;                                             // guarded by mutex_
   OpenTable& table_;                                            // guarded by mutex_
   std::unordered_map<NodeId, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
   std::uint32_t opening_ = 0;        // guarded by mutex_; opens that are not in the table yet

@@ -1,7 +1,7 @@
 #include "passthrough.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 
 #include <cerrno>
 
@@ -21,11 +21,11 @@ std::string Passthrough::reason() const {
   return reason_;
 }
 
-void Passthrough::probe(int device) {
+void Passthrough::probe(int device, const std::string& file) {
   if (!agreed_.load(std::memory_order_acquire)) return;
-  const Fd file(::memfd_create("weft-passthrough-probe", MFD_CLOEXEC));
-  if (!file.valid()) return refuse("no file to try it with");
-  const auto backing = open(device, file.get());
+  const auto fd = open_file(file, O_RDONLY);
+  if (!fd.ok()) return refuse("no file to try it with: " + fd.error().message);
+  const auto backing = open(device, fd->get());
   if (!backing.ok()) return refuse(backing.error().message);
   close(device, *backing);
   active_.store(true, std::memory_order_release);

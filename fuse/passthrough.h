@@ -17,8 +17,8 @@ class Passthrough {
   void refuse(std::string reason);
   void agree() { agreed_.store(true, std::memory_order_release); }  // kernel and we, in FUSE_INIT
 
-  // Once agreed on, registers a file to see that it works, and notes why not.
-  void probe(int device);
+  // Once agreed on, registers `file`, one of the store, to see that it works, and notes why not.
+  void probe(int device, const std::string& file);
   bool active() const { return active_.load(std::memory_order_acquire); }
   std::string reason() const;  // why it is not active
 

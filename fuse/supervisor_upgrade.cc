@@ -66,9 +66,12 @@ void Supervisor::drop_candidate(const std::string& why) {
   candidate_.reset();
 }
 
+// The current server may have been lost meanwhile; then nobody has to go.
 void Supervisor::take_over() {
-  current_->process.kill();
-  if (!current_->process.wait(kServerEndPatience)) return drop_candidate("the old server waits inside the kernel");
+  if (current_) {
+    current_->process.kill();
+    if (!current_->process.wait(kServerEndPatience)) return drop_candidate("the old server waits inside the kernel");
+  }
   prepare_next();
   taken_over_ = std::move(candidate_->program);
   client_ = std::move(candidate_->client);

@@ -9,6 +9,7 @@
 #include <array>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -16,7 +17,9 @@
 #include "channel.h"
 #include "mounting.h"
 #include "mountpoint.h"
+#include "read_buffer.h"
 #include "supervisor.h"
+#include "weft/store.h"
 
 namespace weft {
 namespace {
@@ -52,6 +55,8 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
   if (!can_resend(head.init)) json.member("restart_problem", "needs Linux 6.9: a lost server ends the mount");
   json.member("mode", passthrough ? "passthrough" : "cached");
   if (!passthrough) json.member("mode_reason", server.passthrough.reason());
+  if (const auto refused = server.open_files.refused(); refused.opens != 0)
+    json.member("passthrough_refused", refused.opens).member("passthrough_problem", refused.problem);
   if (read_ahead.ok())
     json.member("read_ahead_kb", std::uint64_t{kReadAheadKilobytes});
   else
@@ -88,7 +93,7 @@ void Watcher::publish_status() {
 
 void Watcher::set_up() {
   if (!stat_file(server_.options.directory).ok()) return;  // the loop has ended already
-  server_.passthrough.probe(server_.device);
+  server_.passthrough.probe(server_.device, index_path(server_.options.store));
   read_ahead_ = set_read_ahead(server_.options.directory, kReadAheadKilobytes);
   publish_status();
   assemble();
@@ -124,10 +129,14 @@ bool Watcher::take_signals() {
 void Watcher::rest() {
   server_.vfs.trim();
   server_.listings.trim();
+  if (const std::uint64_t refused = server_.open_files.refused().opens; refused != std::exchange(refused_, refused))
+    publish_status();
   const std::uint64_t begun = server_.requests.begun();
   idle_looks_ = begun == begun_ ? idle_looks_ + 1 : 0;
   begun_ = begun;
-  if (idle_looks_ >= 1 && idle_looks_ <= kIdleLooksMax) ::malloc_trim(0);
+  if (idle_looks_ < 1 || idle_looks_ > kIdleLooksMax) return;
+  trim_read_buffers();
+  ::malloc_trim(0);
 }
 
 // The loop may be just about to sleep: it is woken until it has seen the request.

@@ -46,6 +46,7 @@ class Watcher {
   Status read_ahead_;
   std::uint64_t begun_ = 0;  // requests, when last looked at
   unsigned idle_looks_ = 0;
+  std::uint64_t refused_ = 0;  // opens, as the status says
   std::thread thread_;
 };
 

@@ -275,6 +275,9 @@ struct OpenOptions {
   std::function<Status(VersionId)> look = {};
 };
 
+// The index's file, which every store has.
+std::string index_path(const std::string& store_path);
+
 class Store {
  public:
   virtual ~Store() = default;

@@ -25,6 +25,7 @@ constexpr std::uint64_t kBoundShare = 10;    // of the file system, where nobody
 constexpr std::uint64_t kFreeShare = 20;     // of the file system stays free
 constexpr std::uint64_t kBoundTextMax = 32;  // bytes
 constexpr mode_t kFileMode = 0644;
+constexpr mode_t kLockMode = 0600;  // who may only read the store must not hold up those who change it
 
 struct Space {
   std::uint64_t total = 0, available = 0;  // bytes
@@ -38,6 +39,26 @@ Space space_of(const std::string& path) {
 
 std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
+}
+
+struct Pin {
+  Digest key;
+  VersionId version = 0;
+  const std::string* name = nullptr;
+};
+
+// What is not ours by its name is left alone.
+std::vector<Pin> pins_of(const std::vector<std::string>& names) {
+  std::vector<Pin> pins;
+  for (const std::string& name : names) {
+    if (!name.ends_with(kPin)) continue;
+    const auto words = split(std::string_view(name).substr(0, name.size() - kPin.size()), '.');
+    if (words.size() != 2) continue;
+    const auto key = digest_from_hex(words[0]);
+    const auto version = parse_u64(words[1]);
+    if (key && version) pins.push_back({*key, static_cast<VersionId>(*version), &name});
+  }
+  return pins;
 }
 
 constexpr std::uint64_t kSecond = 1'000'000'000;  // in nanoseconds
@@ -110,7 +131,7 @@ Result<Fd> AssembledDir::lock() const {
   const std::string where = path_ + "/lock";
   auto fd = open_file(where, O_RDWR);
   if (!fd.ok() && fd.error().code == Errc::not_found) {
-    fd = open_file(where, O_RDWR | O_CREAT, kFileMode);
+    fd = open_file(where, O_RDWR | O_CREAT, kLockMode);
     if (fd.ok()) take_owner(fd->get());
   }
   if (!fd.ok()) return fd;
@@ -127,6 +148,7 @@ std::vector<AssembledDir::Entry> AssembledDir::list() const {
   const auto names = list_directory(path_);
   if (!names.ok()) return {};
   std::vector<Entry> entries;
+  const std::vector<Pin> pins = pins_of(*names);
   for (const std::string& name : *names) {
     std::string_view hex = name;
     const bool part = hex.ends_with(kPart);
@@ -136,7 +158,7 @@ std::vector<AssembledDir::Entry> AssembledDir::list() const {
     Entry entry{path_ + "/" + name, *key, part};
     const auto st = stat_file(entry.path);
     if (!st.ok() || !S_ISREG(st->st_mode)) continue;
-    entry.pinned = std::binary_search(names->begin(), names->end(), std::string(hex) + std::string(kPin));
+    entry.pinned = std::ranges::any_of(pins, [&key](const Pin& pin) { return pin.key == *key; });
     entry.size = static_cast<std::uint64_t>(st->st_size);
     entry.used_ns = time_ns_of(*st);
     entries.push_back(std::move(entry));
@@ -187,9 +209,12 @@ Status AssembledDir::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) co
     movable += entry.part || entry.pinned ? 0 : entry.size;
   }
   const std::uint64_t bound = bytes_max();
+  // Where this file shares blocks so do the others: without them the disk is as full.
+  const bool shares = disk_bytes < bytes;
   const auto fits = [&](std::uint64_t freed) {
     const Space space = space_of(path_);
-    const bool disk = disk_bytes == 0 || space.available + freed >= disk_bytes + space.total / kFreeShare;
+    const std::uint64_t given_back = shares ? 0 : freed;
+    const bool disk = disk_bytes == 0 || space.available + given_back >= disk_bytes + space.total / kFreeShare;
     return bytes <= bound && taken - freed <= bound - bytes && disk;
   };
   const Error full{
@@ -228,16 +253,22 @@ Status AssembledDir::finish(AssembledPart part) const {
   return {};
 }
 
-Status AssembledDir::pin(const Digest& key) const {
-  WEFT_TRY(const Fd locked, lock());
-  WEFT_TRY(const Fd marker, open_file(file(key) + std::string(kPin), O_WRONLY | O_CREAT, kFileMode));
-  take_owner(marker.get());
-  return {};
+std::string AssembledDir::pin_file(const Digest& key, VersionId version) const {
+  return fmt::format("{}.{}{}", file(key), version, kPin);
 }
 
-Status AssembledDir::unpin(const Digest& key) const {
+Result<bool> AssembledDir::pin(const Digest& key, VersionId version) const {
   WEFT_TRY(const Fd locked, lock());
-  return remove_file(file(key) + std::string(kPin));
+  const auto marker = open_file(pin_file(key, version), O_WRONLY | O_CREAT | O_EXCL, kFileMode);
+  if (!marker.ok() && marker.error().code == Errc::exists) return false;
+  if (!marker.ok()) return marker.error();
+  take_owner(marker->get());
+  return true;
+}
+
+Status AssembledDir::unpin(const Digest& key, VersionId version) const {
+  WEFT_TRY(const Fd locked, lock());
+  return remove_file(pin_file(key, version));
 }
 
 std::uint64_t AssembledDir::bytes_max() const {
@@ -278,18 +309,18 @@ AssembledUsage AssembledDir::usage() const {
   return usage;
 }
 
-// Of files that are not needed.
-Status AssembledDir::drop_pins(const std::set<Digest>& needed) const {
+// Of versions that do not need the file, or are gone.
+Status AssembledDir::drop_pins(const Needed& needed) const {
   WEFT_TRY(const std::vector<std::string> names, list_directory(path_));
-  for (const std::string& name : names) {
-    if (!name.ends_with(kPin)) continue;
-    const auto key = digest_from_hex(std::string_view(name).substr(0, name.size() - kPin.size()));
-    if (key && !needed.contains(*key)) WEFT_CHECK(remove_file(path_ + "/" + name));
+  for (const Pin& pin : pins_of(names)) {
+    const auto found = needed.find(pin.key);
+    if (found != needed.end() && found->second.contains(pin.version)) continue;
+    WEFT_CHECK(remove_file(path_ + "/" + *pin.name));
   }
   return {};
 }
 
-Result<AssembledSweep> AssembledDir::sweep(const std::set<Digest>* needed, bool dry_run) const {
+Result<AssembledSweep> AssembledDir::sweep(const Needed* needed, bool dry_run) const {
   AssembledSweep swept;
   WEFT_TRY(const Fd locked, lock());
   const auto is_needed = [&](const Digest& key) { return needed == nullptr || needed->contains(key); };

@@ -1,7 +1,7 @@
 // The directory of assembled files, STORE/cache/assembled. weft-store.5 describes it:
 //   <key>        an assembled file, whole; whoever uses it holds a shared flock on it
 //   <key>.part   one that is being made, under its maker's exclusive flock; it has its full size from the start
-//   <key>.pin    <key> is not to be evicted
+//   <key>.<version>.pin   <key> is not to be evicted, as that version is pinned
 //   bytes_max    the bound of those who name none, in decimal
 //   lock         flock'ed exclusively for each change of this directory
 // Modification times tell when a file was last used, to a second. Any process may die at any moment: a part without a
@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,15 +69,17 @@ class AssembledDir {
   // Gives the complete file its name, once its bytes are on disk.
   Status finish(AssembledPart part) const;
 
-  Status pin(const Digest& key) const;
-  Status unpin(const Digest& key) const;                // fine when it is not pinned
-  Status set_bytes_max(std::uint64_t bytes_max) const;  // for all who name no bound; evicts down to it
+  // For a version's sake: each lets go of its own. True when it did not before.
+  Result<bool> pin(const Digest& key, VersionId version) const;
+  Status unpin(const Digest& key, VersionId version) const;  // fine when it is not pinned
+  Status set_bytes_max(std::uint64_t bytes_max) const;       // for all who name no bound; evicts down to it
   std::uint64_t bytes_max() const;
 
   AssembledUsage usage() const;
-  // Removes what dead makers left, evicts down to the bound, and all files that `needed` has not, pins too. Files in
-  // use stay. With `dry_run` nothing goes.
-  Result<AssembledSweep> sweep(const std::set<Digest>* needed, bool dry_run) const;
+  using Needed = std::map<Digest, std::set<VersionId>>;
+  // Removes what dead makers left, evicts down to the bound, and all files that `needed` has not, and the pins of
+  // versions that do not need them. Files in use stay. With `dry_run` nothing goes.
+  Result<AssembledSweep> sweep(const Needed* needed, bool dry_run) const;
   // How many files this object's owner evicted.
   std::uint64_t evicted() const { return evicted_->load(std::memory_order_relaxed); }
 
@@ -87,7 +90,8 @@ class AssembledDir {
   std::vector<Entry> list() const;
   std::string file(const Digest& key) const;
   Status make_room(std::uint64_t bytes, std::uint64_t disk_bytes) const;
-  Status drop_pins(const std::set<Digest>& needed) const;
+  std::string pin_file(const Digest& key, VersionId version) const;
+  Status drop_pins(const Needed& needed) const;
   bool evict(const Entry& entry, bool dry_run) const;
   bool remove_stale(const Entry& entry, bool dry_run) const;
   void resemble_parent() const;

@@ -1,8 +1,6 @@
 // Assembled files of whole versions: for `weft pin`, gc, imports.
 #include <fmt/core.h>
 
-#include <set>
-
 #include "base/log.h"
 #include "node/assembly.h"
 #include "node/fill.h"
@@ -47,7 +45,7 @@ Result<VersionRow> find_version(Store& store, std::string_view spec) {
 }
 
 // The keys of every file of every live version. A version that cannot be read keeps nothing.
-Result<std::set<Digest>> needed_keys(Store& store) {
+Result<AssembledDir::Needed> needed_keys(Store& store) {
   std::vector<VersionRow> rows;
   {
     WEFT_TRY(const auto snapshot, store.snapshot());
@@ -58,13 +56,14 @@ Result<std::set<Digest>> needed_keys(Store& store) {
         if (!row.removed) rows.push_back(std::move(row));
     }
   }
-  std::set<Digest> keys;
+  AssembledDir::Needed keys;
   for (const VersionRow& row : rows) {
     const auto version = load_version(store, row);
     if (!version.ok()) continue;
     const std::vector<File>& files = version->tree->manifest().files;
     for (std::uint32_t i = 0; i < files.size(); ++i)
-      if (files[i].size >= kAssembledFileMin) keys.insert(assembled_source(store.info(), row.id, i, files[i], "").key);
+      if (files[i].size >= kAssembledFileMin)
+        keys[assembled_source(store.info(), row.id, i, files[i], "").key].insert(row.id);
   }
   return keys;
 }
@@ -106,11 +105,11 @@ Result<PinReport> pin_version(Store& store, std::string_view spec, Progress& pro
   progress.total(report.bytes);
   for (const AssembledSource& source : sources) {
     // The marker first: what is there may not be evicted to make room for the next.
-    WEFT_CHECK(dir.pin(source.key));
+    WEFT_TRY(const bool pinned_now, dir.pin(source.key, row.id));
     ++report.files;
     Status made = make_one(store, dir, source, block_bytes, progress, report);
     if (made.ok()) continue;
-    WEFT_CHECK(dir.unpin(source.key));
+    if (pinned_now) WEFT_CHECK(dir.unpin(source.key, row.id));
     return std::move(made).error();
   }
   return report;
@@ -120,7 +119,7 @@ Status unpin_version(Store& store, std::string_view spec) {
   WEFT_TRY(const AssembledDir dir, AssembledDir::open(store.path(), {}));
   WEFT_TRY(const VersionRow row, find_version(store, spec));
   WEFT_TRY(const auto sources, composed_files(store, row));
-  for (const AssembledSource& source : sources) WEFT_CHECK(dir.unpin(source.key));
+  for (const AssembledSource& source : sources) WEFT_CHECK(dir.unpin(source.key, row.id));
   return {};
 }
 

@@ -42,6 +42,11 @@ void add_number(Sha256& hash, std::uint64_t number) {
   hash.update(bytes);
 }
 
+// Of sharing blocks: packs on another file system, or blocks with rules of their own.
+bool is_odd(Errc code) {
+  return code == Errc::invalid || code == Errc::unsupported || code == Errc::io;
+}
+
 class AssembledFile final : public OpenFile {
  public:
   AssembledFile(Fd fd, std::uint64_t size, std::string where)
@@ -130,12 +135,22 @@ Status assemble_now(Store& store, const AssembledDir& dir, const AssembledSource
                     std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts) {
   if (dir.has(source.key)) return Error{Errc::exists, fmt::format("{}: assembled already", source.where)};
   WEFT_TRY(const auto places, lock_blobs(store, source.blobs));
-  FillPlan plan = plan_fill(runs_of(source.blobs, places), block_bytes);
-  if (plan.copied_bytes > copied_bytes_max)
-    return Error{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
-  WEFT_TRY(AssembledPart part, dir.begin(source.key, source.size, plan.copied_bytes));
-  WEFT_CHECK(fill(part.fd(), plan, source.where, cancelled));
-  WEFT_CHECK(dir.finish(std::move(part)));
+  const std::vector<FillRun> runs = runs_of(source.blobs, places);
+  const auto assemble_by = [&](const FillPlan& plan) -> Status {
+    WEFT_TRY(AssembledPart part, dir.begin(source.key, source.size, plan.copied_bytes));
+    WEFT_CHECK(fill(part.fd(), plan, source.where, cancelled));
+    return dir.finish(std::move(part));
+  };
+  FillPlan plan = plan_fill(runs, block_bytes);
+  const Error dear{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
+  if (plan.copied_bytes > copied_bytes_max) return dear;
+  Status made = assemble_by(plan);
+  if (!made.ok() && !plan.clones.empty() && is_odd(made.error().code)) {
+    plan = plan_fill(runs, 0);
+    if (plan.copied_bytes > copied_bytes_max) return dear;
+    made = assemble_by(plan);
+  }
+  WEFT_CHECK(made);
   ++counts.made;
   counts.copied_bytes += plan.copied_bytes;
   counts.cloned_bytes += plan.size - plan.copied_bytes;
@@ -212,11 +227,7 @@ std::optional<Assembly::Job> Assembly::next() {
 void Assembly::attempt(Job job) {
   AssemblyCounts counts;
   const auto cancelled = [this] { return stop_.load(std::memory_order_relaxed); };
-  Status made = assemble_now(store_, dir_, *job.source, block_bytes_, kAnyBytes, cancelled, counts);
-  const bool odd = !made.ok() && (made.error().code == Errc::invalid || made.error().code == Errc::unsupported ||
-                                  made.error().code == Errc::io);
-  if (odd && block_bytes_ != 0)  // packs on another file system, or blocks with rules of their own
-    made = assemble_now(store_, dir_, *job.source, 0, kAnyBytes, cancelled, counts);
+  const Status made = assemble_now(store_, dir_, *job.source, block_bytes_, kAnyBytes, cancelled, counts);
   {
     const std::lock_guard lock(mutex_);
     counts_.made += counts.made;

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/page_cache.h"
 #include "base/page_use.h"
@@ -23,8 +24,10 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
-constexpr auto kRest = 250ms;     // of a file that is all in memory, before it is looked through again
-constexpr int kLooksApart = 100;  // times what looking through it took: 1.2 ms where 256 MiB are in single pages
+constexpr auto kLookAnew = 1s;        // what has left the page cache since may be touched again
+constexpr int kLooksAnewApart = 200;  // times what that took
+constexpr auto kRest = 250ms;         // of a file that is all in memory, before it is looked through again
+constexpr int kLooksApart = 100;      // times what looking through it took: 1.2 ms where 256 MiB are in single pages
 constexpr std::uint64_t kLookedThrough = 64U << 20U;  // at once; 0.2 ms where pages are small
 constexpr auto kSeemsToRest = 100ms;  // of a file that looks so at a glance, before it is looked through
 constexpr unsigned kGlances = 4;
@@ -143,14 +146,11 @@ struct Prefetcher::Watch::State {
   std::vector<FdRange> look(Clock::time_point now) {
     due = now + kPollReading;
     if (coming.size() >= kComingMax) return {};
-    const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
+    restart_if_opened_anew();
     const auto is_reached = [this](std::uint64_t wire) { return reached(wire); };
     auto wanted = window.advance(is_reached);
-    if (wanted.empty() && !subject.reads_seen && now >= jumps_due) {
-      if (window.jumped(is_cached)) wanted = window.advance(is_reached);
-      const auto took = Clock::now() - now;
-      jumps_due = now + kLookForJumps + 20 * took;  // a file of many tensors is looked through less often
-    }
+    if (wanted.empty() && !subject.reads_seen && now >= jumps_due && look_for_jump(now))
+      wanted = window.advance(is_reached);
     std::vector<FdRange> parts;
     for (const ByteRange& range : wanted) cut(range, parts);
     coming.insert(coming.end(), parts.begin(), parts.end());
@@ -160,6 +160,34 @@ struct Prefetcher::Watch::State {
       due = subject.reads_seen ? Clock::time_point::max()  // until somebody tells
                                : now + std::min<Clock::duration>(still / kPausePart, kPollIdle);
     return parts;
+  }
+
+  // Under the mutex.
+  bool look_for_jump(Clock::time_point now) {
+    const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
+    const bool jumped = window.jumped(is_cached);
+    if (jumped) wires_seen.clear();
+    const auto done = Clock::now();
+    jumps_due = now + kLookForJumps + 20 * (done - now);  // a file of many tensors is looked through less often
+    if (jumped || !coming.empty() || now - moved < kLookAnew || now < anew_due) return jumped;
+    window.look_anew(is_cached);
+    anew_due = now + kLookAnew + kLooksAnewApart * (Clock::now() - done);
+    return false;
+  }
+
+  // Under the mutex. Whoever reads already is not left for who opens the file now.
+  void begin(Clock::time_point now) {
+    resting = seems_cached();
+    due = resting ? now + kSeemsToRest : now;
+    opened_anew = opened_anew || now - moved >= kReadingLasts;
+    moved = now;
+  }
+
+  // Under the mutex.
+  void restart_if_opened_anew() {
+    if (!std::exchange(opened_anew, false) || !window.begun() || any_cached({subject.pieces.front().offset, 1})) return;
+    window.restart([this](const ByteRange& range) { return any_cached(range); });
+    wires_seen.clear();
   }
 
   // Brings the range in, which is in `coming`, unless the watch is over; its end waits for that.
@@ -182,6 +210,8 @@ struct Prefetcher::Watch::State {
   unsigned working = 0;  // threads in bring_in()
   bool looking = true;   // through the file, so far found in memory up to `looked`
   bool resting = false;  // all of it was
+  bool rested = false;   // so it was looked through, and found whole
+  bool opened_anew = false;
   std::uint64_t looked = 0;
   std::vector<FdRange> coming;
   PrefetchWindow window;
@@ -189,6 +219,7 @@ struct Prefetcher::Watch::State {
   Clock::time_point moved{};                    // when the reader was last seen to move
   Clock::time_point look_began{};
   Clock::time_point jumps_due{};                     // when jumps are to be looked for again
+  Clock::time_point anew_due{};                      // and what is to be forgotten
   Clock::time_point due = Clock::time_point::max();  // when to look again
 };
 
@@ -218,14 +249,11 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
 // Who opens a file that is all in memory wakes nobody, and does not look through it either: its readers need the
 // processors, and may be waiting for this one.
 void Prefetcher::Watch::begin() {
-  const auto began = Clock::now();
-  Clock::time_point due = began;
+  Clock::time_point due;
   {
     const std::lock_guard lock(state_->mutex);
-    state_->resting = state_->seems_cached();
-    if (state_->resting) due += kSeemsToRest;
-    state_->moved = began;
-    state_->due = due;
+    state_->begin(Clock::now());
+    due = state_->due;
   }
   owner_.wake_at(due);
 }
@@ -265,6 +293,9 @@ bool Prefetcher::Watch::rest(State& state, Clock::time_point now) {
   if (!state.resting && !state.looking) return false;
   if (state.looked == 0) state.look_began = now;
   state.look_through();
+  if (state.resting) state.rested = true;
+  if (!state.resting && !state.looking && std::exchange(state.rested, false))
+    state.window.look_anew([&](const ByteRange& range) { return state.any_cached(range); });
   state.due = state.resting ? now + kRest + kLooksApart * (Clock::now() - state.look_began) : now;
   if (!state.looking && !state.resting) state.moved = now;
   return state.looking || state.resting;

@@ -41,7 +41,8 @@ class Prefetcher {
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
-    void begin();                                           // with the file's beginning
+    // Somebody opened the file: with its beginning, unless it is being read already.
+    void begin();
     void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
 
    private:

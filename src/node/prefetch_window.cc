@@ -21,7 +21,7 @@ PrefetchWindow::PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> bo
 
 void PrefetchWindow::begin_at(std::uint64_t offset) {
   tensor_end_ = end_of_tensor(offset);
-  begin_ = reader_ = front_ = offset / shape_.page * shape_.page;
+  begin_ = reader_ = front_ = marked_ = offset / shape_.page * shape_.page;
   room_ = shape_.window_first;
   wire_next_ = begin_ + shape_.wire_first;
   wires_.clear();
@@ -68,9 +68,10 @@ std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
     front_ = stop;
     if (front_ == wire_next_) lay_wire();
   }
-  const auto known = std::lower_bound(borders_.begin(), borders_.end(), front_);
-  for (auto border = known; border != borders_.begin() && *std::prev(border) >= begin_; --border)
-    seen_[static_cast<std::size_t>(std::prev(border) - borders_.begin())] = true;
+  const auto first = std::lower_bound(borders_.begin(), borders_.end(), marked_);
+  const auto end = std::lower_bound(first, borders_.end(), front_);
+  for (auto border = first; border != end; ++border) seen_[static_cast<std::size_t>(border - borders_.begin())] = true;
+  marked_ = std::max(marked_, front_);
   return out;
 }
 
@@ -97,6 +98,17 @@ bool PrefetchWindow::jumped(const AnyCached& any_cached) {
   if (!found || first_look) return false;
   begin_at(borders_[*found]);
   return true;
+}
+
+void PrefetchWindow::look_anew(const AnyCached& any_cached) {
+  seen_.assign(borders_.size(), false);
+  static_cast<void>(touched(any_cached, 0, borders_.size()));
+  looked_ = true;
+}
+
+void PrefetchWindow::restart(const AnyCached& any_cached) {
+  begin_at(0);
+  look_anew(any_cached);
 }
 
 void PrefetchWindow::told(std::uint64_t offset, std::uint64_t length) {

@@ -42,9 +42,14 @@ class PrefetchWindow {
   std::vector<ByteRange> advance(const IsReached& is_reached);
   // Has a tensor outside of the window been touched since the last call? Then the window begins anew there.
   bool jumped(const AnyCached& any_cached);
+  // Forgets what was touched, but for what is in the page cache now: pages have gone since, and may be touched again.
+  void look_anew(const AnyCached& any_cached);
+  // Somebody begins to read the file.
+  void restart(const AnyCached& any_cached);
   // Somebody told that [offset, offset + length) is read.
   void told(std::uint64_t offset, std::uint64_t length);
 
+  bool begun() const { return front_ > 0; }
   // Nothing is left to bring in ahead of the reader.
   bool at_end() const { return front_ >= size_; }
 
@@ -65,6 +70,7 @@ class PrefetchWindow {
   std::uint64_t tensor_end_ = 0;  // of the tensor there
   std::uint64_t reader_ = 0;      // the reader is here or further
   std::uint64_t front_ = 0;       // [begin_, front_) was brought in, but for wires left out
+  std::uint64_t marked_ = 0;      // of what lies before, seen_ tells
   std::uint64_t room_ = 0;        // how far ahead of the reader it may go
   std::uint64_t wire_next_ = 0;
   std::deque<std::uint64_t> wires_;  // ascending, not yet reached

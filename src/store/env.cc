@@ -8,6 +8,7 @@
 
 #include "base/file_lock.h"
 #include "store/mapping.h"
+#include "weft/store.h"
 
 namespace weft {
 namespace {
@@ -28,6 +29,10 @@ Error not_open(Error error) {
 }
 
 }  // namespace
+
+std::string index_path(const std::string& store_path) {
+  return data_path(store_path + "/index");
+}
 
 Status Env::create_locks(const std::string& dir) {
   for (const char* name : {"/readers", "/writer", "/gc"}) WEFT_CHECK(create_empty(dir + name));

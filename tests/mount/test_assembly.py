@@ -1,4 +1,5 @@
 """The cache of assembled files, as mounts of one store share it."""
+import contextlib
 import mmap
 import os
 import random
@@ -127,6 +128,25 @@ def test_pins(store, family, tmp_path):
 
 
 @needs_root
+def test_two_pins_of_one_content(store, family, tmp_path):
+    """Each version lets go of its own; one that is removed lets go too."""
+    store.publish(tmp_path / "one", name="same")
+    store.weft("pin", "one")
+    store.weft("pin", "same")
+    store.weft("pin", "--delete", "one")
+    store.weft("cache", "--max", "0")
+    assert len(whole_files(store)) == 1
+    assert store.json("cache")["pinned_files"] == 1
+    store.weft("rm", "same@1")
+    store.weft("gc")
+    assert store.json("cache")["pinned_files"] == 0
+    store.weft("cache", "--max", "0")
+    assert assembled_files(store) == set()
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert container_of(mount, "one").read_bytes() == family["one"]
+
+
+@needs_root
 def test_gc_removes_what_no_version_needs(store, family, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
         for name, expected in family.items():
@@ -221,6 +241,14 @@ def sharing_disk(request, tmp_path):
     run(["umount", place])
 
 
+def fill_to(place, left):
+    """Or until the disk says that it is full: Btrfs does so earlier than its figures."""
+    with contextlib.suppress(OSError), open(place / "filler", "wb", buffering=0) as filler:
+        while (space := os.statvfs(place)).f_bavail * space.f_frsize > left:
+            filler.write(os.urandom(4 << 20))
+            os.fsync(filler.fileno())
+
+
 def used_bytes(place):
     os.sync()
     space = os.statvfs(place)
@@ -245,3 +273,18 @@ def test_blocks_are_shared(sharing_disk, tmp_path, sources):
         assert assembly(mount)["copied_bytes"] < 1 << 20
         assert container_of(mount, "one").read_bytes() == family["one"]
     store.assert_sound()
+
+
+def test_shared_blocks_are_not_evicted_for_room_on_the_disk(sharing_disk, tmp_path):
+    """They would give nothing back."""
+    store = Store(sharing_disk / "store")
+    family = publish_family(store, sharing_disk / "src", ["one", "two", "three"], tensors=8, changed=2)
+    assert store.json("cache")["files"] == 3
+    last = (sharing_disk / "store/cache/assembled").iterdir
+    with Mount(store, tmp_path / "mnt") as mount:
+        gone = next(path for path in last() if len(path.name) == 64 and path.read_bytes() == family["three"])
+        gone.unlink()
+        fill_to(sharing_disk, 20 << 20)  # less than a twentieth
+        assert container_of(mount, "three").read_bytes() == family["three"]
+        assert assembly(mount)["evicted"] == 0
+        assert store.json("cache")["files"] >= 2

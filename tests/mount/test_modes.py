@@ -45,6 +45,28 @@ def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
         store.weft("umount", mount.path)
 
 
+def test_a_store_on_two_overlays_is_not_passed_through(overlay, tmp_path):
+    """The kernel stacks no third file system upon them: the mount says so, and assembles nothing in vain."""
+    for name in ("upper2", "work2", "merged2"):
+        (tmp_path / name).mkdir()
+    store = Store(overlay / "store")
+    model = write_model(tmp_path / "model", random_tensors(4, 1 << 20, seed="overlays"))
+    store.publish(model, name="m")
+    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={overlay},upperdir={tmp_path}/upper2,"
+         f"workdir={tmp_path}/work2", tmp_path / "merged2"])
+    store.path = tmp_path / "merged2/store"
+    try:
+        with Mount(store, tmp_path / "mnt") as mount:
+            said = json.loads((mount.path / ".weft/status").read_text())
+            assert said["mount"]["mode"] == "cached", said
+            assert "stacked" in said["mount"]["mode_reason"]
+            assert said["assembly"]["state"] == "off"
+            content = (mount.version("m", 1) / "model.safetensors").read_bytes()
+            assert content == (model / "model.safetensors").read_bytes()
+    finally:
+        run(["umount", tmp_path / "merged2"])
+
+
 def test_without_the_capability_it_reads_through_the_server(store, small_model, open_dir):
     """Root of a user namespace may mount, and may not pass files through."""
     store.publish(small_model, name="m")

@@ -128,6 +128,39 @@ def test_a_reader_of_a_mapping_is_preceded(mount):
         assert cached_bytes(mount) >= len(memory) - MIB
 
 
+def touch_all(memory):
+    return sum(memory[::mmap.PAGESIZE])
+
+
+def test_who_joins_an_open_file_that_has_left_memory_is_preceded(mount):
+    """A server that keeps a file open for days must not cost the next loader its readahead."""
+    path = mount.version("m", 1) / "model.safetensors"
+    with open(path, "rb") as holder:
+        holder.read()
+        time.sleep(0.5)
+        go_cold(mount)
+        with open(path, "rb"):
+            wait_until(lambda: cached_bytes(mount) >= WINDOW_FIRST - MIB)
+            time.sleep(1)  # nobody reads
+            assert cached_bytes(mount) <= WINDOW_FIRST + MIB
+
+
+def test_a_second_reading_of_what_has_left_memory_is_preceded(mount):
+    """Nobody opens it anew: that a tensor was touched shows that it is read again."""
+    go_cold(mount)
+    with open(mount.version("m", 1) / "model.safetensors", "rb") as file:
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+            touch_all(memory)
+        time.sleep(1)
+        go_cold(mount)
+        time.sleep(2)  # until that was noticed
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+            memory.madvise(mmap.MADV_RANDOM)
+            begin = 4 * TENSOR + MIB
+            sum(memory[begin:begin + TENSOR:mmap.PAGESIZE])
+            wait_until(lambda: cached_bytes(mount) >= 3 * TENSOR)
+
+
 def test_a_reader_that_stops_is_not_left_behind(mount):
     """What runs ahead stays within its window when the reader stands still."""
     go_cold(mount)

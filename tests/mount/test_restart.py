@@ -10,10 +10,12 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import time
 
 import pytest
 
+from assembled import publish_family
 from weftlib import (MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
@@ -66,6 +68,7 @@ class Readers:
 
     def __init__(self, mount, expected):
         self.version, self.expected = mount.version("m", 1), expected
+        self.models = sorted(os.listdir(mount / "models"))
         self.stop = multiprocessing.Event()
         self.results = multiprocessing.Queue()
         ways = [self.views_through_the_server, self.container_by_the_kernel, self.maps, self.directories]
@@ -134,7 +137,7 @@ class Readers:
         changing = os.open(self.version.parents[1], os.O_RDONLY | os.O_DIRECTORY)
         while True:
             assert sorted(os.listdir(held)) == names
-            assert os.listdir(changing) == ["m"]
+            assert sorted(os.listdir(changing)) == self.models
             assert sorted(os.listdir(self.version / "tensors")) == names
             assert os.readlink(self.version.parent / "latest") == "1"
             yield
@@ -159,6 +162,20 @@ def kill_servers(mount, supervisor, restarts):
                     os.kill(server, signal.SIGKILL if kills % 2 else signal.SIGSEGV)
             time.sleep(PAUSE * (kills % 7))
             kills += 1
+
+
+@pytest.mark.parametrize("assemble", ["no room", "assembled"])
+def test_restarts_under_readers_of_composed_files(store, tmp_path, assemble):
+    """Their bytes lie in two packs, and meanwhile, where there is room, they get a file of their own."""
+    family = publish_family(store, tmp_path, ["m"], tensors=TENSORS, changed=2)
+    room = "1" if assemble == "no room" else "1G"
+    with Mount(store, tmp_path / "mnt", options=f"assembly_cache_max={room}") as mounted:
+        assert (mounted.version("m", 1) / "model.safetensors").stat().st_size == len(family["m"])
+        expected = files_below(mounted.version("m", 1))
+        with Readers(mounted, expected) as readers:
+            kill_servers(mounted, status_of(mounted)["supervisor_pid"], RESTARTS // 4)
+            time.sleep(0.5)
+        readers.check()
 
 
 def test_200_restarts_under_load(mount):
@@ -465,6 +482,33 @@ def test_upgrade_to_what_does_not_serve(mount, tmp_path):
     done = run([elsewhere / "weft", "mount", "--upgrade", mount.path], check=False)
     assert done.returncode == 1 and "upgrade" in done.stderr
     assert status_of(mount)["pid"] == server
+
+
+def test_upgrade_while_there_is_no_server(mount, tmp_path):
+    """The new server is ready while the supervisor waits a moment before it follows one that got nowhere."""
+    elsewhere = tmp_path / "new"
+    elsewhere.mkdir()
+    programs_for_everybody(elsewhere)
+    go = tmp_path / "go"
+    (elsewhere / "mount.weft").write_text(
+        f"""#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.01; done\nexec {MOUNT_WEFT} "$@"\n""")
+    status = status_of(mount)
+    supervisor, lost = status["supervisor_pid"], [status["pid"]]
+    upgrade = subprocess.Popen([elsewhere / "weft", "mount", "--upgrade", mount.path], stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(children(supervisor)) == 2)
+    candidate = next(pid for pid in children(supervisor) if pid != lost[0])
+    os.kill(lost[0], signal.SIGSEGV)
+    for _ in range(3):
+        wait_until(lambda: set(children(supervisor)) - {candidate, *lost}, pause=0.001)
+        lost.append((set(children(supervisor)) - {candidate, *lost}).pop())
+        os.kill(lost[-1], signal.SIGSEGV)
+    go.touch()
+    begun = time.monotonic()
+    assert (mount.version("m", 1) / "config.json").exists()
+    assert time.monotonic() - begun < 4 * PATIENCE  # nobody waited for a server that was gone
+    stderr = upgrade.communicate(timeout=60)[1]
+    assert upgrade.returncode == 0, stderr
+    assert status_of(mount)["pid"] not in lost
 
 
 def test_upgrade_of_no_mount(store, tmp_path):

@@ -87,7 +87,7 @@ TEST_CASE("what was used longest ago makes room, but not what is open or pinned"
     const auto open = dir.find(key_of(1), 25);  // the latest now, and in use
     REQUIRE(open.ok());
     use_at(dir, 1, 1);
-    REQUIRE(dir.pin(key_of(2)).ok());
+    REQUIRE(dir.pin(key_of(2), 7).value());
     make(dir, 5, 25);
     CHECK(dir.has(key_of(1)));
     CHECK(dir.has(key_of(2)));
@@ -97,7 +97,7 @@ TEST_CASE("what was used longest ago makes room, but not what is open or pinned"
     CHECK(dir.begin(key_of(6), 80, 0).error().code == Errc::no_space);
     CHECK(dir.usage().files == 4);
   }
-  REQUIRE(dir.unpin(key_of(2)).ok());
+  REQUIRE(dir.unpin(key_of(2), 7).ok());
   make(dir, 6, 75);
   CHECK(dir.usage().bytes == 100);
   CHECK(dir.has(key_of(6)));
@@ -159,21 +159,47 @@ TEST_CASE("parts of makers that died go when the next one needs room") {
   CHECK(dir.usage().parts == 0);
 }
 
+TEST_CASE("a file is pinned until the last version that pinned it lets go") {
+  Directory directory;
+  const AssembledDir dir = directory.open(100);
+  make(dir, 1, 60);
+  CHECK(dir.pin(key_of(1), 7).value());
+  CHECK_FALSE(dir.pin(key_of(1), 7).value());
+  CHECK(dir.pin(key_of(1), 8).value());
+  REQUIRE(dir.unpin(key_of(1), 7).ok());
+  CHECK(dir.usage().pinned_files == 1);
+  CHECK(dir.begin(key_of(2), 60, 0).error().code == Errc::no_space);
+  REQUIRE(dir.unpin(key_of(1), 8).ok());
+  CHECK(dir.usage().pinned_files == 0);
+  make(dir, 2, 60);
+}
+
+TEST_CASE("what shares its blocks is not evicted for room on the disk") {
+  Directory directory;
+  const AssembledDir dir = directory.open(UINT64_MAX);
+  make(dir, 1, 4096);
+  CHECK(dir.begin(key_of(2), UINT64_MAX / 2, UINT64_MAX / 4).error().code == Errc::no_space);
+  CHECK(dir.has(key_of(1)));
+  CHECK(dir.evicted() == 0);
+}
+
 TEST_CASE("a sweep removes what nobody needs, with its pin") {
   Directory directory;
   const AssembledDir dir = directory.open(100);
   for (unsigned char i = 1; i <= 3; ++i) make(dir, i, 10);
-  REQUIRE(dir.pin(key_of(2)).ok());
-  REQUIRE(dir.pin(key_of(3)).ok());
+  REQUIRE(dir.pin(key_of(2), 7).ok());
+  REQUIRE(dir.pin(key_of(3), 7).ok());
+  REQUIRE(dir.pin(key_of(3), 8).ok());
   write_file(directory.top / "cache/assembled/notes.txt", "not ours");
-  const std::set<Digest> needed{key_of(3)};
+  const AssembledDir::Needed needed{{key_of(3), {8, 9}}};
   CHECK(dir.sweep(&needed, true)->files == 2);
   CHECK(dir.usage().files == 3);
   const auto swept = dir.sweep(&needed, false);
   REQUIRE(swept.ok());
   CHECK(swept->files == 2);
   CHECK(swept->bytes == 20);
-  CHECK(directory.names() == std::set<std::string>{"lock", "notes.txt", to_hex(key_of(3)), to_hex(key_of(3)) + ".pin"});
+  CHECK(directory.names() ==
+        std::set<std::string>{"lock", "notes.txt", to_hex(key_of(3)), to_hex(key_of(3)) + ".8.pin"});
 }
 
 TEST_CASE("a link in the place of a file is not followed") {

@@ -178,4 +178,43 @@ TEST_CASE("a file smaller than the first window is brought in whole") {
   CHECK(window.at_end());
 }
 
+TEST_CASE("what was touched and has left the page cache is noticed when it is touched again") {
+  Cache cache;
+  PrefetchShape shape;
+  shape.leave_out = false;
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
+  while (!window.at_end()) cache.bring_in(window.advance(cache.look()));
+  CHECK_FALSE(window.jumped(cache.look_all()));
+  Cache later;
+  CHECK_FALSE(window.jumped(later.look_all()));
+  later.read(400 * kMiB, 405 * kMiB);
+  CHECK_FALSE(window.jumped(later.look_all()));  // it was touched before
+  Cache anew;
+  window.look_anew(anew.look_all());
+  CHECK(window.advance(anew.look()).empty());
+  CHECK_FALSE(window.jumped(anew.look_all()));
+  anew.read(400 * kMiB, 405 * kMiB);
+  CHECK(window.jumped(anew.look_all()));
+  const auto wanted = window.advance(anew.look());
+  REQUIRE_FALSE(wanted.empty());
+  CHECK(wanted.front().offset / kMiB == 400);
+}
+
+TEST_CASE("who begins anew gets the file's beginning again") {
+  Cache cache;
+  PrefetchShape shape;
+  shape.leave_out = false;
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
+  CHECK_FALSE(window.begun());
+  while (!window.at_end()) cache.bring_in(window.advance(cache.look()));
+  CHECK(window.begun());
+  Cache later;
+  later.read(800 * kMiB, 900 * kMiB);
+  window.restart(later.look_all());
+  const auto wanted = window.advance(later.look());
+  REQUIRE_FALSE(wanted.empty());
+  CHECK(wanted.front().offset == 0);
+  CHECK_FALSE(window.jumped(later.look_all()));  // what is left from before is no jump
+}
+
 }  // namespace weft::testing
