@@ -74,7 +74,7 @@ Result<OriginDir> OriginReader::dir() {
     const std::lock_guard lock(mutex_);
     if (dir_) return *dir_;
   }
-  WEFT_TRY(OriginDir dir, OriginDir::open(path_));
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(path_));
   const std::lock_guard lock(mutex_);
   dir_ = dir;
   return dir;
@@ -224,7 +224,7 @@ Result<OriginTotals> origin_totals(const std::string& path, std::chrono::millise
   BoundedCalls calls("origin " + path, 1);
   return calls.call<OriginTotals>(
       [path]() -> Result<OriginTotals> {
-        WEFT_TRY(const OriginDir dir, OriginDir::open(path));
+        WEFT_TRY(const OriginDir dir, OriginDir::open_existing(path));
         return dir.totals();
       },
       deadline_in(patience));

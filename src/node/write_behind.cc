@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "node/lent_store.h"
 #include "node/origin_dir.h"
 #include "node/stage.h"
@@ -47,6 +48,11 @@ struct WriteBehind::State final : public Progress {
   std::uint64_t records = 0;          // of the journal, that went there
   std::optional<std::uint64_t> told;  // the end of what the origin has of the journal; none: not asked yet
   std::string problem;
+  std::uint64_t rounds = 0;         // that have begun
+  std::uint64_t refused_round = 0;  // the latest that found another origin than the one that is known
+  bool take_new = false;            // the next round takes what it finds for the origin
+  std::uint64_t taken_round = 0;    // the latest that did so, and
+  Status taken;                     // how that ended
 
   void total(std::uint64_t /*bytes*/) override {}
   void advance(std::uint64_t bytes) override { bytes_written += bytes; }
@@ -73,6 +79,38 @@ struct WriteBehind::State final : public Progress {
     return versions;
   }
 
+  // Where this node's bytes are, and go. The first that is found it makes where there is none.
+  Result<OriginDir> origin() {
+    WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
+    return known.empty() ? new_origin() : OriginDir::open_known(origin_path, known);
+  }
+
+  Result<OriginDir> new_origin() {
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path));
+    WEFT_CHECK(store.use([&](Store&) { return whole.set_origin(dir.uuid()); }));
+    log_info("origin {} is {} from now on", origin_path, printable(dir.uuid()));
+    const std::lock_guard lock(mutex);
+    told.reset();
+    return dir;
+  }
+
+  void begin_round() {
+    std::uint64_t number = 0;
+    bool take = false;
+    {
+      const std::lock_guard lock(mutex);
+      look = false;
+      number = ++rounds;
+      take = std::exchange(take_new, false);
+    }
+    if (!take) return;
+    const auto dir = new_origin();
+    const std::lock_guard lock(mutex);
+    taken = dir.ok() ? Status() : Status(dir.error());
+    taken_round = number;
+    changed.notify_all();
+  }
+
   Status save(VersionId version) {
     WEFT_TRY(const VersionRow row, store.use([&](Store& lent) -> Result<VersionRow> {
       WEFT_TRY(const auto snapshot, lent.snapshot());
@@ -83,7 +121,7 @@ struct WriteBehind::State final : public Progress {
         const std::lock_guard lock(mutex);
         active = fmt::format("{}@{}", row.model_name, row.number);
       }
-      WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
+      WEFT_TRY(const OriginDir origin, this->origin());
       WEFT_CHECK(stage_version(store, origin, row, *this));
     }
     return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
@@ -126,7 +164,7 @@ struct WriteBehind::State final : public Progress {
     WEFT_TRY(const std::uint64_t end, journal_end());
     std::optional<std::uint64_t> from = told_so_far();
     if (from == end) return {};
-    WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
+    WEFT_TRY(const OriginDir origin, this->origin());
     if (!from) {
       WEFT_TRY(from, store.use([&](Store&) { return whole.told(origin.uuid()); }));
       set_told(*from, 0);
@@ -168,7 +206,25 @@ struct WriteBehind::State final : public Progress {
     const std::lock_guard lock(mutex);
     if (!done.ok() && problem != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
     problem = done.ok() ? "" : done.error().message;
+    if (!done.ok() && done.error().code == Errc::changed) refused_round = rounds;
     changed.notify_all();
+  }
+
+  // Until `is_done`. Of what only somebody can mend it is told at once, by a round that began after this.
+  Status wait_until(const std::function<Result<bool>()>& is_done, const std::function<bool()>& cancelled) {
+    std::unique_lock lock(mutex);
+    const std::uint64_t asked = rounds;
+    look = true;
+    changed.notify_all();
+    for (;;) {
+      lock.unlock();
+      WEFT_TRY(const bool done, is_done());
+      if (done) return {};
+      lock.lock();
+      if (refused_round > asked) return Error{Errc::changed, problem};
+      if (cancelled() || ending) return not_yet();
+      changed.wait_for(lock, kTick);
+    }
   }
 };
 
@@ -192,10 +248,7 @@ WriteBehind::~WriteBehind() {
 void WriteBehind::run(const std::shared_ptr<State>& state) {
   auto pause = kPauseMin;
   while (!state->ending) {
-    {
-      const std::lock_guard lock(state->mutex);
-      state->look = false;
-    }
+    state->begin_round();
     Status done = state->round();
     if (const Status told = state->tell(); done.ok()) done = told;
     if (state->ending) break;
@@ -223,27 +276,34 @@ Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& can
     const std::lock_guard lock(state_->mutex);
     state_->first.insert(version);
   }
-  look_again();
-  for (;;) {
+  const auto is_saved = [&]() -> Result<bool> {
     WEFT_TRY(const bool unsaved, state_->is_unsaved(version));
-    if (!unsaved) return {};
-    std::unique_lock lock(state_->mutex);
-    if (cancelled() || state_->ending) return state_->not_yet();
-    state_->changed.wait_for(lock, kTick);
-  }
+    return !unsaved;
+  };
+  return state_->wait_until(is_saved, cancelled);
 }
 
 Status WriteBehind::wait(const std::function<bool()>& cancelled) {
   WEFT_TRY(const auto versions, state_->unsaved(SIZE_MAX));
   for (const VersionId version : versions) WEFT_CHECK(wait_for(version, cancelled));
   WEFT_TRY(const std::uint64_t end, state_->journal_end());
-  look_again();
+  const auto is_told = [&]() -> Result<bool> {
+    const auto told = state_->told_so_far();
+    return told && *told >= end;
+  };
+  return state_->wait_until(is_told, cancelled);
+}
+
+Status WriteBehind::take_new_origin(const std::function<bool()>& cancelled) {
   std::unique_lock lock(state_->mutex);
-  while (!state_->told || *state_->told < end) {
-    if (cancelled() || state_->ending) return state_->not_yet();
+  const std::uint64_t asked = state_->rounds;
+  state_->take_new = state_->look = true;
+  state_->changed.notify_all();
+  while (state_->taken_round <= asked) {
+    if (cancelled() || state_->ending) return Error{Errc::cancelled, "no other origin was taken yet"};
     state_->changed.wait_for(lock, kTick);
   }
-  return {};
+  return state_->taken;
 }
 
 WriteBehindStatus WriteBehind::status() const {

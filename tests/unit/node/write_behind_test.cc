@@ -62,6 +62,17 @@ struct Told {
     must(behind.wait(kNever));
     return behind.status().records_written;
   }
+  Error refusal() const {
+    WriteBehind behind(*store, origin);
+    const Status waited = behind.wait(kNever);
+    REQUIRE(!waited.ok());
+    return waited.error();
+  }
+  // As where its file system is not mounted.
+  void put_away(const std::string& to) const {
+    std::filesystem::rename(origin, to);
+    must(make_directory(origin));
+  }
   std::vector<std::string> records() const { return must(list_directory(origin + "/journal")); }
 };
 
@@ -88,7 +99,7 @@ TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, 
   CHECK(told.records().size() == 6);
 }
 
-TEST_CASE("after a restart only what is new goes there, and to another origin everything") {
+TEST_CASE("after a restart only what is new goes there, and to an origin that is taken for a new one everything") {
   Told told;
   told.hear({heard("a", 1), heard("a", 2)}, 3);
   CHECK(told.tell() == 2);
@@ -100,7 +111,52 @@ TEST_CASE("after a restart only what is new goes there, and to another origin ev
   CHECK(told.records().size() == 3);
   told.origin = told.dir / "another";
   must(make_directory(told.origin));
-  CHECK(told.tell() == 3);
+  WriteBehind behind(*told.store, told.origin);
+  must(behind.take_new_origin(kNever));
+  must(behind.wait(kNever));
+  CHECK(behind.status().records_written == 3);
+}
+
+TEST_CASE("where the origin was that is known, none and another are refused, and nothing is put there") {
+  Told told;
+  told.hear({heard("a", 1)}, 2);
+  CHECK(told.tell() == 1);
+  const std::string known = must(told.store->origin());
+  CHECK(known == must(OriginDir::open(told.origin)).uuid());
+  told.hear({heard("a", 2)}, 3);
+  told.put_away(told.dir / "real");
+  const Error none = told.refusal();
+  CHECK(none.code == Errc::changed);
+  for (const std::string& part :
+       {told.origin, "expected the origin " + known, std::string("got none; "), std::string("stage-out --new-origin")})
+    CHECK_MESSAGE(none.message.find(part) != std::string::npos, none.message);
+  CHECK(std::filesystem::is_empty(told.origin));
+  const std::string other = must(OriginDir::open(told.origin)).uuid();
+  told.open();  // also after a restart
+  CHECK(told.refusal().message.find("got the origin " + other) != std::string::npos);
+  CHECK(told.records().empty());
+  std::filesystem::remove_all(told.origin);
+  std::filesystem::rename(told.dir / "real", told.origin);
+  CHECK(told.tell() == 1);
+  CHECK(told.records().size() == 2);
+}
+
+TEST_CASE("a new origin makes all that this node published unsaved again, also what is told after a rebuild") {
+  Told told;
+  auto own = heard("a", 1);
+  own.version.publisher = kHere;
+  told.hear({own, heard("a", 2)}, 3);
+  const auto unsaved = [&] { return must(must(told.store->snapshot())->unsaved(0, 10)); };
+  const auto before = unsaved();
+  REQUIRE(before.size() == 1);
+  must(told.store->saved(before));
+  CHECK(unsaved().empty());
+  must(told.store->set_origin("another"));
+  CHECK(unsaved() == before);
+  told.store.reset();
+  must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
+  told.open();
+  CHECK(must(told.store->origin()) == "another");
 }
 
 TEST_CASE("what another node has said already is left as it is") {
