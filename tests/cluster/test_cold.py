@@ -407,8 +407,6 @@ def test_an_origin_that_returns_wrong_or_short_bytes(cluster, pair, tmp_path, da
         assert failure.value.errno == errno.EIO
         for kept in (cluster.origin / "packs").glob("*.kept"):
             kept.rename(kept.with_suffix(".pack"))
-        two.daemon.stop()
-        two.daemon.start()
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
 
 
