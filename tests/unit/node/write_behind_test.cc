@@ -36,6 +36,12 @@ MirroredVersion heard(std::string model, std::uint64_t number) {
   return change;
 }
 
+MirroredVersion own(std::string model, std::uint64_t number) {
+  MirroredVersion change = heard(std::move(model), number);
+  change.version.publisher = kHere;
+  return change;
+}
+
 struct Told {
   TempDir dir;
   std::string origin = dir / "origin";
@@ -56,6 +62,7 @@ struct Told {
   void hear(const std::vector<MirrorChange>& changes, std::uint64_t revision) const {
     CHECK(must(store->mirror(changes, revision)).problems.empty());
   }
+  std::vector<VersionId> unsaved() const { return must(must(store->snapshot())->unsaved(0, SIZE_MAX)); }
   // Everything that is not there yet; how many records that was.
   std::uint64_t tell() const {
     WriteBehind behind(*store, origin);
@@ -143,20 +150,39 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
 
 TEST_CASE("a new origin makes all that this node published unsaved again, also what is told after a rebuild") {
   Told told;
-  auto own = heard("a", 1);
-  own.version.publisher = kHere;
-  told.hear({own, heard("a", 2)}, 3);
-  const auto unsaved = [&] { return must(must(told.store->snapshot())->unsaved(0, 10)); };
-  const auto before = unsaved();
+  told.hear({own("a", 1), heard("a", 2)}, 3);
+  const auto before = told.unsaved();
   REQUIRE(before.size() == 1);
   must(told.store->saved(before));
-  CHECK(unsaved().empty());
+  CHECK(told.unsaved().empty());
   must(told.store->set_origin("another"));
-  CHECK(unsaved() == before);
+  CHECK(told.unsaved() == before);
   told.store.reset();
   must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
   told.open();
   CHECK(must(told.store->origin()) == "another");
+}
+
+TEST_CASE("versions that cannot get there keep no others waiting, whether somebody waits for them or not") {
+  Told told;
+  std::vector<MirrorChange> changes;
+  for (std::uint64_t number = 1; number <= 70; ++number) changes.emplace_back(own("stuck", number));  // by no manifest
+  for (const std::uint64_t number : {1001, 1002}) changes.emplace_back(own("other", number));
+  told.hear(changes, 3);
+  const OriginDir origin = must(OriginDir::open(told.origin));
+  for (const std::uint64_t number : {1001, 1002}) {
+    const std::string manifest = std::to_string(number);
+    const Digest digest = sha256(as_bytes(manifest));
+    must(origin.put_places({digest, {{{1, {1, 1}, digest}, {1, 0}}}}));
+    must(origin.put_manifest(digest, as_bytes(manifest)));
+  }
+  const auto last = told.unsaved().back();
+  WriteBehind behind(*told.store, told.origin);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
+  must(behind.wait_for(last, late));
+  while (told.unsaved().size() > 70 && !late()) std::this_thread::sleep_for(5ms);
+  CHECK(told.unsaved().size() == 70);
 }
 
 TEST_CASE("what another node has said already is left as it is") {
