@@ -99,6 +99,11 @@ Result<std::string> stage_out(control::Call& call, Bytes& bytes) {
   WEFT_TRY(const bool evictable, call.body().flag_or("evictable", false));
   if (evictable) WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "make bytes evictable"));
   const auto cancelled = [&call] { return call.cancelled(); };
+  WEFT_TRY(const bool take_new, call.body().flag_or("new_origin", false));
+  if (take_new) {
+    WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "take another origin"));
+    WEFT_CHECK(bytes.behind->take_new_origin(cancelled));
+  }
   std::optional<VersionId> version;
   if (call.body().find("spec") != nullptr) {
     WEFT_TRY(const VersionRow row, version_of(bytes, call));

@@ -128,6 +128,15 @@ Result<Config> make_config(const SettingValues& given) {
   return config;
 }
 
+SettingValues reread_values(const SettingValues& before, const SettingValues& after) {
+  SettingValues values;
+  for (const Setting& setting : settings()) {
+    const SettingValues& from = setting.reread ? after : before;
+    if (const auto found = from.find(setting.key); found != from.end()) values.insert(*found);
+  }
+  return values;
+}
+
 std::vector<std::string> need_restart(const SettingValues& before, const SettingValues& after) {
   const Values old_values(before);
   const Values new_values(after);

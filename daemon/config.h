@@ -33,6 +33,9 @@ struct Config {
 // Defaults for what is not given. Errc::invalid, with where it was said.
 Result<Config> make_config(const SettingValues& values);
 
+// What holds after a reread: the keys that are reread as they are in `after`, the others as they were.
+SettingValues reread_values(const SettingValues& before, const SettingValues& after);
+
 // Keys that differ and are not reread: the daemon has to be started anew for them.
 std::vector<std::string> need_restart(const SettingValues& before, const SettingValues& after);
 

@@ -130,19 +130,24 @@ class Daemon {
   // What cannot be taken over is said, and everything stays as it was.
   void reread() {
     say("RELOADING=1");
-    auto values = gather_settings(options_);
-    auto config = values.ok() ? make_config(*values) : Result<Config>(values.error());
-    if (config.ok()) {
-      for (const std::string& key : need_restart(values_, *values))
-        log_warning("{} differs; weftd has to be started anew for it", key);
-      static_cast<void>(log_set_level(config->log_level));
-      config_.set(std::move(config).value());
-      bytes_->configure();
+    if (const Status taken = take_over(); taken.ok())
       log_info("configuration reread");
-    } else {
-      log_error("configuration not reread: {}", config.error().message);
-    }
+    else
+      log_error("configuration not reread: {}", taken.error().message);
     say("READY=1");
+  }
+
+  // What runs by keys that are not reread goes by them as they were: so does all that is said of them.
+  Status take_over() {
+    WEFT_TRY(const SettingValues values, gather_settings(options_));
+    WEFT_CHECK(make_config(values));
+    WEFT_TRY(Config config, make_config(reread_values(values_, values)));
+    for (const std::string& key : need_restart(values_, values))
+      log_warning("{} differs; weftd has to be started anew for it", key);
+    static_cast<void>(log_set_level(config.log_level));
+    config_.set(std::move(config));
+    bytes_->configure();
+    return {};
   }
 
   Result<bool> stop() {

@@ -144,6 +144,11 @@ class ClusterStore : public Store {
   // These versions are at the origin: Snapshot::unsaved() forgets them.
   virtual Status saved(std::span<const VersionId> versions) = 0;
 
+  // The id of the origin that has what is saved(); "": of none yet.
+  virtual Result<std::string> origin() = 0;
+  // This is the origin from now on: all live versions that this node published are unsaved() again.
+  virtual Status set_origin(const std::string& uuid) = 0;
+
   // What this store has heard behind `from`, 0 or the end of an earlier batch, in order; a part where it is much. With
   // nothing more to come `end` is Snapshot::journal_end(). What its journal has lost is left out.
   virtual Result<SaidBatch> said(std::uint64_t from) = 0;

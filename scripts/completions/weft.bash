@@ -21,7 +21,7 @@ _weft_options() {
     unpin) echo "--json --quiet --store --help" ;;
     prefetch) echo "--layers --json --quiet --store --help" ;;
     evict) echo "--all --keep --dry-run --json --quiet --store --help" ;;
-    stage-out) echo "--evictable --json --quiet --store --help" ;;
+    stage-out) echo "--evictable --new-origin --json --quiet --store --help" ;;
     pin) echo "--delete --json --quiet --store --help" ;;
     cache) echo "--max --json --quiet --store --help" ;;
     status) echo "--json --quiet --store --help" ;;

@@ -122,6 +122,7 @@ complete -c weft -n '__fish_seen_subcommand_from evict' -l all -d 'of all versio
 complete -c weft -n '__fish_seen_subcommand_from evict' -l keep -x -d 'leave so much'
 complete -c weft -n '__fish_seen_subcommand_from evict' -s n -l dry-run -d 'change nothing'
 complete -c weft -n '__fish_seen_subcommand_from stage-out' -l evictable -d 'make the bytes cache here'
+complete -c weft -n '__fish_seen_subcommand_from stage-out' -l new-origin -d 'take the directory for the origin'
 complete -c weft -n '__fish_seen_subcommand_from du' -l origin -d 'what is at the origin'
 complete -c weft -n '__fish_seen_subcommand_from import' -l durability -x -a 'local origin' -d 'where it is when this returns'
 complete -c weft -n '__fish_seen_subcommand_from import' -l sync -d 'as --durability origin'

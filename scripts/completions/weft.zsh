@@ -72,7 +72,7 @@ _weft() {
     umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach it now]' '1:directory:_directories' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
     unpin) _arguments $common $json '1:version:_weft_models' ;;
-    stage-out) _arguments $common $json '--evictable[make the bytes cache here]' '1:version:_weft_models' ;;
+    stage-out) _arguments $common $json '--evictable[make the bytes cache here]' '--new-origin[take the directory for the origin]' '1:version:_weft_models' ;;
     prefetch) _arguments $common $json '--layers[only these layers or tensors]:pattern:' '1:version:_weft_models' ;;
     evict) _arguments $common $json '--all[of all versions]' '--keep[leave so much]:SIZE:' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '1:version:_weft_models' ;;

@@ -14,7 +14,10 @@ constexpr CommandInfo kInfo = {
         "publish. This waits until a version is there, before others, or all of them.\n"
         "With --evictable its bytes are cache on this node from then on, bounded by\n"
         "cache_max and evicted as others are; what the origin has not, or what a publish\n"
-        "has just used, stays.\n",
+        "has just used, stays.\n"
+        "\n"
+        "A node knows its origin and refuses another, or none, in its place. With\n"
+        "--new-origin it takes what is there, and all that it published goes there.\n",
     .examples =
         "weft stage-out llama@2\n"
         "weft stage-out --evictable\n",
@@ -31,13 +34,14 @@ class StageOutCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the version; all of this node by default");
     options.flag("--evictable", evictable_, "make the bytes cache here once the origin has them");
+    options.flag("--new-origin", new_origin_, "take the directory for the origin, whatever was before");
   }
 
   Result<int> run(Context& context) override {
     JsonWriter body;
     body.begin_object();
     if (!spec_.empty()) body.member("spec", spec_);
-    body.member("evictable", evictable_);
+    body.member("evictable", evictable_).member("new_origin", new_origin_);
     WEFT_TRY(const JsonValue answer, ask_with_progress(context, "stage_out", body.end_object().text()));
     JsonWriter json;
     json.begin_object().member("staged", true);
@@ -64,6 +68,7 @@ class StageOutCommand final : public Command {
 
   std::string spec_;
   bool evictable_ = false;
+  bool new_origin_ = false;
 };
 
 }  // namespace

@@ -78,9 +78,10 @@ class HandOver {
       : store_(store), options_(options), calls_("origin " + options.origin, 1) {}
 
   Result<HandOverReport> run() {
+    WEFT_TRY(const std::string known, store_.origin());
     WEFT_TRY(has_, calls_.call<std::shared_ptr<OriginHas>>(
-                       [path = options_.origin]() -> Result<std::shared_ptr<OriginHas>> {
-                         WEFT_TRY(OriginDir dir, OriginDir::open(path));
+                       [path = options_.origin, known]() -> Result<std::shared_ptr<OriginHas>> {
+                         WEFT_TRY(OriginDir dir, OriginDir::open_known(path, known));
                          return std::make_shared<OriginHas>(std::move(dir));
                        },
                        deadline_in(options_.patience)));

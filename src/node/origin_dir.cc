@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "node/origin_copy.h"
 #include "store/pack_file.h"
 #include "store/record.h"
@@ -81,6 +82,18 @@ Result<OriginDir> OriginDir::open_existing(const std::string& path) {
     return Error{Errc::not_found, fmt::format("{}: no origin here: expected a file weft-origin", path)};
   if (!info.ok()) return of_origin(path, info.error());
   return OriginDir(path, info->uuid);
+}
+
+// An empty directory where a file system is not mounted, most often: what is published would go to nobody.
+Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_view uuid) {
+  auto dir = open_existing(path);
+  const bool none = !dir.ok() && dir.error().code == Errc::not_found && stat_file(path).ok();
+  if (uuid.empty() || (!dir.ok() && !none) || (dir.ok() && dir->uuid() == uuid)) return dir;
+  return Error{
+      Errc::changed,
+      fmt::format("origin {}: expected the origin {} that this node knows, got {}; is its file system mounted? "
+                  "`weft stage-out --new-origin` takes what is there for the origin from now on",
+                  path, printable(uuid), none ? "none" : "the origin " + printable(dir->uuid()))};
 }
 
 std::string OriginDir::fresh() const {

@@ -36,6 +36,9 @@ class OriginDir {
   // Only to read: makes nothing. Errc::not_found: no origin is there.
   static Result<OriginDir> open_existing(const std::string& path);
 
+  // The one of this id, or with "" any: makes nothing. Errc::changed: none is there, or another.
+  static Result<OriginDir> open_known(const std::string& path, std::string_view uuid);
+
   const std::string& path() const { return path_; }
   const std::string& uuid() const { return uuid_; }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "base/direct_read.h"
 #include "base/limits.h"
 #include "base/page_cache.h"
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "node/origin_dir.h"
 #include "node/read_memory.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr std::size_t kPlacesBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
+constexpr auto kForgetPatience = std::chrono::seconds(1);
 constexpr std::size_t kLarge = 1U << 20U;  // a read of so many leaves no pages behind, and waits for its turn
 
 std::uint64_t key_of(const Digest& digest) {
@@ -38,7 +41,8 @@ struct OpenPack {
   Fd direct;  // not valid where there is no such way
 };
 
-// One origin as its readers share it. Everything here may hang; it is called on threads that can be left behind.
+// One origin as its readers share it. What it keeps may be of before a repair, or of a mount that is gone: after a read
+// that went wrong all of it is opened anew. Everything here may hang; it is called on threads that can be left behind.
 class OriginReader {
  public:
   explicit OriginReader(std::string path) : path_(std::move(path)) {}
@@ -49,8 +53,11 @@ class OriginReader {
   }
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id);
   Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs);
+  // False: nothing that was kept had been used since the last time, so that another try would end as this one.
+  bool forget();
 
  private:
+  using Stretches = std::vector<std::pair<BlobPlace, std::size_t>>;
   using PlacesPointer = std::shared_ptr<const Places>;
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
@@ -58,13 +65,16 @@ class OriginReader {
   Result<PackPointer> pack(PackId pack);
   Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size);
   Status read_run(BlobPlace place, std::span<std::byte> out);
-  Result<std::vector<std::pair<BlobPlace, std::size_t>>> stretches(const Digest& manifest,
-                                                                   const std::vector<ChunkRun>& runs);
+  Result<Stretches> stretches(const Places& places, const std::vector<ChunkRun>& runs) const;
+  Result<SourceBytes> read_stretches(const Stretches& stretches, std::size_t size);
+  Result<SourceBytes> read_once(const Places& places, const std::vector<ChunkRun>& runs);
+  Result<std::vector<Digest>> chunks_once(const Places& places, const ContentId& id);
 
   const std::string path_;
   std::mutex mutex_;
   std::optional<OriginDir> dir_;        // guarded by mutex_
   std::map<PackId, PackPointer> open_;  // guarded by mutex_
+  std::atomic<bool> used_kept_ = false;
   LruCache<Places> places_{kPlacesBytesMax};
   TocCache tocs_{path_};
 };
@@ -74,14 +84,17 @@ Result<OriginDir> OriginReader::dir() {
     const std::lock_guard lock(mutex_);
     if (dir_) return *dir_;
   }
-  WEFT_TRY(OriginDir dir, OriginDir::open(path_));
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(path_));
   const std::lock_guard lock(mutex_);
   dir_ = dir;
   return dir;
 }
 
 Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest) {
-  if (auto known = places_.find(key_of(manifest)); known && known->manifest == manifest) return known;
+  if (auto known = places_.find(key_of(manifest)); known && known->manifest == manifest) {
+    used_kept_ = true;
+    return known;
+  }
   WEFT_TRY(const OriginDir dir, this->dir());
   WEFT_TRY(Places places, dir.places(manifest));
   auto made = std::make_shared<const Places>(std::move(places));
@@ -92,7 +105,10 @@ Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest)
 Result<OriginReader::PackPointer> OriginReader::pack(PackId pack) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = open_.find(pack); known != open_.end()) return known->second;
+    if (const auto known = open_.find(pack); known != open_.end()) {
+      used_kept_ = true;
+      return known->second;
+    }
   }
   WEFT_TRY(const OriginDir dir, this->dir());
   WEFT_TRY(Fd fd, dir.open_pack(pack));
@@ -111,9 +127,31 @@ Error not_there(std::string_view path, const ContentId& id) {
 
 Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const ContentId& id) {
   WEFT_TRY(const PlacesPointer places, this->places(manifest));
-  const auto place = places->find(id);
+  auto got = chunks_once(*places, id);
+  if (got.ok()) return got;
+  forget();
+  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+  return chunks_once(*anew, id);
+}
+
+Result<std::vector<Digest>> OriginReader::chunks_once(const Places& places, const ContentId& id) {
+  const auto place = places.find(id);
   if (!place) return not_there(path_, id);
-  return tocs_.digests(id, *place);
+  WEFT_TRY(auto digests, tocs_.digests(id, *place));
+  if (digests.size() == chunk_count(id.length) && tree_root(id.length, digests) == id.root) return digests;
+  return Error{Errc::corrupt, fmt::format("{}: other chunk digests than those of the {} bytes with digest {}",
+                                          toc_path(path_, place->pack), id.length, to_hex(id.root))};
+}
+
+bool OriginReader::forget() {
+  std::map<PackId, PackPointer> closed;  // without the lock: that may hang
+  {
+    const std::lock_guard lock(mutex_);
+    closed.swap(open_);
+  }
+  places_.clear();
+  tocs_.clear();
+  return used_kept_.exchange(false);
 }
 
 // What would only pass through the page cache: this node reads it from its store from now on. Nothing where that cannot
@@ -142,12 +180,10 @@ Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
 }
 
 // Runs that go on where the one before ends are one read.
-Result<std::vector<std::pair<BlobPlace, std::size_t>>> OriginReader::stretches(const Digest& manifest,
-                                                                               const std::vector<ChunkRun>& runs) {
-  WEFT_TRY(const PlacesPointer places, this->places(manifest));
-  std::vector<std::pair<BlobPlace, std::size_t>> out;
+Result<OriginReader::Stretches> OriginReader::stretches(const Places& places, const std::vector<ChunkRun>& runs) const {
+  Stretches out;
   for (const ChunkRun& run : runs) {
-    const auto place = places->find(run.id);
+    const auto place = places.find(run.id);
     if (!place) return not_there(path_, run.id);
     const BlobPlace next{place->pack, place->offset + run.offset()};
     const bool goes_on = !out.empty() && out.back().first.pack == next.pack &&
@@ -161,10 +197,26 @@ Result<std::vector<std::pair<BlobPlace, std::size_t>>> OriginReader::stretches(c
 }
 
 Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs) {
-  WEFT_TRY(const auto stretches, this->stretches(manifest, runs));
+  WEFT_TRY(const PlacesPointer places, this->places(manifest));
+  auto got = read_once(*places, runs);
+  if (got.ok() || got.error().code == Errc::internal || !forget()) return got;
+  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+  return read_once(*anew, runs);
+}
+
+Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vector<ChunkRun>& runs) {
+  WEFT_TRY(const auto stretches, this->stretches(places, runs));
   std::size_t size = 0;
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
+  WEFT_TRY(SourceBytes out, read_stretches(stretches, size));
+  std::size_t chunks = 0;
+  for (const ChunkRun& run : runs) chunks += run.count;
+  out.givers.assign(chunks, 0);  // there is but this one: what it keeps is refuted
+  return out;
+}
+
+Result<SourceBytes> OriginReader::read_stretches(const Stretches& stretches, std::size_t size) {
   if (stretches.size() == 1 && size >= kLarge) {
     WEFT_TRY(auto straight, read_straight(stretches[0].first, size));
     if (straight) return *std::move(straight);
@@ -207,6 +259,11 @@ class OriginSource final : public BlobSource {
         },
         deadline);
   }
+  bool refuted(std::uint32_t /*giver*/) override {
+    const auto again =
+        calls_->call<bool>([reader = reader_] { return Result<bool>(reader->forget()); }, deadline_in(kForgetPatience));
+    return again.ok() && *again;
+  }
 
  private:
   std::shared_ptr<BoundedCalls> calls_;
@@ -224,7 +281,7 @@ Result<OriginTotals> origin_totals(const std::string& path, std::chrono::millise
   BoundedCalls calls("origin " + path, 1);
   return calls.call<OriginTotals>(
       [path]() -> Result<OriginTotals> {
-        WEFT_TRY(const OriginDir dir, OriginDir::open(path));
+        WEFT_TRY(const OriginDir dir, OriginDir::open_existing(path));
         return dir.totals();
       },
       deadline_in(patience));

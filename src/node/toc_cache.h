@@ -16,6 +16,7 @@ class TocCache {
   explicit TocCache(std::string path) : path_(std::move(path)) {}
   // Of all chunks of the blob, which lies there. Errc::not_found when the pack lists another, or none, at this place.
   Result<std::vector<Digest>> digests(const ContentId& id, BlobPlace place);
+  void clear() { tocs_.clear(); }
 
  private:
   using TocPointer = std::shared_ptr<const PackToc>;

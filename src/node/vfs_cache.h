@@ -38,6 +38,11 @@ class LruCache {
     while (bytes_ > bytes_max_ && entries_.size() > 1) drop(std::prev(entries_.end()));
   }
 
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    while (!entries_.empty()) drop(entries_.begin());
+  }
+
   // Forgets also the latest, when it was not used for so long.
   void drop_unused(std::chrono::steady_clock::duration age) {
     const std::lock_guard lock(mutex_);

@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "node/lent_store.h"
 #include "node/origin_dir.h"
 #include "node/stage.h"
@@ -20,7 +21,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kVersionsAtOnce = 64;
+constexpr std::size_t kSavesBetweenTelling = 64;
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kPauseMin = std::chrono::milliseconds(500);  // after a failure; doubled with each that follows
 constexpr auto kPauseMax = std::chrono::milliseconds(30'000);
@@ -35,28 +36,35 @@ struct WriteBehind::State final : public Progress {
   ClusterStore& whole;  // only while `store` is used
   LentStore store;
   const std::string origin_path;
+  VersionId untried = 0;  // the thread's: nobody has tried this one or those behind
   std::atomic<bool> ending = false;
   std::atomic<std::uint64_t> bytes_written = 0;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  bool look = true;           // all below guarded by mutex
-  bool ended = false;         // the thread
-  std::set<VersionId> first;  // somebody waits for these
+  bool look = true;                // all below guarded by mutex
+  bool ended = false;              // the thread
+  std::multiset<VersionId> first;  // somebody waits for these
   std::string active;
   std::uint64_t saved = 0;
   std::uint64_t records = 0;          // of the journal, that went there
   std::optional<std::uint64_t> told;  // the end of what the origin has of the journal; none: not asked yet
   std::string problem;
+  std::string logged;               // of the round before
+  std::uint64_t rounds = 0;         // that have begun
+  std::uint64_t refused_round = 0;  // the latest that found another origin than the one that is known
+  bool take_new = false;            // the next round takes what it finds for the origin
+  std::uint64_t taken_round = 0;    // the latest that did so, and
+  Status taken;                     // how that ended
 
   void total(std::uint64_t /*bytes*/) override {}
   void advance(std::uint64_t bytes) override { bytes_written += bytes; }
   void phase(std::string_view /*what*/) override {}
   bool cancelled() const override { return ending; }
 
-  Result<std::vector<VersionId>> unsaved(std::size_t count_max) const {
+  Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) const {
     return store.use([&](Store& lent) -> Result<std::vector<VersionId>> {
       WEFT_TRY(const auto snapshot, lent.snapshot());
-      return snapshot->unsaved(0, count_max);
+      return snapshot->unsaved(from, count_max);
     });
   }
   Result<bool> is_unsaved(VersionId version) const {
@@ -67,13 +75,47 @@ struct WriteBehind::State final : public Progress {
     });
   }
 
-  std::vector<VersionId> in_order(std::vector<VersionId> versions) {
-    const std::lock_guard lock(mutex);
-    std::stable_partition(versions.begin(), versions.end(), [this](VersionId one) { return first.contains(one); });
-    return versions;
+  // Where this node's bytes are, and go. The first that is found it makes where there is none.
+  Result<OriginDir> origin() {
+    WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
+    return known.empty() ? new_origin() : OriginDir::open_known(origin_path, known);
   }
 
-  Status save(VersionId version) {
+  Result<OriginDir> new_origin() {
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path));
+    WEFT_CHECK(store.use([&](Store&) { return whole.set_origin(dir.uuid()); }));
+    log_info("origin {} is {} from now on", origin_path, printable(dir.uuid()));
+    const std::lock_guard lock(mutex);
+    told.reset();
+    untried = 0;
+    return dir;
+  }
+
+  void begin_round() {
+    std::uint64_t number = 0;
+    bool take = false;
+    {
+      const std::lock_guard lock(mutex);
+      look = false;
+      number = ++rounds;
+      take = std::exchange(take_new, false);
+    }
+    if (!take) return;
+    const auto dir = new_origin();
+    const std::lock_guard lock(mutex);
+    taken = dir.ok() ? Status() : Status(dir.error());
+    taken_round = number;
+    changed.notify_all();
+  }
+
+  struct Round {
+    std::set<VersionId> waited_for;  // that were tried
+    VersionId again = 0;             // the next that failed in a round before, of which
+    VersionId end = 0;               // all are below this
+    bool reached = true;             // the origin
+  };
+
+  Status save(VersionId version, Round& round) {
     WEFT_TRY(const VersionRow row, store.use([&](Store& lent) -> Result<VersionRow> {
       WEFT_TRY(const auto snapshot, lent.snapshot());
       return snapshot->version(version);
@@ -83,30 +125,65 @@ struct WriteBehind::State final : public Progress {
         const std::lock_guard lock(mutex);
         active = fmt::format("{}@{}", row.model_name, row.number);
       }
-      WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
-      WEFT_CHECK(stage_version(store, origin, row, *this));
+      const auto origin = this->origin();
+      round.reached = origin.ok();
+      if (!origin.ok()) return origin.error();
+      WEFT_CHECK(stage_version(store, *origin, row, *this));
     }
     return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
   }
 
+  // Somebody waits for it; else nobody has tried it; else it failed in a round before, and may do so for ever.
+  Result<std::optional<VersionId>> next(Round& round) {
+    while (const auto waited_for = next_waited_for(round)) {
+      WEFT_TRY(const bool waits, is_unsaved(*waited_for));
+      if (waits) return waited_for;
+    }
+    WEFT_TRY(const auto fresh, unsaved(untried, 1));
+    if (!fresh.empty()) {
+      untried = fresh.front() + 1;
+      return std::optional(fresh.front());
+    }
+    WEFT_TRY(const auto failed, unsaved(round.again, 1));
+    if (failed.empty() || failed.front() >= round.end) return std::optional<VersionId>();
+    round.again = failed.front() + 1;
+    return std::optional(failed.front());
+  }
+
+  std::optional<VersionId> next_waited_for(Round& round) {
+    const std::lock_guard lock(mutex);
+    for (const VersionId version : first)
+      if (round.waited_for.insert(version).second) return version;
+    return {};
+  }
+
   // One round over what is unsaved; the first failure, if any: others may succeed all the same.
   Status round() {
-    WEFT_TRY(const auto versions, unsaved(kVersionsAtOnce));
     Status worst;
-    for (const VersionId version : in_order(versions)) {
-      if (ending) return {};
-      const Status done = save(version);
-      const std::lock_guard lock(mutex);
-      active.clear();
-      if (done.ok()) {
-        ++saved;
-        first.erase(version);
-      } else if (worst.ok()) {
-        worst = done;
-      }
-      changed.notify_all();
+    const auto note = [&worst](const Status& done) {
+      if (worst.ok()) worst = done;
+    };
+    Round round{{}, 0, untried, true};
+    for (std::size_t tried = 1; !ending; ++tried) {
+      WEFT_TRY(const auto version, next(round));
+      if (!version) return worst;
+      note(save_and_count(*version, round));
+      if (!round.reached) return worst;  // the others would fail as well
+      if (tried % kSavesBetweenTelling == 0) note(tell());
     }
-    return worst;
+    return {};
+  }
+
+  Status save_and_count(VersionId version, Round& round) {
+    const Status done = save(version, round);
+    const std::lock_guard lock(mutex);
+    active.clear();
+    if (done.ok())
+      ++saved;
+    else
+      problem = done.error().message;
+    changed.notify_all();
+    return done;
   }
 
   Result<std::uint64_t> journal_end() const {
@@ -126,7 +203,7 @@ struct WriteBehind::State final : public Progress {
     WEFT_TRY(const std::uint64_t end, journal_end());
     std::optional<std::uint64_t> from = told_so_far();
     if (from == end) return {};
-    WEFT_TRY(const OriginDir origin, OriginDir::open(origin_path));
+    WEFT_TRY(const OriginDir origin, this->origin());
     if (!from) {
       WEFT_TRY(from, store.use([&](Store&) { return whole.told(origin.uuid()); }));
       set_told(*from, 0);
@@ -166,9 +243,27 @@ struct WriteBehind::State final : public Progress {
 
   void settle(const Status& done) {
     const std::lock_guard lock(mutex);
-    if (!done.ok() && problem != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
-    problem = done.ok() ? "" : done.error().message;
+    if (!done.ok() && logged != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
+    problem = logged = done.ok() ? "" : done.error().message;
+    if (!done.ok() && done.error().code == Errc::changed) refused_round = rounds;
     changed.notify_all();
+  }
+
+  // Until `is_done`. Of what only somebody can mend it is told at once, by a round that began after this.
+  Status wait_until(const std::function<Result<bool>()>& is_done, const std::function<bool()>& cancelled) {
+    std::unique_lock lock(mutex);
+    const std::uint64_t asked = rounds;
+    look = true;
+    changed.notify_all();
+    for (;;) {
+      lock.unlock();
+      WEFT_TRY(const bool done, is_done());
+      if (done) return {};
+      lock.lock();
+      if (refused_round > asked) return Error{Errc::changed, problem};
+      if (cancelled() || ending) return not_yet();
+      changed.wait_for(lock, kTick);
+    }
   }
 };
 
@@ -192,15 +287,12 @@ WriteBehind::~WriteBehind() {
 void WriteBehind::run(const std::shared_ptr<State>& state) {
   auto pause = kPauseMin;
   while (!state->ending) {
-    {
-      const std::lock_guard lock(state->mutex);
-      state->look = false;
-    }
+    state->begin_round();
     Status done = state->round();
     if (const Status told = state->tell(); done.ok()) done = told;
     if (state->ending) break;
     state->settle(done);
-    const auto more = done.ok() ? state->unsaved(1) : Result<std::vector<VersionId>>(std::vector<VersionId>());
+    const auto more = done.ok() ? state->unsaved(0, 1) : Result<std::vector<VersionId>>(std::vector<VersionId>());
     pause = done.ok() ? kPauseMin : std::min(2 * pause, kPauseMax);
     std::unique_lock lock(state->mutex);
     if (more.ok() && !more->empty()) continue;
@@ -219,36 +311,46 @@ void WriteBehind::look_again() {
 }
 
 Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& cancelled) {
+  const auto is_saved = [&]() -> Result<bool> {
+    WEFT_TRY(const bool unsaved, state_->is_unsaved(version));
+    return !unsaved;
+  };
   {
     const std::lock_guard lock(state_->mutex);
     state_->first.insert(version);
   }
-  look_again();
-  for (;;) {
-    WEFT_TRY(const bool unsaved, state_->is_unsaved(version));
-    if (!unsaved) return {};
-    std::unique_lock lock(state_->mutex);
-    if (cancelled() || state_->ending) return state_->not_yet();
-    state_->changed.wait_for(lock, kTick);
-  }
+  const Status waited = state_->wait_until(is_saved, cancelled);
+  const std::lock_guard lock(state_->mutex);
+  state_->first.erase(state_->first.find(version));
+  return waited;
 }
 
 Status WriteBehind::wait(const std::function<bool()>& cancelled) {
-  WEFT_TRY(const auto versions, state_->unsaved(SIZE_MAX));
+  WEFT_TRY(const auto versions, state_->unsaved(0, SIZE_MAX));
   for (const VersionId version : versions) WEFT_CHECK(wait_for(version, cancelled));
   WEFT_TRY(const std::uint64_t end, state_->journal_end());
-  look_again();
+  const auto is_told = [&]() -> Result<bool> {
+    const auto told = state_->told_so_far();
+    return told && *told >= end;
+  };
+  return state_->wait_until(is_told, cancelled);
+}
+
+Status WriteBehind::take_new_origin(const std::function<bool()>& cancelled) {
   std::unique_lock lock(state_->mutex);
-  while (!state_->told || *state_->told < end) {
-    if (cancelled() || state_->ending) return state_->not_yet();
+  const std::uint64_t asked = state_->rounds;
+  state_->take_new = state_->look = true;
+  state_->changed.notify_all();
+  while (state_->taken_round <= asked) {
+    if (cancelled() || state_->ending) return Error{Errc::cancelled, "no other origin was taken yet"};
     state_->changed.wait_for(lock, kTick);
   }
-  return {};
+  return state_->taken;
 }
 
 WriteBehindStatus WriteBehind::status() const {
   WriteBehindStatus status;
-  if (const auto versions = state_->unsaved(SIZE_MAX); versions.ok()) status.waiting = versions->size();
+  if (const auto versions = state_->unsaved(0, SIZE_MAX); versions.ok()) status.waiting = versions->size();
   const std::lock_guard lock(state_->mutex);
   status.active = state_->active;
   status.bytes_written = state_->bytes_written;

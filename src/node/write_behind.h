@@ -1,6 +1,7 @@
 // Takes what this node publishes to the origin, in the background, in the daemon, and what it hears of names: versions,
 // tags and removals of all nodes, so that no record is lost with the node that made it. What is still to be done is
-// what the store calls unsaved, and not told: it outlives the process.
+// what the store calls unsaved, and not told: it outlives the process. The store knows which origin that is about, the
+// first that was met: what is at another does not count.
 #pragma once
 
 #include <chrono>
@@ -35,8 +36,12 @@ class WriteBehind {
 
   void look_again();  // something was published, tagged or removed; without it, it is seen within half a minute
   // Until all that is unsaved now and all that was said, or this version, is at the origin. Errc::cancelled.
+  // Errc::changed: another origin is there than the one that the store knows, or none.
   Status wait(const std::function<bool()>& cancelled);
   Status wait_for(VersionId version, const std::function<bool()>& cancelled);
+  // Takes what is in the directory now for the origin from now on, made where there is none: all that this node
+  // published and heard goes there. Errc::cancelled.
+  Status take_new_origin(const std::function<bool()>& cancelled);
   WriteBehindStatus status() const;
 
  private:

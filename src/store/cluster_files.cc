@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/file_lock.h"
+#include "base/limits.h"
 #include "store/rows.h"
 
 namespace weft {
@@ -15,8 +16,22 @@ constexpr std::uint64_t kClusterMax = 64U << 10U;
 std::string cluster_path(const std::string& store_path) {
   return store_path + "/cluster";
 }
+std::string origin_path(const std::string& store_path) {
+  return store_path + "/origin";
+}
 std::string lock_path(const std::string& store_path) {
   return store_path + "/daemon.lock";
+}
+
+Status write_whole(const std::string& store_path, const std::string& path, std::span<const std::byte> record) {
+  const std::string temporary = store_path + "/tmp/cluster";
+  {
+    WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+    WEFT_CHECK(append_exact(fd.get(), record, temporary));
+    WEFT_CHECK(sync_file(fd.get(), temporary));
+  }
+  WEFT_CHECK(rename_file(temporary, path));
+  return sync_directory(store_path);
 }
 
 // Of a store of before, it is made by its first writer.
@@ -38,14 +53,24 @@ Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_pat
 }
 
 Status write_cluster(const std::string& store_path, const ClusterIdentity& identity) {
-  const std::string temporary = store_path + "/tmp/cluster";
-  {
-    WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-    WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::cluster, encode_row(identity)), temporary));
-    WEFT_CHECK(sync_file(fd.get(), temporary));
-  }
-  WEFT_CHECK(rename_file(temporary, cluster_path(store_path)));
-  return sync_directory(store_path);
+  return write_whole(store_path, cluster_path(store_path), seal_record(RecordKind::cluster, encode_row(identity)));
+}
+
+Result<std::string> read_origin(const std::string& store_path) {
+  const std::string path = origin_path(store_path);
+  const auto bytes = read_file(path, limits::kOriginIdentityMax);
+  if (!bytes.ok() && bytes.error().code == Errc::not_found) return std::string();
+  if (!bytes.ok()) return bytes.error();
+  WEFT_TRY(const auto payload, open_record(RecordKind::origin, *bytes, path));
+  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, path));
+  return std::move(info.uuid);
+}
+
+Status write_origin(const std::string& store_path, const std::string& uuid) {
+  StoreInfo info;
+  info.uuid = uuid;
+  info.created_ns = now_ns();
+  return write_whole(store_path, origin_path(store_path), seal_record(RecordKind::origin, encode_row(info)));
 }
 
 Result<Fd> lock_against_daemon(const std::string& store_path) {
@@ -68,6 +93,7 @@ Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patienc
 
 Status remove_cluster_files(const std::string& store_path) {
   WEFT_CHECK(remove_file(cluster_path(store_path)));
+  WEFT_CHECK(remove_file(origin_path(store_path)));
   return remove_file(lock_path(store_path));
 }
 

@@ -1,5 +1,5 @@
-// STORE/cluster, which says whose store it is, and STORE/daemon.lock, which keeps other writers out while a daemon
-// runs.
+// STORE/cluster, which says whose store it is, STORE/origin, which says where its bytes went, and STORE/daemon.lock,
+// which keeps other writers out while a daemon runs.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,15 @@ namespace weft {
 Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_path);
 Status write_cluster(const std::string& store_path, const ClusterIdentity& identity);  // durable
 
+// The id of the origin that the store knows; "": of none yet.
+Result<std::string> read_origin(const std::string& store_path);
+Status write_origin(const std::string& store_path, const std::string& uuid);  // durable
+
 // Held for as long as one writes. Errc::busy, with its name, while a daemon has the store.
 Result<Fd> lock_against_daemon(const std::string& store_path);
 Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patience);
 
-// Both files, of a store that is taken away.
+// All these files, of a store that is taken away.
 Status remove_cluster_files(const std::string& store_path);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
+#include "store/cluster_files.h"
 #include "store/mirroring.h"
 #include "store/plan_parts.h"
 #include "store/store_impl.h"
@@ -150,6 +151,32 @@ Status StoreImpl::saved(std::span<const VersionId> versions) {
     for (VersionId version : versions) WEFT_CHECK(erase_note(txn, kUnsaved, version));
     return bump_sequence(txn);
   });
+}
+
+Result<std::string> StoreImpl::origin() {
+  return read_origin(path_);
+}
+
+Result<std::vector<VersionId>> StoreImpl::own_versions(Txn& txn) const {
+  std::vector<VersionId> own;
+  WEFT_CHECK(each_entry(txn, Table::versions, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(const VersionRow version, row_from<VersionRow>(txn, Table::versions, entry.key, entry.value));
+    if (is_own(version) && !version.removed) own.push_back(version.id);
+    return {};
+  }));
+  return own;
+}
+
+// The notes come first: of who is stopped in between the origin is still the one before.
+Status StoreImpl::set_origin(const std::string& uuid) {
+  WEFT_TRY(WriterLock lock, lock_writer());
+  const Status noted = env_->write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(const auto own, own_versions(txn));
+    for (const VersionId version : own) WEFT_CHECK(put_note(txn, kUnsaved, version));
+    return bump_sequence(txn);
+  });
+  if (!noted.ok()) return noted;
+  return write_origin(path_, uuid);
 }
 
 }  // namespace weft

@@ -76,6 +76,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Status saved(std::span<const VersionId> versions) override;
   Result<SaidBatch> said(std::uint64_t from) override;
+  Result<std::string> origin() override;
+  Status set_origin(const std::string& uuid) override;
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
 
@@ -164,6 +166,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<Digest> manifest_of(const Adoption& adoption);
   Status replay_adoption(Txn& txn, const AdoptionEvent& event);
   Status replay_removal(Txn& txn, const RemovalEvent& event);
+  Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live ones
   bool is_own(const VersionRow& version) const { return cluster_ && version.publisher == cluster_->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);

@@ -407,8 +407,6 @@ def test_an_origin_that_returns_wrong_or_short_bytes(cluster, pair, tmp_path, da
         assert failure.value.errno == errno.EIO
         for kept in (cluster.origin / "packs").glob("*.kept"):
             kept.rename(kept.with_suffix(".pack"))
-        two.daemon.stop()
-        two.daemon.start()
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
 
 
@@ -524,6 +522,40 @@ def test_pending_work_survives_a_restart(tmp_path):
         one.daemon.start()
         one.store.weft("stage-out", "model@1")
         assert one.store.json("du", "--origin")["versions"] == 1
+
+
+def test_bytes_never_go_where_the_origin_is_not_mounted(cluster, pair, tmp_path):
+    """An empty directory in its place is refused, by one line; with the origin back everything gets there."""
+    one, two = pair
+    cluster.publish(one, model_at(tmp_path / "first"), "first")
+    cluster.origin.rename(tmp_path / "real")
+    cluster.origin.mkdir()
+    source = model_at(tmp_path / "source")
+    refused = one.store.weft("import", source, "--name", "model", "--durability", "origin", check=False)
+    assert refused.returncode != 0
+    assert "expected the origin" in refused.stderr and "got none" in refused.stderr
+    assert list(cluster.origin.iterdir()) == []
+    cluster.origin.rmdir()
+    (tmp_path / "real").rename(cluster.origin)
+    one.store.weft("stage-out")
+    wait_until(lambda: two.knows("model@1"), seconds_max=SECONDS_MAX)
+    with two.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_a_new_origin_gets_all_that_its_nodes_published(cluster, pair, tmp_path):
+    one, two = pair
+    source = model_at(tmp_path / "source")
+    cluster.publish(one, source, "model")
+    cluster.origin.rename(tmp_path / "lost")
+    cluster.origin.mkdir()
+    one.store.weft("stage-out", "--new-origin")
+    two.store.weft("stage-out", "--new-origin")
+    assert one.store.json("du", "--origin")["versions"] == 1
+    with two.mounted() as mount:
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    one.daemon.stop()
+    one.store.assert_sound()
 
 
 def test_an_import_can_wait_for_the_origin(cluster, pair, tmp_path):

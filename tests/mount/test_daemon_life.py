@@ -129,12 +129,14 @@ def test_sighup_rereads(store, tmp_path):
     config = tmp_path / "weft.conf"
     config.write_text("cold = 'auto'\n")
     with Daemon(store, config=config) as daemon:
+        name = daemon.status()["name"]
         config.write_text("cold = 'fetch'\nname = 'other'\n")
         daemon.signal(signal.SIGHUP)
         daemon.hears("RELOADING=1")
         daemon.wait_ready()
         assert daemon.status()["cold"] == "fetch"
         assert "name differs; weftd has to be started anew for it" in daemon.said()
+        assert daemon.status()["name"] == name  # by which it runs
         config.write_text("cold = 'warm'\n")
         daemon.signal(signal.SIGHUP)
         daemon.hears("RELOADING=1")

@@ -81,6 +81,26 @@ TEST_CASE("what a new configuration needs a restart for") {
   CHECK(need_restart(before, before).empty());
 }
 
+TEST_CASE("after a reread what is not reread is as it was") {
+  const SettingValues before = {{"store", {{"/s"}, ""}},
+                                {"origin", {{"/o"}, ""}},
+                                {"cold", {{"auto"}, ""}},
+                                {"etcd.endpoints", {{"http://a:2379"}, ""}},
+                                {"control.gc", {{"12"}, ""}}};
+  const SettingValues after = {{"store", {{"/s"}, ""}},
+                               {"origin", {{"/p"}, ""}},
+                               {"cold", {{"fetch"}, ""}},
+                               {"etcd.endpoints", {{"http://b:2379"}, ""}},
+                               {"metrics_port", {{"9464"}, ""}}};
+  const auto config = make_config(reread_values(before, after));
+  REQUIRE(config.ok());
+  CHECK(config->origin == "/o");
+  CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379"});
+  CHECK(config->metrics_port == 0);
+  CHECK(config->cold == "fetch");
+  CHECK(!config->gc.users.contains(12));
+}
+
 TEST_CASE("every setting has an option of its own") {
   std::set<std::string> options;
   for (const Setting& setting : settings()) CHECK(options.insert(option_of(setting)).second);

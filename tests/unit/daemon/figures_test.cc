@@ -1,7 +1,17 @@
 #include "daemon/figures.h"
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/sys.h"
 #include "daemon/metrics_port.h"
 
 namespace weft {
@@ -52,6 +62,76 @@ TEST_CASE("HTTP: one page, and nothing before the first line is whole") {
   CHECK(http_answer("GET /metricsx HTTP/1.1\r\n", page).starts_with("HTTP/1.1 404 "));
   CHECK(http_answer("POST /metrics HTTP/1.1\r\n", page).starts_with("HTTP/1.1 405 "));
   CHECK(http_answer(std::string(10'000, 'x'), page).starts_with("HTTP/1.1 431 "));
+}
+
+// A client of the port, which sends what it is told to.
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const sockaddr_in address = loopback(port);
+    REQUIRE(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  static sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+  bool send(std::string_view text) const {
+    return ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  std::string all() const {
+    std::string text;
+    std::array<char, 1024> part{};
+    for (ssize_t got = 0; (got = ::recv(fd_.get(), part.data(), part.size(), 0)) > 0;)
+      text.append(part.data(), static_cast<std::size_t>(got));
+    return text;
+  }
+
+ private:
+  Fd fd_;
+};
+
+std::uint16_t free_port() {
+  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = Client::loopback(0);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  REQUIRE(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  return ntohs(address.sin_port);
+}
+
+TEST_CASE("HTTP: a client that sends a little now and then has so much time in all, and keeps nobody for longer") {
+  const std::uint16_t port = free_port();
+  const auto served = MetricsPort::open(
+      port, [] { return std::string("a 1\n"); }, 300ms);
+  REQUIRE(served.ok());
+  const Client slow(port);
+  std::atomic<bool> over = false;
+  std::thread trickle([&] {
+    for (int i = 0; i < 100 && !over && slow.send("G"); ++i) std::this_thread::sleep_for(50ms);
+  });
+  const Client other(port);
+  const auto begun = std::chrono::steady_clock::now();
+  CHECK(other.send("GET /metrics HTTP/1.1\r\n\r\n"));
+  CHECK(other.all().ends_with("a 1\n"));
+  CHECK(std::chrono::steady_clock::now() - begun < 3s);
+  over = true;
+  trickle.join();
+}
+
+TEST_CASE("HTTP: a client that sends nothing does not keep the port from ending") {
+  const std::uint16_t port = free_port();
+  auto served = MetricsPort::open(
+      port, [] { return std::string("a 1\n"); }, 60s);
+  REQUIRE(served.ok());
+  const Client silent(port);
+  CHECK(silent.send("G"));
+  std::this_thread::sleep_for(100ms);  // it is being served
+  const auto begun = std::chrono::steady_clock::now();
+  served->reset();
+  CHECK(std::chrono::steady_clock::now() - begun < 3s);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ struct LargeFile {
     const auto pages = cached_pages(pack.get(), 0, size());
     return pages.ok() ? *pages : 0;
   }
+  std::string pack_file() const { return pack_path(dir.path(), OriginDir::open(dir.path())->packs()->front()); }
   void check(std::uint64_t first, std::uint64_t count) const {
     const ChunkRun run{extent.id, first, count};
     const auto got = source->read(row.manifest, std::span(&run, 1), deadline_in(10s));
@@ -92,12 +93,31 @@ TEST_CASE("what the page cache has is read from there") {
 
 TEST_CASE("a pack that was cut short at the origin is told, also by a large read") {
   const LargeFile test;
-  REQUIRE(::truncate(pack_path(test.dir.path(), OriginDir::open(test.dir.path())->packs()->front()).c_str(),
-                     static_cast<off_t>(test.size() - 2 * kDirectBlock)) == 0);
+  REQUIRE(::truncate(test.pack_file().c_str(), static_cast<off_t>(test.size() - 2 * kDirectBlock)) == 0);
   const ChunkRun run{test.extent.id, 2, 4};
   const auto got = test.source->read(test.row.manifest, std::span(&run, 1), deadline_in(10s));
   REQUIRE(!got.ok());
   CHECK(got.error().code == Errc::corrupt);
+}
+
+TEST_CASE("what was repaired at the origin by another file is read, where the one of before had been open") {
+  const LargeFile test;
+  const std::string file = test.pack_file();
+  const std::string whole = read_text(file);
+  VerifiedSource verified(test.source);
+  const auto read = [&](std::uint64_t first, std::uint64_t count) {
+    const ChunkRun run{test.extent.id, first, count};
+    return verified.read(test.row.manifest, std::span(&run, 1), deadline_in(10s));
+  };
+  for (const std::string& damaged : {whole.substr(0, 8192), std::string(whole.size(), 'x')}) {
+    write_file(file, damaged);
+    CHECK(!read(0, 6).ok());
+    CHECK(!read(1, 1).ok());
+    write_file(file + ".new", whole);
+    must(rename_file(file + ".new", file));
+    const auto got = read(0, 6);
+    CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().message));
+  }
 }
 
 }  // namespace weft::testing

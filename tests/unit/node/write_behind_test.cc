@@ -36,6 +36,12 @@ MirroredVersion heard(std::string model, std::uint64_t number) {
   return change;
 }
 
+MirroredVersion own(std::string model, std::uint64_t number) {
+  MirroredVersion change = heard(std::move(model), number);
+  change.version.publisher = kHere;
+  return change;
+}
+
 struct Told {
   TempDir dir;
   std::string origin = dir / "origin";
@@ -56,11 +62,23 @@ struct Told {
   void hear(const std::vector<MirrorChange>& changes, std::uint64_t revision) const {
     CHECK(must(store->mirror(changes, revision)).problems.empty());
   }
+  std::vector<VersionId> unsaved() const { return must(must(store->snapshot())->unsaved(0, SIZE_MAX)); }
   // Everything that is not there yet; how many records that was.
   std::uint64_t tell() const {
     WriteBehind behind(*store, origin);
     must(behind.wait(kNever));
     return behind.status().records_written;
+  }
+  Error refusal() const {
+    WriteBehind behind(*store, origin);
+    const Status waited = behind.wait(kNever);
+    REQUIRE(!waited.ok());
+    return waited.error();
+  }
+  // As where its file system is not mounted.
+  void put_away(const std::string& to) const {
+    std::filesystem::rename(origin, to);
+    must(make_directory(origin));
   }
   std::vector<std::string> records() const { return must(list_directory(origin + "/journal")); }
 };
@@ -88,7 +106,7 @@ TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, 
   CHECK(told.records().size() == 6);
 }
 
-TEST_CASE("after a restart only what is new goes there, and to another origin everything") {
+TEST_CASE("after a restart only what is new goes there, and to an origin that is taken for a new one everything") {
   Told told;
   told.hear({heard("a", 1), heard("a", 2)}, 3);
   CHECK(told.tell() == 2);
@@ -100,7 +118,71 @@ TEST_CASE("after a restart only what is new goes there, and to another origin ev
   CHECK(told.records().size() == 3);
   told.origin = told.dir / "another";
   must(make_directory(told.origin));
-  CHECK(told.tell() == 3);
+  WriteBehind behind(*told.store, told.origin);
+  must(behind.take_new_origin(kNever));
+  must(behind.wait(kNever));
+  CHECK(behind.status().records_written == 3);
+}
+
+TEST_CASE("where the origin was that is known, none and another are refused, and nothing is put there") {
+  Told told;
+  told.hear({heard("a", 1)}, 2);
+  CHECK(told.tell() == 1);
+  const std::string known = must(told.store->origin());
+  CHECK(known == must(OriginDir::open(told.origin)).uuid());
+  told.hear({heard("a", 2)}, 3);
+  told.put_away(told.dir / "real");
+  const Error none = told.refusal();
+  CHECK(none.code == Errc::changed);
+  for (const std::string& part :
+       {told.origin, "expected the origin " + known, std::string("got none; "), std::string("stage-out --new-origin")})
+    CHECK_MESSAGE(none.message.find(part) != std::string::npos, none.message);
+  CHECK(std::filesystem::is_empty(told.origin));
+  const std::string other = must(OriginDir::open(told.origin)).uuid();
+  told.open();  // also after a restart
+  CHECK(told.refusal().message.find("got the origin " + other) != std::string::npos);
+  CHECK(told.records().empty());
+  std::filesystem::remove_all(told.origin);
+  std::filesystem::rename(told.dir / "real", told.origin);
+  CHECK(told.tell() == 1);
+  CHECK(told.records().size() == 2);
+}
+
+TEST_CASE("a new origin makes all that this node published unsaved again, also what is told after a rebuild") {
+  Told told;
+  told.hear({own("a", 1), heard("a", 2)}, 3);
+  const auto before = told.unsaved();
+  REQUIRE(before.size() == 1);
+  must(told.store->saved(before));
+  CHECK(told.unsaved().empty());
+  must(told.store->set_origin("another"));
+  CHECK(told.unsaved() == before);
+  told.store.reset();
+  must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
+  told.open();
+  CHECK(must(told.store->origin()) == "another");
+}
+
+TEST_CASE("versions that cannot get there keep no others waiting, whether somebody waits for them or not") {
+  Told told;
+  std::vector<MirrorChange> changes;
+  for (std::uint64_t number = 1; number <= 70; ++number) changes.emplace_back(own("stuck", number));  // by no manifest
+  for (const std::uint64_t number : {1001, 1002}) changes.emplace_back(own("other", number));
+  told.hear(changes, 3);
+  const OriginDir origin = must(OriginDir::open(told.origin));
+  for (const std::uint64_t number : {1001, 1002}) {
+    const std::string manifest = std::to_string(number);
+    const Digest digest = sha256(as_bytes(manifest));
+    must(origin.put_places({digest, {{{1, {1, 1}, digest}, {1, 0}}}}));
+    must(origin.put_manifest(digest, as_bytes(manifest)));
+  }
+  const auto last = told.unsaved().back();
+  WriteBehind behind(*told.store, told.origin);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
+  must(behind.wait_for(last, late));
+  while (told.unsaved().size() > 70 && !late()) std::this_thread::sleep_for(5ms);
+  CHECK(told.unsaved().size() == 70);
 }
 
 TEST_CASE("what another node has said already is left as it is") {
