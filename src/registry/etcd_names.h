@@ -28,6 +28,7 @@ struct PublishWish {
   MirroredVersion version;          // number 0: it is given here
   std::vector<std::string> tags;    // to set to it
   std::vector<VersionName> relies;  // must live when it is published
+  std::uint64_t number_min = 0;  // this node knows of numbers before it: a registry set back gives none of them again
 };
 
 struct PublishDecision {
@@ -64,6 +65,8 @@ class EtcdNames {
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number);
   // As Registry::bring_back().
   Result<bool> bring_back(const MirrorChange& change, bool look);
+  // No number before `next_number` is given again: somebody here knows it, and a registry that was set back does not.
+  Status raise(const std::string& model, std::uint64_t next_number);
   // A revision newer than all that was committed before the call; the watch brings it. `node` is ours.
   Result<std::uint64_t> barrier(std::string_view node);
 

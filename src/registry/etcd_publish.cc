@@ -1,6 +1,7 @@
 // Publishing: read what decides, then one transaction that compares all of it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -178,7 +179,7 @@ Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& 
 // Nothing when a race is lost.
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts) {
   const std::string& model = wish.version.version.model_name;
-  const std::uint64_t number = facts.head.next_number;
+  const std::uint64_t number = std::max(facts.head.next_number, wish.number_min);
   if (number >= limits::kVersionNumberMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
   etcd::Txn txn;

@@ -124,6 +124,19 @@ Status Mirror::read_members() {
   return {};
 }
 
+// Nodes that do not know what a registry set back has lost would give its numbers again. One that refuses, as for want
+// of space, refuses their publishes too.
+Status Mirror::raise(const RegistryList& list) {
+  for (const auto& [model, next_number] : list.ahead()) {
+    if (ending()) return Error{Errc::cancelled, "stopped"};
+    const Status raised = parts_.names.raise(model, next_number);
+    if (raised.ok()) continue;
+    if (const Errc code = raised.error().code; code == Errc::unreachable || code == Errc::timed_out) return raised;
+    refuse(raised.error());
+  }
+  return {};
+}
+
 // The store keeps its revision until all of the list is in: broken off, it is read again.
 Status Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
@@ -138,6 +151,7 @@ Status Mirror::read_list() {
     before = snapshot->registry_revision();
     WEFT_CHECK(list.compare(*snapshot));
   }
+  WEFT_CHECK(raise(list));
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
     if (ending()) return Error{Errc::cancelled, "stopped"};
     std::vector<MirrorChange> next = list.take(kChangesAtOnce);

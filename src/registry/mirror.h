@@ -60,6 +60,7 @@ class Mirror {
   Status agree(etcd::Header& header);
   Status read_members();
   Status read_list();
+  Status raise(const RegistryList& list);
   Status follow();
   Status receive(etcd::WatchStream& watch);
   // What one or more answers of the watch say, to be taken over as one.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "../unit/store/index_support.h"
+#include "base/sha256.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
@@ -240,6 +241,81 @@ TEST_CASE("cluster: a new node reads the whole, in the order in which it happene
   auto row = snapshot->version(snapshot->model("b")->id, 1).value();
   REQUIRE(row.parents.size() == 1);
   CHECK(row.parents[0].id == snapshot->version(snapshot->model("z")->id, 1)->id);
+}
+
+// Its next session reads the list: it has come back to an etcd that was set back.
+struct ReadsList {
+  explicit ReadsList(RegistryNode& node) : node_(node), lists_(node.registry().status().lists) {}
+  bool wait() {
+    return eventually([this] {
+      auto status = node_.registry().status();
+      return status.connected && status.lists > lists_;
+    });
+  }
+  RegistryNode& node_;
+  std::uint64_t lists_;
+};
+
+Digest manifest_of(Store& store, const std::string& model, std::uint64_t number) {
+  auto snapshot = store.snapshot().value();
+  return snapshot->version(snapshot->model(model)->id, number)->manifest;
+}
+
+TEST_CASE("cluster: an etcd that was set back gives no number again, and what is published then shows") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  REQUIRE(shows(*b, "m@1"));
+  world.node("late");
+  world.etcd.save();
+  REQUIRE(b->wait_connected());
+  must(publish(*b, "m", {2}));
+  REQUIRE(shows(*a, "m@1 m@2"));
+  ReadsList first(*a);
+  ReadsList second(*b);
+  world.etcd.set_back();
+  REQUIRE(first.wait());
+  REQUIRE(second.wait());
+  // By one that knows nothing of the second version, and by those that do.
+  for (std::uint64_t number = 3; number < 6; ++number) {
+    auto late = world.node("late");
+    RegistryNode* const nodes[] = {late.get(), a.get(), b.get()};
+    auto made = publish(*nodes[number - 3], "m", {static_cast<unsigned>(number)});
+    must(made);
+    CHECK(made->made);
+    CHECK(made->version.number == number);
+    CHECK(made->version.manifest == sha256(testing::manifest_of({{static_cast<unsigned>(number)}})));
+  }
+  REQUIRE(shows(*a, "m@1 m@2 m@3 m@4 m@5"));
+  REQUIRE(shows(*b, "m@1 m@2 m@3 m@4 m@5"));
+  for (std::uint64_t number = 1; number < 6; ++number)
+    CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
+}
+
+TEST_CASE("cluster: a publish that this node cannot show as it is fails") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  must(publish(*a, "other", {2}));
+  REQUIRE(shows(*b, "m@1 other@1"));
+  // The registry says other content of a version than this node has.
+  RegistryKeys keys(world.options.prefix, world.options.cluster);
+  etcd::Client client(world.options);
+  const std::string key = keys.version("m", 1);
+  auto known = client.range({{key, {}}, 0, 0, false, false});
+  REQUIRE(known.ok());
+  auto record = open_version(known->items.at(0).value, keys.bound(key));
+  REQUIRE(record.ok());
+  record->version.manifest = manifest_of(a->store(), "other", 1);
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, seal(*record, keys.bound(key)), 0});
+  REQUIRE(client.txn(txn).ok());
+  auto failed = publish(*b, "m", {2});
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().code == Errc::exists);
+  CHECK(failed.error().message.find("m@1") != std::string::npos);
 }
 
 TEST_CASE("cluster: values that do not verify are named and stop nothing") {

@@ -356,3 +356,20 @@ TEST_CASE("names: an etcd that is killed and comes back has all that it took; on
   REQUIRE(again.ok());
   CHECK(again->number == 3);
 }
+
+TEST_CASE("names: numbers that a node knows are not given again by a registry that does not know them") {
+  Cluster c;
+  CHECK(must_publish(c, wish("a", 1)) == 1);
+  PublishWish known = wish("a", 2);
+  known.number_min = 5;
+  CHECK(must_publish(c, known) == 5);
+  known = wish("a", 3);
+  known.number_min = 2;
+  CHECK(must_publish(c, known) == 6);
+  REQUIRE(c.names.raise("a", 3).ok());
+  CHECK(must_publish(c, wish("a", 4)) == 7);
+  REQUIRE(c.names.raise("a", 12).ok());
+  CHECK(must_publish(c, wish("a", 5)) == 12);
+  REQUIRE(c.names.raise("new", 4).ok());
+  CHECK(must_publish(c, wish("new", 6)) == 4);
+}
