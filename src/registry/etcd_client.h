@@ -2,7 +2,8 @@
 // done again. Any thread.
 //
 // Errors as etcd_wire.h's error_of() and http.h. Errc::unreachable: nothing was done. Errc::timed_out: a transaction
-// may have been done; it is not sent twice, as who sent it must look first.
+// may have been done, whatever the reason that its answer is not known; it is not sent twice, as who sent it must look
+// first.
 #pragma once
 
 #include <atomic>

@@ -82,13 +82,13 @@ class EtcdNames {
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts);
-  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number);
+  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool look);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool look);
-  Result<std::uint64_t> delete_tag(std::string_view model, std::string_view tag);
+  Result<std::optional<std::uint64_t>> try_delete_tag(std::string_view model, std::string_view tag, bool may_be_done);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
   void remember(const std::string& model, const RegistryHead& head, std::uint64_t revision);

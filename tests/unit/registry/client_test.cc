@@ -103,6 +103,30 @@ TEST_CASE("client: nobody there is unreachable; a change that got no answer may 
   CHECK(received == 3);  // reading may be asked of both
 }
 
+TEST_CASE("client: a change is sent on only where it was refused for sure, whatever else comes back") {
+  const std::string stopped = R"({"code":14,"message":"etcdserver: server stopped"})";
+  const std::string no_leader = R"({"code":14,"message":"etcdserver: no leader"})";
+  auto sent = [](const std::string& raw_answer, Errc expected) {
+    std::atomic<int> received{0};
+    auto answer = [&](int fd, auto&, auto&) {
+      ++received;
+      send_text(fd, raw_answer);
+    };
+    HttpServer first(answer);
+    HttpServer second(answer);
+    Client client(options_for({first.endpoint(), second.endpoint()}));
+    CHECK(client.txn(a_put()).error().code == expected);
+    return received.load();
+  };
+  CHECK(sent(http_answer(503, stopped), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(408, R"({"code":1,"message":"context canceled"})"), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(408, ""), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(200, std::string(limits::kEtcdAnswerMax + 1, ' ')), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(200, "<html>"), Errc::timed_out) == 1);
+  CHECK(sent("", Errc::timed_out) == 1);
+  CHECK(sent(http_answer(503, no_leader), Errc::unreachable) == 2);
+}
+
 TEST_CASE("client: a slow endpoint leaves the next its time") {
   const HttpServer* self = nullptr;
   HttpServer slow([&](int, auto&, auto&) { hang(self); });
