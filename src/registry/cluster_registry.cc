@@ -10,6 +10,7 @@
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/registry_keys.h"
+#include "store/uuid.h"
 #include "weft/names.h"
 #include "weft/registry.h"
 
@@ -66,7 +67,7 @@ class ClusterRegistry final : public Registry {
   }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node));
+    WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node, random_uuid()));
     WEFT_CHECK(mirror_.wait_for(revision, deadline));
     return revision;
   }

@@ -99,9 +99,10 @@ Result<etcd::TxnAnswer> EtcdNames::change(etcd::Txn txn) {
   return answer;
 }
 
-Result<std::uint64_t> EtcdNames::barrier(std::string_view node) {
+Result<std::uint64_t> EtcdNames::barrier(std::string_view node, std::string_view value) {
+  const auto bytes = std::as_bytes(std::span(value));
   etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{keys_.barrier(node), {}, 0});
+  txn.then.emplace_back(etcd::Put{keys_.barrier(node), {bytes.begin(), bytes.end()}, 0});
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded) return Error{Errc::busy, "the registry was away for a moment; try again"};
   return answer.header.revision;

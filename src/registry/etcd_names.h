@@ -68,7 +68,8 @@ class EtcdNames {
   // No number before `next_number` is given again: somebody here knows it, and a registry that was set back does not.
   Status raise(const std::string& model, std::uint64_t next_number);
   // A revision newer than all that was committed before the call; the watch brings it. `node` is ours.
-  Result<std::uint64_t> barrier(std::string_view node);
+  // It says `value`, that no other says.
+  Result<std::uint64_t> barrier(std::string_view node, std::string_view value);
 
  private:
   using Clock = etcd::Client::Clock;

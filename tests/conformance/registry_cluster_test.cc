@@ -188,6 +188,11 @@ TEST_CASE("cluster: a node that was away goes on where it stood") {
   b = world.node("b");
   CHECK(shows(*b, "m@1 m@2 m:x=2"));
   CHECK(b->registry().status().lists == 0);
+  // Where nothing tells which history that was, it reads the whole.
+  b.reset();
+  testing::write_file(world.dir / "b/registry", "rubbish");
+  b = world.node("b");
+  CHECK(b->registry().status().lists == 1);
 }
 
 void compact(const World& world) {
@@ -291,6 +296,46 @@ TEST_CASE("cluster: an etcd that was set back gives no number again, and what is
   REQUIRE(shows(*b, "m@1 m@2 m@3 m@4 m@5"));
   for (std::uint64_t number = 1; number < 6; ++number)
     CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
+}
+
+TEST_CASE("cluster: an etcd that was set back is noticed also when it has come as far again") {
+  // What both nodes know last, and the registry loses.
+  const std::function<Status(RegistryNode&)> lost[] = {
+      [](RegistryNode& node) {
+        auto outcome = publish(node, "m", {2});
+        return outcome.ok() ? Status{} : Status(outcome.error());
+      },
+      [](RegistryNode& node) { return node.registry().set_tag("m", "u", 1); },
+      [](RegistryNode& node) { return node.registry().set_tag("m", "t", std::nullopt); },
+      [](RegistryNode& node) { return node.registry().remove_version("other", 1); },
+  };
+  for (const auto& lose : lost) {
+    World world;
+    auto a = world.node("a");
+    auto b = world.node("b");
+    must(publish(*a, "m", {1}));
+    must(publish(*a, "other", {3}));
+    REQUIRE(a->registry().set_tag("m", "t", 1).ok());
+    world.etcd.save();
+    REQUIRE(a->wait_connected());
+    REQUIRE(b->wait_connected());
+    REQUIRE(lose(*a).ok());
+    REQUIRE(shows(*b, names_of(a->store())));
+    b.reset();
+    ReadsList again(*a);
+    world.etcd.set_back();
+    REQUIRE(again.wait());
+    for (unsigned content = 10; content < 20; ++content) must(publish(*a, "n" + std::to_string(content), {content}));
+    b = world.node("b");
+    CHECK(shows(*b, names_of(a->store())));
+    CHECK(b->registry().status().lists == 1);
+    // From then on it goes on again.
+    b.reset();
+    must(publish(*a, "m", {30}));
+    b = world.node("b");
+    CHECK(shows(*b, names_of(a->store())));
+    CHECK(b->registry().status().lists == 0);
+  }
 }
 
 TEST_CASE("cluster: a publish that this node cannot show as it is fails") {

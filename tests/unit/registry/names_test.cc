@@ -280,7 +280,7 @@ TEST_CASE("names: nothing is changed in a registry that is another than the one 
     refused(c.names.set_tag("a", "other", 1), has);
     refused(c.names.set_tag("a", "best", {}), has);
     refused(c.names.remove_version("a", 1), has);
-    refused(c.names.barrier("node"), has);
+    refused(c.names.barrier("node", "x"), has);
   };
   put({etcd::Delete{{key, {}}}});
   refuses_all("nothing");
