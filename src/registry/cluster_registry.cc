@@ -40,7 +40,7 @@ class ClusterRegistry final : public Registry {
         keys_(options_.etcd.prefix, options_.etcd.cluster),
         client_(options_.etcd),
         names_(client_, keys_, options_.etcd.answer_max),
-        membership_(client_, keys_, options_.lease, [this] { mirror_.suspect(); }),
+        membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
         mirror_({store_, client_, keys_, names_, [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);

@@ -10,6 +10,8 @@
 namespace weft::etcd {
 namespace {
 
+// A member that has lost the others ends the watch, as it would say nothing new.
+constexpr const char* kNeedsLeader = "Grpc-Metadata-hasleader: true";
 constexpr auto kFirstLineMax = std::chrono::seconds(5);  // of a watch
 
 HttpOptions http_options(const EtcdOptions& options) {
@@ -43,8 +45,8 @@ Status check_endpoint(std::string_view endpoint) {
 
 }  // namespace
 
-WatchStream::WatchStream(std::unique_ptr<HttpStream> lines, std::string where)
-    : lines_(std::move(lines)), where_(std::move(where)) {}
+WatchStream::WatchStream(std::unique_ptr<HttpStream> lines, std::string where, std::size_t endpoint)
+    : lines_(std::move(lines)), where_(std::move(where)), endpoint_(endpoint) {}
 
 Result<std::optional<WatchAnswer>> WatchStream::decode(std::string_view line) {
   if (int status = lines_->status(); status != 200) return error_of(status, line, where_);
@@ -194,8 +196,8 @@ Result<std::unique_ptr<WatchStream>> Client::watch_at(std::size_t endpoint, cons
   if (!options_.user.empty()) WEFT_CHECK(log_in(endpoint, Clock::now() + options_.answer_max));
   ++requests_;
   std::string where = url(endpoint, "/v3/watch");
-  WEFT_TRY(std::unique_ptr<HttpStream> lines, http_.stream(where, encode_watch(keys, revision), token()));
-  auto watch = std::make_unique<WatchStream>(std::move(lines), where);
+  WEFT_TRY(std::unique_ptr<HttpStream> lines, http_.stream(where, encode_watch(keys, revision), token(), kNeedsLeader));
+  auto watch = std::make_unique<WatchStream>(std::move(lines), where, endpoint);
   WEFT_TRY(std::optional<WatchAnswer> created, watch->next(Clock::now() + kFirstLineMax));
   if (!created) return Error{Errc::unreachable, fmt::format("{}: no answer", where)};
   if (!created->created) return Error{Errc::io, fmt::format("{}: expected that the watch is created", where)};

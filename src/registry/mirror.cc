@@ -43,10 +43,16 @@ void Mirror::begin() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Mirror::suspect() {
-  std::lock_guard lock(mutex_);
-  suspected_ = true;
+void Mirror::suspect(std::string why) {
+  suspicion_ = std::move(why);
   if (watch_ != nullptr) watch_->wake();
+}
+
+void Mirror::hear(bool answers) {
+  std::lock_guard lock(mutex_);
+  if (!answers) return suspect("etcd does not answer");
+  if (watch_ != nullptr && parts_.client.has_left(*watch_))
+    suspect("etcd does not answer where changes come from, and does elsewhere");
 }
 
 bool Mirror::ending() const {
@@ -73,7 +79,7 @@ void Mirror::run() {
 Status Mirror::session() {
   {
     std::lock_guard lock(mutex_);
-    suspected_ = false;
+    suspicion_.clear();
   }
   etcd::Header header;
   WEFT_CHECK(agree(header));
@@ -238,7 +244,7 @@ Status Mirror::receive(etcd::WatchStream& watch) {
     {
       std::lock_guard lock(mutex_);
       if (ending_) return Error{Errc::cancelled, "stopped"};
-      if (suspected_) return Error{Errc::unreachable, "etcd does not answer"};
+      if (!suspicion_.empty()) return Error{Errc::unreachable, suspicion_};
     }
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
   }
@@ -345,7 +351,9 @@ void Mirror::refuse(const Error& error) {
 
 Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  const std::uint64_t before = applied_;
   if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
+  if (applied_ == before) suspect("what etcd has taken does not arrive");
   return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
                                             applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
 }

@@ -46,9 +46,11 @@ class Mirror {
   };
   explicit Mirror(Parts parts);
   ~Mirror() { end(); }
-  void begin();    // once
-  void end();      // waits for the thread, and for nobody else
-  void suspect();  // any thread: something says that etcd is not there; looks, and begins again
+  void begin();  // once
+  void end();    // waits for the thread, and for nobody else
+  // Any thread: whether etcd answered a request. Where it does not, or another endpoint than that of the watch does,
+  // the mirror looks, and begins again.
+  void hear(bool answers);
 
   // Until the store has everything up to `revision`. Errc::timed_out.
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
@@ -81,6 +83,7 @@ class Mirror {
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);
+  void suspect(std::string why);  // mutex_ is held
   void set_connected(bool connected, const std::string& trouble);
   void refuse(const Error& error);
   bool pause(std::chrono::milliseconds time);  // false: it is time to end
@@ -97,7 +100,7 @@ class Mirror {
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
   bool ending_ = false;                 // guarded by mutex_
-  bool suspected_ = false;              // guarded by mutex_
+  std::string suspicion_;               // guarded by mutex_: why the session is to end; empty: it is not
   bool tried_ = false;                  // guarded by mutex_
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_

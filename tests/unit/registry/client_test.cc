@@ -211,6 +211,30 @@ TEST_CASE("watch: compacted, refused, garbage, endless lines, silence") {
   waker.join();
 }
 
+TEST_CASE("watch: asked of members that have a leader, and left where requests go elsewhere") {
+  const HttpServer* self = nullptr;
+  std::atomic<bool> hangs{false};
+  const std::string created = stream_head() + R"({"result":{"header":{"revision":"7"},"created":true}})" + "\n";
+  HttpServer first([&](int fd, auto& path, auto&) {
+    if (path != "/v3/watch" && !hangs) return send_text(fd, http_answer(200, kGood));
+    if (path == "/v3/watch") send_text(fd, created);
+    hang(self);
+  });
+  self = &first;
+  HttpServer second([](int fd, auto&, auto&) { send_text(fd, http_answer(200, kGood)); });
+  Client client(options_for({first.endpoint(), second.endpoint()}));
+  CHECK(client.range(kFoo).ok());
+  CHECK(first.last_head().find("hasleader") == std::string::npos);
+  auto watch = client.watch(prefixed("f"), 1);
+  REQUIRE(watch.ok());
+  CHECK(first.last_head().find("\r\nGrpc-Metadata-hasleader: true\r\n") != std::string::npos);
+  CHECK(client.range(kFoo).ok());
+  CHECK_FALSE(client.has_left(**watch));
+  hangs = true;
+  CHECK(client.range(kFoo).ok());
+  CHECK(client.has_left(**watch));
+}
+
 TEST_CASE("client: a login that has expired is done again, once") {
   int logins = 0;
   HttpServer server([&](int fd, auto& path, auto&) {
