@@ -10,6 +10,7 @@
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/registry_keys.h"
+#include "store/uuid.h"
 #include "weft/names.h"
 #include "weft/registry.h"
 
@@ -39,7 +40,7 @@ class ClusterRegistry final : public Registry {
         keys_(options_.etcd.prefix, options_.etcd.cluster),
         client_(options_.etcd),
         names_(client_, keys_, options_.etcd.answer_max),
-        membership_(client_, keys_, options_.lease, [this] { mirror_.suspect(); }),
+        membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
         mirror_({store_, client_, keys_, names_, [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
@@ -66,7 +67,7 @@ class ClusterRegistry final : public Registry {
   }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node));
+    WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node, random_uuid()));
     WEFT_CHECK(mirror_.wait_for(revision, deadline));
     return revision;
   }
@@ -91,6 +92,7 @@ class ClusterRegistry final : public Registry {
   Status shown(std::string_view what, std::uint64_t revision);
   using Facts = std::shared_ptr<const EtcdNames::Facts>;
   Facts recall(const std::string& model);
+  Result<std::uint64_t> next_number(const std::string& model);
   Result<PublishOutcome> outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
                                     const std::string& model);
 
@@ -135,10 +137,21 @@ Result<PublishOutcome> ClusterRegistry::outcome_of(const PublishDecision& decisi
   WEFT_TRY(ModelRow row, snapshot->model(model));
   PublishOutcome outcome;
   WEFT_TRY(outcome.version, snapshot->version(row.id, decision.number));
+  if (outcome.version.manifest != prepared.record().version.manifest)
+    return Error{Errc::exists, fmt::format("{}: the cluster has it, and this node has another version of this number",
+                                           spec_of(model, decision.number))};
   outcome.made = decision.made;
   if (decision.made) outcome.new_bytes = prepared.new_bytes();
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;
+}
+
+// Of the model, as far as this node knows; 0: it knows nothing of it.
+Result<std::uint64_t> ClusterRegistry::next_number(const std::string& model) {
+  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
+  auto row = snapshot->model(model);
+  if (row.ok()) return row->next_number;
+  return row.error().code == Errc::not_found ? Result<std::uint64_t>(0) : std::move(row).error();
 }
 
 // Null where etcd is to be asked.
@@ -165,6 +178,7 @@ Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishReq
   std::sort(wish.tags.begin(), wish.tags.end());
   wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
   wish.relies = relied_on(*prepared);
+  WEFT_TRY(wish.number_min, next_number(request.model));
   if (asked.valid()) ahead = asked.get();
   auto decision = names_.publish(wish, std::move(ahead));
   // Without an answer it may yet be published: what it brought stays, for the mirror or for gc.

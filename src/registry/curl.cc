@@ -71,10 +71,11 @@ void curl_prepare(CURL* handle, const HttpOptions& options) {
   if (!options.key.empty()) curl_easy_setopt(handle, CURLOPT_SSLKEY, options.key.c_str());
 }
 
-CurlHeaders curl_headers(const std::string& token) {
+CurlHeaders curl_headers(const std::string& token, const std::string& header) {
   curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
   list = curl_slist_append(list, "Expect:");  // no wait for a go-ahead before bodies over a megabyte
   if (!token.empty()) list = curl_slist_append(list, ("Authorization: " + token).c_str());
+  if (!header.empty()) list = curl_slist_append(list, header.c_str());
   return CurlHeaders(list);
 }
 

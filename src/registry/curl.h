@@ -27,7 +27,7 @@ void curl_start();  // once in a process, before anything else of libcurl
 // What all requests have in common; `options` outlives the handle.
 void curl_prepare(CURL* handle, const HttpOptions& options);
 // JSON, and the token if there is one.
-CurlHeaders curl_headers(const std::string& token);
+CurlHeaders curl_headers(const std::string& token, const std::string& header = {});
 // Whether the request was sent decides between Errc::unreachable and timed_out.
 Error curl_error(CURL* handle, CURLcode code, std::string_view where);
 

@@ -223,14 +223,27 @@ namespace {
 
 // gRPC's status codes, of which etcd uses these.
 enum : std::uint64_t {
+  kCanceled = 1,
+  kUnknown = 2,
   kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
   kPermissionDenied = 7,
   kResourceExhausted = 8,
   kFailedPrecondition = 9,
+  kAborted = 10,
   kOutOfRange = 11,
+  kInternal = 13,
   kUnavailable = 14,
+  kDataLoss = 15,
   kUnauthenticated = 16,
 };
+
+constexpr int kRequestTimeout = 408;
+
+// Said before a change is proposed to the members. What else is unavailable, as a server that stops or a transport that
+// closes, may be so behind that.
+constexpr std::string_view kNotProposed[] = {"etcdserver: no leader", "etcdserver: not capable",
+                                             "all SubConns are in TransientFailure"};
 
 constexpr std::string_view kLoginStale[] = {"invalid auth token", "revision of auth store is old"};
 constexpr std::string_view kTooLarge = "larger than max";
@@ -252,11 +265,20 @@ Errc code_of(std::uint64_t grpc, int http, std::string_view message) {
       if (has(message, "space exceeded")) return Errc::no_space;
       return has(message, "too many requests") ? Errc::busy : Errc::invalid;
     case kUnavailable:
-      return has(message, "timed out") || has(message, "leader changed") ? Errc::timed_out : Errc::unreachable;
+      for (std::string_view said : kNotProposed)
+        if (has(message, said)) return Errc::unreachable;
+      return Errc::timed_out;
     case kFailedPrecondition:
       return has(message, "auth") ? Errc::permission : Errc::invalid;
+    case kCanceled:
+    case kUnknown:
+    case kDeadlineExceeded:
+    case kAborted:
+    case kInternal:
+    case kDataLoss:
+      return Errc::timed_out;
     default:
-      return http >= 500 || http == 0 ? Errc::timed_out : Errc::invalid;
+      return http >= 500 || http == 0 || http == kRequestTimeout ? Errc::timed_out : Errc::invalid;
   }
 }
 

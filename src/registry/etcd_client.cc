@@ -10,6 +10,8 @@
 namespace weft::etcd {
 namespace {
 
+// A member that has lost the others ends the watch, as it would say nothing new.
+constexpr const char* kNeedsLeader = "Grpc-Metadata-hasleader: true";
 constexpr auto kFirstLineMax = std::chrono::seconds(5);  // of a watch
 
 HttpOptions http_options(const EtcdOptions& options) {
@@ -18,6 +20,18 @@ HttpOptions http_options(const EtcdOptions& options) {
 
 bool gives_way(Errc code) {  // another endpoint may do better
   return code == Errc::unreachable || code == Errc::timed_out || code == Errc::io;
+}
+
+// After these a change was not made for sure, but for Errc::no_space: see error_of().
+bool is_refusal(Errc code) {
+  return code == Errc::unreachable || code == Errc::invalid || code == Errc::permission || code == Errc::busy ||
+         code == Errc::changed || code == Errc::no_space;
+}
+
+// The login's failure is not the request's: that was never sent.
+Error not_sent(Error error) {
+  if (error.code == Errc::timed_out || error.code == Errc::io) error.code = Errc::unreachable;
+  return error;
 }
 
 Status check_endpoint(std::string_view endpoint) {
@@ -31,8 +45,8 @@ Status check_endpoint(std::string_view endpoint) {
 
 }  // namespace
 
-WatchStream::WatchStream(std::unique_ptr<HttpStream> lines, std::string where)
-    : lines_(std::move(lines)), where_(std::move(where)) {}
+WatchStream::WatchStream(std::unique_ptr<HttpStream> lines, std::string where, std::size_t endpoint)
+    : lines_(std::move(lines)), where_(std::move(where)), endpoint_(endpoint) {}
 
 Result<std::optional<WatchAnswer>> WatchStream::decode(std::string_view line) {
   if (int status = lines_->status(); status != 200) return error_of(status, line, where_);
@@ -115,10 +129,11 @@ Status Client::log_in(std::size_t endpoint, Clock::time_point deadline) {
 
 Result<std::string> Client::call_endpoint(std::size_t endpoint, std::string_view path, const std::string& body,
                                           Clock::time_point deadline) {
-  if (!options_.user.empty() && token().empty()) WEFT_CHECK(log_in(endpoint, deadline));
+  if (!options_.user.empty() && token().empty())
+    if (Status status = log_in(endpoint, deadline); !status.ok()) return not_sent(status.error());
   auto answer = post(endpoint, path, body, deadline);
   if (answer.ok() || options_.user.empty() || !is_stale_login(answer.error())) return answer;
-  WEFT_CHECK(log_in(endpoint, deadline));
+  if (Status status = log_in(endpoint, deadline); !status.ok()) return not_sent(status.error());
   return post(endpoint, path, body, deadline);
 }
 
@@ -153,8 +168,10 @@ Result<TxnAnswer> Client::txn(const Txn& txn) {
                            [](const Op& op) { return std::holds_alternative<RangeQuery>(op); });
   if (txn.compares.size() > limits::kEtcdOpsMax || txn.then.size() > limits::kEtcdOpsMax)
     return Error{Errc::invalid, fmt::format("etcd: a transaction has at most {} parts", limits::kEtcdOpsMax)};
-  WEFT_TRY(std::string text, call("/v3/kv/txn", encode(txn), reads ? Repeat::safe : Repeat::never));
-  auto answer = decode_txn(text, txn.then.size(), url(preferred_, "/v3/kv/txn"));
+  auto text = call("/v3/kv/txn", encode(txn), reads ? Repeat::safe : Repeat::never);
+  if (!text.ok() && (reads || is_refusal(text.error().code))) return std::move(text).error();
+  if (!text.ok()) return Error{Errc::timed_out, std::move(text).error().message};
+  auto answer = decode_txn(*text, txn.then.size(), url(preferred_, "/v3/kv/txn"));
   if (!answer.ok() && !reads) return Error{Errc::timed_out, std::move(answer).error().message};
   return answer;
 }
@@ -179,8 +196,8 @@ Result<std::unique_ptr<WatchStream>> Client::watch_at(std::size_t endpoint, cons
   if (!options_.user.empty()) WEFT_CHECK(log_in(endpoint, Clock::now() + options_.answer_max));
   ++requests_;
   std::string where = url(endpoint, "/v3/watch");
-  WEFT_TRY(std::unique_ptr<HttpStream> lines, http_.stream(where, encode_watch(keys, revision), token()));
-  auto watch = std::make_unique<WatchStream>(std::move(lines), where);
+  WEFT_TRY(std::unique_ptr<HttpStream> lines, http_.stream(where, encode_watch(keys, revision), token(), kNeedsLeader));
+  auto watch = std::make_unique<WatchStream>(std::move(lines), where, endpoint);
   WEFT_TRY(std::optional<WatchAnswer> created, watch->next(Clock::now() + kFirstLineMax));
   if (!created) return Error{Errc::unreachable, fmt::format("{}: no answer", where)};
   if (!created->created) return Error{Errc::io, fmt::format("{}: expected that the watch is created", where)};

@@ -2,7 +2,8 @@
 // done again. Any thread.
 //
 // Errors as etcd_wire.h's error_of() and http.h. Errc::unreachable: nothing was done. Errc::timed_out: a transaction
-// may have been done; it is not sent twice, as who sent it must look first.
+// may have been done, whatever the reason that its answer is not known; it is not sent twice, as who sent it must look
+// first.
 #pragma once
 
 #include <atomic>
@@ -24,16 +25,18 @@ namespace weft::etcd {
 class WatchStream {
  public:
   using Clock = HttpStream::Clock;
-  explicit WatchStream(std::unique_ptr<HttpStream> lines, std::string where);
+  WatchStream(std::unique_ptr<HttpStream> lines, std::string where, std::size_t endpoint);
   // Nothing when none came until the deadline or wake(). Errc::unreachable: the stream is over. Errc::changed: the
   // revision asked for is compacted. The parts of one revision come as one answer.
   Result<std::optional<WatchAnswer>> next(Clock::time_point deadline);
   void wake() { lines_->wake(); }
+  std::size_t endpoint() const { return endpoint_; }  // that brings it, as Client counts
 
  private:
   Result<std::optional<WatchAnswer>> decode(std::string_view line);
   std::unique_ptr<HttpStream> lines_;
   std::string where_;
+  const std::size_t endpoint_;
   std::optional<WatchAnswer> part_;  // of a revision that is not whole yet
 };
 
@@ -55,6 +58,8 @@ class Client {
 
   std::string endpoint() const;  // the one that answered last
   std::uint64_t requests() const { return requests_; }
+  // Requests go elsewhere by now: its endpoint did not answer one. A watch that hangs ends by nothing else.
+  bool has_left(const WatchStream& watch) const { return watch.endpoint() != preferred_; }
   void try_next();  // begins with another endpoint: this one answers, and knows nothing new
   void stop(Clock::duration grace) { http_.stop(grace); }
 

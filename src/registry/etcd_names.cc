@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/limits.h"
 #include "base/sys.h"
@@ -16,22 +17,32 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kTagsAtOnce = 100;  // deleted by one transaction
+constexpr auto kPause = std::chrono::milliseconds(50);  // after an answer that was lost
+constexpr std::size_t kTagsAtOnce = 100;                // deleted by one transaction
 constexpr std::uint64_t kTagsReadMax = 10'000;
 
 Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
 }
 
-// Runs `attempt` until it gives a value, which it does not when a race is lost.
+// Runs `attempt` until it gives a value, which it does not when a race is lost. It is told whether an answer to an
+// earlier one was lost: what it then finds done was done by that.
 template <class Attempt>
 Result<std::uint64_t> until_won(std::chrono::milliseconds retry_max, std::string_view what, const Attempt& attempt) {
   const auto end = etcd::Client::Clock::now() + retry_max;
+  std::optional<Error> lost;
   do {
-    WEFT_TRY(std::optional<std::uint64_t> revision, attempt());
-    if (revision) return *revision;
+    auto revision = attempt(lost.has_value());
+    if (revision.ok() && *revision) return **revision;
+    if (revision.ok()) continue;
+    const Errc code = revision.error().code;
+    if (code == Errc::cancelled || (!lost && code != Errc::timed_out)) return std::move(revision).error();
+    if (!lost) lost = std::move(revision).error();
+    std::this_thread::sleep_for(kPause);
   } while (etcd::Client::Clock::now() < end);
-  return Error{Errc::busy, fmt::format("{}: others change it all the time; try again", what)};
+  if (!lost) return Error{Errc::busy, fmt::format("{}: others change it all the time; try again", what)};
+  return Error{Errc::timed_out,
+               fmt::format("{}: etcd did not say whether it was changed; it shows if it was: {}", what, lost->message)};
 }
 
 }  // namespace
@@ -88,9 +99,10 @@ Result<etcd::TxnAnswer> EtcdNames::change(etcd::Txn txn) {
   return answer;
 }
 
-Result<std::uint64_t> EtcdNames::barrier(std::string_view node) {
+Result<std::uint64_t> EtcdNames::barrier(std::string_view node, std::string_view value) {
+  const auto bytes = std::as_bytes(std::span(value));
   etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{keys_.barrier(node), {}, 0});
+  txn.then.emplace_back(etcd::Put{keys_.barrier(node), {bytes.begin(), bytes.end()}, 0});
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded) return Error{Errc::busy, "the registry was away for a moment; try again"};
   return answer.header.revision;
@@ -114,20 +126,22 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view mod
   return std::optional(answer.header.revision);
 }
 
-Result<std::uint64_t> EtcdNames::delete_tag(std::string_view model, std::string_view tag) {
+Result<std::optional<std::uint64_t>> EtcdNames::try_delete_tag(std::string_view model, std::string_view tag,
+                                                               bool may_be_done) {
   const std::string key = keys_.tag(model, tag);
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::greater, 0});
   txn.then.emplace_back(etcd::Delete{{key, {}}});
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
-  if (!answer.succeeded) return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
-  return answer.header.revision;
+  if (answer.succeeded || may_be_done) return std::optional(answer.header.revision);
+  return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
 }
 
 Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_view tag,
                                          std::optional<std::uint64_t> number) {
-  if (!number) return delete_tag(model, tag);
-  return until_won(retry_max_, fmt::format("{}@{}", model, tag), [&] { return try_set_tag(model, tag, *number); });
+  return until_won(retry_max_, fmt::format("{}@{}", model, tag), [&](bool may_be_done) {
+    return number ? try_set_tag(model, tag, *number) : try_delete_tag(model, tag, may_be_done);
+  });
 }
 
 // Keys of tags that say this number. One that does not verify says nothing.
@@ -141,12 +155,16 @@ Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tag
 }
 
 // Nothing when a tag was set since it was read. More tags than one transaction takes go in several.
-Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view model, std::uint64_t number) {
+Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view model, std::uint64_t number,
+                                                           bool may_be_done) {
   const std::string key = keys_.version(model, number);
   etcd::Txn read;
   read.then.emplace_back(RangeQuery{{key, {}}, 0, 0, false, false});
   read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
+  read.then.emplace_back(RangeQuery{{keys_.tombstone(model, number), {}}, 0, 0, true, false});
   WEFT_TRY(etcd::TxnAnswer facts, client_.txn(read));
+  if (const auto& done = facts.ranges[2].items; may_be_done && !done.empty())
+    return std::optional(done[0].mod_revision);
   if (facts.ranges[0].items.empty()) return no_version(model, number);
   const etcd::KeyValue& item = facts.ranges[0].items[0];
   WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], number));
@@ -174,7 +192,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
 }
 
 Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number) {
-  return until_won(retry_max_, spec_of(model, number), [&] { return try_remove(model, number); });
+  return until_won(retry_max_, spec_of(model, number),
+                   [&](bool may_be_done) { return try_remove(model, number, may_be_done); });
 }
 
 }  // namespace weft

@@ -28,6 +28,7 @@ struct PublishWish {
   MirroredVersion version;          // number 0: it is given here
   std::vector<std::string> tags;    // to set to it
   std::vector<VersionName> relies;  // must live when it is published
+  std::uint64_t number_min = 0;  // this node knows of numbers before it: a registry set back gives none of them again
 };
 
 struct PublishDecision {
@@ -64,8 +65,11 @@ class EtcdNames {
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number);
   // As Registry::bring_back().
   Result<bool> bring_back(const MirrorChange& change, bool look);
+  // No number before `next_number` is given again: somebody here knows it, and a registry that was set back does not.
+  Status raise(const std::string& model, std::uint64_t next_number);
   // A revision newer than all that was committed before the call; the watch brings it. `node` is ours.
-  Result<std::uint64_t> barrier(std::string_view node);
+  // It says `value`, that no other says.
+  Result<std::uint64_t> barrier(std::string_view node, std::string_view value);
 
  private:
   using Clock = etcd::Client::Clock;
@@ -79,13 +83,13 @@ class EtcdNames {
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts);
-  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number);
+  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool look);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool look);
-  Result<std::uint64_t> delete_tag(std::string_view model, std::string_view tag);
+  Result<std::optional<std::uint64_t>> try_delete_tag(std::string_view model, std::string_view tag, bool may_be_done);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
   void remember(const std::string& model, const RegistryHead& head, std::uint64_t revision);

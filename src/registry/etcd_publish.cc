@@ -1,6 +1,7 @@
 // Publishing: read what decides, then one transaction that compares all of it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,11 @@ struct EtcdNames::Facts {
   std::uint64_t newest_revision = 0;
   MirroredVersion newest_version;
 
+  // Nobody else publishes in this node's name, and it publishes once a nanosecond.
+  bool newest_is_ours(const VersionRow& row) const {
+    const VersionRow& known = newest_version.version;
+    return newest_is(row.manifest) && known.publisher == row.publisher && known.time_ns == row.time_ns;
+  }
   bool newest_is(const Digest& manifest) const { return newest != 0 && newest_version.version.manifest == manifest; }
 };
 
@@ -58,6 +64,19 @@ Error gone(const VersionName& name) {
   return Error{Errc::not_found, fmt::format("{}: this version is not in the cluster any more, and what is published "
                                             "here relies on it",
                                             spec_of(name.first, name.second))};
+}
+
+Status check_tags(const PublishWish& wish) {
+  if (wish.tags.size() <= limits::kRegistryTagsMax) return {};
+  return Error{Errc::invalid, fmt::format("{}: expected at most {} tags, got {}", wish.version.version.model_name,
+                                          limits::kRegistryTagsMax, wish.tags.size())};
+}
+
+Error gave_up(std::string_view model, bool unsure) {
+  if (!unsure) return Error{Errc::busy, fmt::format("{}: others publish it all the time; try again", model)};
+  return Error{Errc::timed_out, fmt::format("{}: etcd did not say whether it took this version; it shows if it did, "
+                                            "else publish it again",
+                                            model)};
 }
 
 }  // namespace
@@ -178,7 +197,7 @@ Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& 
 // Nothing when a race is lost.
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts) {
   const std::string& model = wish.version.version.model_name;
-  const std::uint64_t number = facts.head.next_number;
+  const std::uint64_t number = std::max(facts.head.next_number, wish.number_min);
   if (number >= limits::kVersionNumberMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
   etcd::Txn txn;
@@ -218,35 +237,33 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
 
 Result<PublishDecision> EtcdNames::publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead) {
   const VersionRow& row = wish.version.version;
-  if (wish.tags.size() > limits::kRegistryTagsMax)
-    return Error{Errc::invalid, fmt::format("{}: expected at most {} tags, got {}", row.model_name,
-                                            limits::kRegistryTagsMax, wish.tags.size())};
+  WEFT_CHECK(check_tags(wish));
   const auto end = Clock::now() + retry_max_;
-  bool unsure = false;  // a transaction of ours may have been done, or may yet be
+  bool unsure = false;           // a transaction of ours may have been done, or may yet be
+  std::optional<Error> refused;  // the last was, and may have been done all the same: the next look tells
   for (;;) {
     const bool foreseen = ahead != nullptr;
     auto facts = facts_for(wish, ahead);
-    if (!facts.ok() && !unsure) return std::move(facts).error();
-    if (facts.ok() && facts->newest_is(row.manifest)) {
-      bool ours = unsure && facts->newest_version.version.publisher == row.publisher &&
-                  facts->newest_version.version.time_ns == row.time_ns;
-      if (ours) return PublishDecision{facts->newest, true, facts->newest_revision};
-      return repeat(wish, *facts);
-    }
+    if (!facts.ok() && !unsure && !refused) return std::move(facts).error();
+    if (!facts.ok() && facts.error().code == Errc::cancelled) break;
+    // An answer may be lost, and the transaction sent again, below this: what is ours is known by what it says.
+    if (facts.ok() && facts->newest_is_ours(row)) return PublishDecision{facts->newest, true, facts->newest_revision};
+    if (facts.ok() && facts->newest_is(row.manifest)) return repeat(wish, *facts);
+    if (facts.ok() && refused && !unsure) return std::move(*refused);
     if (facts.ok()) {
       auto decision = try_publish(wish, *facts);
       if (decision.ok() && *decision) return **decision;
-      if (!decision.ok() && decision.error().code != Errc::timed_out && !unsure) return std::move(decision).error();
-      unsure = unsure || !decision.ok();
+      const Errc code = decision.ok() ? Errc::changed : decision.error().code;
+      if (code == Errc::no_space)
+        refused = std::move(decision).error();
+      else if (!decision.ok() && code != Errc::timed_out && !unsure)
+        return std::move(decision).error();
+      unsure = unsure || code == Errc::timed_out;
     }
     if (Clock::now() >= end) break;
     if (!foreseen) std::this_thread::sleep_for(kPause);
   }
-  if (unsure)
-    return Error{Errc::timed_out, fmt::format("{}: etcd did not say whether it took this version; it shows if it did, "
-                                              "else publish it again",
-                                              row.model_name)};
-  return Error{Errc::busy, fmt::format("{}: others publish it all the time; try again", row.model_name)};
+  return gave_up(row.model_name, unsure || refused);
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/limits.h"
+#include "base/sys.h"
 #include "registry/etcd_names.h"
 #include "weft/names.h"
 
@@ -106,6 +107,28 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bo
   txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns}, bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   return std::optional(answer.succeeded);
+}
+
+Status EtcdNames::raise(const std::string& model, std::uint64_t next_number) {
+  const std::string key = keys_.head(model);
+  const auto end = Clock::now() + retry_max_;
+  do {
+    WEFT_TRY(const etcd::RangeAnswer known, client_.range({{key, {}}, 0, 0, false, false}));
+    const std::uint64_t revision = known.items.empty() ? 0 : known.items[0].mod_revision;
+    RegistryHead head{0, now_ns()};
+    if (revision != 0) {
+      WEFT_TRY(head, open_head(known.items[0].value, bound(key)));
+    }
+    if (head.next_number >= next_number) return {};
+    head.next_number = next_number;
+    etcd::Txn txn;
+    txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
+    txn.then.emplace_back(etcd::Put{key, seal(head, bound(key)), 0});
+    WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
+    forget(model);
+    if (answer.succeeded) return {};
+  } while (Clock::now() < end);
+  return Error{Errc::busy, fmt::format("{}: others publish it all the time", model)};
 }
 
 // An answer that was lost is no matter: what was done is found to be there.

@@ -119,10 +119,10 @@ Result<WatchAnswer> decode_watch(std::string_view line, std::string_view where);
 
 // What a failed request was answered, {"code": …, "message": …}, as an Error:
 // Errc::changed       the revision asked for is compacted, or has not come yet
-// Errc::unreachable   nothing was done: no leader, the member stops
-// Errc::timed_out     it may have been done
+// Errc::unreachable   nothing was done: no leader
+// Errc::timed_out     it may have been done, or may yet be
 // Errc::permission    wrong user, password, or rights; see is_stale_login()
-// Errc::no_space      etcd's database is full
+// Errc::no_space      etcd's database is full; what filled it may have been done, the next look tells
 // Errc::busy          too many requests
 // Errc::invalid       everything else that etcd refuses, an answer larger than it sends too
 Error error_of(int http_status, std::string_view text, std::string_view where);

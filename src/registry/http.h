@@ -53,7 +53,9 @@ class HttpClient {
   // Errc::permission: certificates. Errc::cancelled: after stop().
   Result<HttpAnswer> post(const std::string& url, std::string_view body, const std::string& token,
                           Clock::time_point deadline);
-  Result<std::unique_ptr<HttpStream>> stream(const std::string& url, std::string_view body, const std::string& token);
+  // `header`, "Name: value", goes too, unless it is empty.
+  Result<std::unique_ptr<HttpStream>> stream(const std::string& url, std::string_view body, const std::string& token,
+                                             const std::string& header = {});
   // Requests under way and later ones end after `grace`, streams are the caller's.
   void stop(Clock::duration grace);
   bool stopped() const;

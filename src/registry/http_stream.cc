@@ -11,8 +11,9 @@ namespace {
 
 class CurlStream final : public HttpStream {
  public:
-  CurlStream(HttpOptions options, std::string url, std::string_view body, const std::string& token)
-      : options_(std::move(options)), url_(std::move(url)), body_(body), headers_(curl_headers(token)) {}
+  CurlStream(HttpOptions options, std::string url, std::string_view body, const std::string& token,
+             const std::string& header)
+      : options_(std::move(options)), url_(std::move(url)), body_(body), headers_(curl_headers(token, header)) {}
   ~CurlStream() override {
     if (added_) curl_multi_remove_handle(multi_.get(), easy_.get());
   }
@@ -128,9 +129,9 @@ class CurlStream final : public HttpStream {
 }  // namespace
 
 Result<std::unique_ptr<HttpStream>> HttpClient::stream(const std::string& url, std::string_view body,
-                                                       const std::string& token) {
+                                                       const std::string& token, const std::string& header) {
   if (stopped()) return Error{Errc::cancelled, fmt::format("{}: stopped", url)};
-  auto stream = std::make_unique<CurlStream>(options_, url, body, token);
+  auto stream = std::make_unique<CurlStream>(options_, url, body, token, header);
   WEFT_CHECK(stream->begin());
   return std::unique_ptr<HttpStream>(std::move(stream));
 }

@@ -38,8 +38,8 @@ std::vector<Member> MemberList::list() const {
 }
 
 Membership::Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease,
-                       std::function<void()> failed)
-    : client_(client), keys_(keys), ttl_(lease), failed_(std::move(failed)) {}
+                       std::function<void(bool)> asked)
+    : client_(client), keys_(keys), ttl_(lease), asked_(std::move(asked)) {}
 
 void Membership::end() {
   {
@@ -91,7 +91,7 @@ void Membership::run() {
     Status renewed = renew();
     if (!renewed.ok() && !failing) log_warning("membership: {}", renewed.error().message);
     failing = !renewed.ok();
-    if (failing && (renewed.error().code == Errc::unreachable || renewed.error().code == Errc::timed_out)) failed_();
+    asked_(!failing || (renewed.error().code != Errc::unreachable && renewed.error().code != Errc::timed_out));
   } while (sleep());
   if (lease_ != 0) static_cast<void>(client_.revoke_lease(lease_));
 }

@@ -36,10 +36,11 @@ class MemberList {
   std::map<std::string, Known> known_;  // guarded by mutex_
 };
 
-// A thread that renews the lease, or takes another where it is lost; `failed` is told when etcd does not answer.
+// A thread that renews the lease, or takes another where it is lost; `asked` is told each time whether etcd answers.
 class Membership {
  public:
-  Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease, std::function<void()> failed);
+  Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease,
+             std::function<void(bool)> asked);
   ~Membership() { end(); }
   void begin(Member self);  // `node` is set. Again: looks at once whether the lease still is. Nothing after end()
   void end();               // leaves the cluster
@@ -51,7 +52,7 @@ class Membership {
   etcd::Client& client_;
   const RegistryKeys& keys_;
   const std::chrono::seconds ttl_;
-  const std::function<void()> failed_;
+  const std::function<void(bool)> asked_;
   Member self_;
   std::uint64_t lease_ = 0;  // 0: none; of the thread
   std::mutex mutex_;

@@ -7,8 +7,10 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "registry/registry_records.h"
+#include "store/uuid.h"
 
 namespace weft {
 namespace {
@@ -20,7 +22,7 @@ constexpr auto kWatchWait = std::chrono::seconds(60);
 
 }  // namespace
 
-Mirror::Mirror(Parts parts) : parts_(std::move(parts)) {
+Mirror::Mirror(Parts parts) : parts_(std::move(parts)), mark_file_(parts_.store.path() + "/registry") {
   status_.shared = true;
   status_.connected = false;
   status_.trouble = "etcd has not answered yet";
@@ -41,10 +43,16 @@ void Mirror::begin() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Mirror::suspect() {
-  std::lock_guard lock(mutex_);
-  suspected_ = true;
+void Mirror::suspect(std::string why) {
+  suspicion_ = std::move(why);
   if (watch_ != nullptr) watch_->wake();
+}
+
+void Mirror::hear(bool answers) {
+  std::lock_guard lock(mutex_);
+  if (!answers) return suspect("etcd does not answer");
+  if (watch_ != nullptr && parts_.client.has_left(*watch_))
+    suspect("etcd does not answer where changes come from, and does elsewhere");
 }
 
 bool Mirror::ending() const {
@@ -71,25 +79,64 @@ void Mirror::run() {
 Status Mirror::session() {
   {
     std::lock_guard lock(mutex_);
-    suspected_ = false;
+    suspicion_.clear();
   }
   etcd::Header header;
   WEFT_CHECK(agree(header));
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
   const std::uint64_t known = snapshot->registry_revision();
   snapshot.reset();
-  if (known == 0 || known > header.revision) {
-    WEFT_CHECK(read_list());
-  } else {
+  etcd_ = header.cluster;
+  WEFT_TRY(const bool same, goes_on(known, header));
+  Status status;
+  if (same) {
     set_applied(known);
+    status = follow(mark_->revision + 1);
+  } else {
+    status = begin_anew();
   }
-  Status status = follow();
   if (!status.ok() && status.error().code == Errc::changed) {
     log_info("registry: {}; reading it whole", status.error().message);
-    WEFT_CHECK(read_list());
-    status = follow();
+    status = begin_anew();
   }
   return status;
+}
+
+// From the mark on: what came between it and `known` was none of ours.
+Result<bool> Mirror::goes_on(std::uint64_t known, const etcd::Header& header) {
+  mark_ = mark_file_.read();
+  if (!mark_ || mark_->known != known || known == 0 || known > header.revision) return false;
+  if (mark_->etcd == header.cluster) {
+    WEFT_TRY(const bool same, is_of(parts_.client, *mark_));
+    if (same) return true;
+  }
+  log_info("registry: etcd's history is not the one that is known here; reading it whole");
+  return false;
+}
+
+// A barrier before it is the mark of what is read. An etcd that takes none is followed without.
+Status Mirror::begin_anew() {
+  keep_mark(std::nullopt, 0);
+  std::optional<MirrorMark> mark;
+  const std::string value = random_uuid();
+  const auto revision = parts_.names.barrier(node_, value);
+  if (revision.ok())
+    mark = MirrorMark{0, 0, *revision, parts_.keys.barrier(node_), sha256(std::as_bytes(std::span(value)))};
+  else if (const Errc code = revision.error().code; code != Errc::no_space && code != Errc::permission)
+    return revision.error();
+  WEFT_TRY(const std::uint64_t listed, read_list());
+  keep_mark(std::move(mark), listed);
+  return follow(listed + 1);
+}
+
+// One that cannot be kept is missed when the node comes again: it reads the list then.
+void Mirror::keep_mark(std::optional<MirrorMark> mark, std::uint64_t known) {
+  mark_ = std::move(mark);
+  if (mark_) {
+    mark_->known = known;
+    mark_->etcd = etcd_;
+  }
+  if (const Status status = mark_file_.write(mark_); !status.ok()) log_warning("registry: {}", status.error().message);
 }
 
 Status Mirror::agree(etcd::Header& header) {
@@ -124,8 +171,21 @@ Status Mirror::read_members() {
   return {};
 }
 
+// Nodes that do not know what a registry set back has lost would give its numbers again. One that refuses, as for want
+// of space, refuses their publishes too.
+Status Mirror::raise(const RegistryList& list) {
+  for (const auto& [model, next_number] : list.ahead()) {
+    if (ending()) return Error{Errc::cancelled, "stopped"};
+    const Status raised = parts_.names.raise(model, next_number);
+    if (raised.ok()) continue;
+    if (const Errc code = raised.error().code; code == Errc::unreachable || code == Errc::timed_out) return raised;
+    refuse(raised.error());
+  }
+  return {};
+}
+
 // The store keeps its revision until all of the list is in: broken off, it is read again.
-Status Mirror::read_list() {
+Result<std::uint64_t> Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
   WEFT_CHECK(list.read(parts_.client));
   {
@@ -138,6 +198,7 @@ Status Mirror::read_list() {
     before = snapshot->registry_revision();
     WEFT_CHECK(list.compare(*snapshot));
   }
+  WEFT_CHECK(raise(list));
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
     if (ending()) return Error{Errc::cancelled, "stopped"};
     std::vector<MirrorChange> next = list.take(kChangesAtOnce);
@@ -146,16 +207,14 @@ Status Mirror::read_list() {
   }
   WEFT_CHECK(apply({}, list.revision()));
   malloc_trim(0);  // a list of a hundred thousand versions is some 50 MB, once
-  return {};
+  return list.revision();
 }
 
 // Members are read no earlier than where the watch begins: who came in between would never be told of.
-Status Mirror::follow() {
+Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
-  std::uint64_t from = 0;
   {
     std::lock_guard lock(mutex_);
-    from = applied_ + 1;
     ++status_.watches;
   }
   WEFT_TRY(std::unique_ptr<etcd::WatchStream> watch, parts_.client.watch(parts_.keys.all(), from));
@@ -185,7 +244,7 @@ Status Mirror::receive(etcd::WatchStream& watch) {
     {
       std::lock_guard lock(mutex_);
       if (ending_) return Error{Errc::cancelled, "stopped"};
-      if (suspected_) return Error{Errc::unreachable, "etcd does not answer"};
+      if (!suspicion_.empty()) return Error{Errc::unreachable, suspicion_};
     }
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
   }
@@ -194,6 +253,8 @@ Status Mirror::receive(etcd::WatchStream& watch) {
 void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto key = parts_.keys.parse(event.item.key);
   if (!key.ok()) return refuse(key.error());
+  // A head says no more than a number: that of another history may be the same.
+  if (key->kind != KeyKind::head && key->kind != KeyKind::member) keep_newest(batch.mark, event);
   switch (key->kind) {
     case KeyKind::version:
     case KeyKind::tombstone:
@@ -232,10 +293,12 @@ void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch
 }
 
 Status Mirror::apply(Batch& batch) {
-  if (!batch.changes.empty() || batch.barrier)
+  if (!batch.changes.empty() || batch.barrier) {
     WEFT_CHECK(apply(batch.changes, batch.revision));
-  else
+    keep_mark(std::move(batch.mark), batch.revision);
+  } else {
     set_applied(batch.revision);
+  }
   if (batch.members) parts_.changed();
   return {};
 }
@@ -288,7 +351,9 @@ void Mirror::refuse(const Error& error) {
 
 Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  const std::uint64_t before = applied_;
   if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
+  if (applied_ == before) suspect("what etcd has taken does not arrive");
   return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
                                             applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
 }

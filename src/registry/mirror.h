@@ -1,6 +1,7 @@
 // Keeps a store the mirror of the registry: a thread that reads what is committed in etcd and takes it over, in order,
 // many changes in one commit. It resumes where the store stands; where etcd has forgotten what came after that (a
-// compaction) or was set back, it reads the whole and takes over what differs. While etcd does not answer it tries
+// compaction) or was set back, also when it has come as far again by now, it reads the whole and takes over what
+// differs. While etcd does not answer it tries
 // again, and the store's last state stands.
 //
 // A value that does not verify is left out and told of; it never stops the rest.
@@ -21,6 +22,7 @@
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"
+#include "registry/mirror_mark.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_list.h"
 #include "weft/cluster_store.h"
@@ -44,9 +46,11 @@ class Mirror {
   };
   explicit Mirror(Parts parts);
   ~Mirror() { end(); }
-  void begin();    // once
-  void end();      // waits for the thread, and for nobody else
-  void suspect();  // any thread: something says that etcd is not there; looks, and begins again
+  void begin();  // once
+  void end();    // waits for the thread, and for nobody else
+  // Any thread: whether etcd answered a request. Where it does not, or another endpoint than that of the watch does,
+  // the mirror looks, and begins again.
+  void hear(bool answers);
 
   // Until the store has everything up to `revision`. Errc::timed_out.
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
@@ -59,13 +63,18 @@ class Mirror {
   Status session();  // from connecting to the first failure
   Status agree(etcd::Header& header);
   Status read_members();
-  Status read_list();
-  Status follow();
+  Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
+  Status begin_anew();
+  Result<std::uint64_t> read_list();  // the revision that it is of
+  void keep_mark(std::optional<MirrorMark> mark, std::uint64_t known);
+  Status raise(const RegistryList& list);
+  Status follow(std::uint64_t from);
   Status receive(etcd::WatchStream& watch);
   // What one or more answers of the watch say, to be taken over as one.
   struct Batch {
     std::vector<MirrorChange> changes;
     std::uint64_t revision = 0;
+    std::optional<MirrorMark> mark;
     bool barrier = false;  // ours is among it
     bool members = false;  // some came or went
   };
@@ -74,6 +83,7 @@ class Mirror {
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);
+  void suspect(std::string why);  // mutex_ is held
   void set_connected(bool connected, const std::string& trouble);
   void refuse(const Error& error);
   bool pause(std::chrono::milliseconds time);  // false: it is time to end
@@ -81,13 +91,16 @@ class Mirror {
 
   const Parts parts_;
   MemberList members_;
-  std::string node_;     // ours; of the thread
-  bool joined_ = false;  // of the thread
+  std::string node_;                // ours; of the thread
+  bool joined_ = false;             // of the thread
+  std::uint64_t etcd_ = 0;          // its own id; of the thread
+  std::optional<MirrorMark> mark_;  // of the thread: that of the state that the store has
+  MarkFile mark_file_;              // of the thread
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
   bool ending_ = false;                 // guarded by mutex_
-  bool suspected_ = false;              // guarded by mutex_
+  std::string suspicion_;               // guarded by mutex_: why the session is to end; empty: it is not
   bool tried_ = false;                  // guarded by mutex_
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_

@@ -6,7 +6,7 @@
 //   x/<model>@<number>           a removed version
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease
-//   b/<node>                     put to learn when the watch has come so far; the value says nothing
+//   b/<node>                     put to learn when the watch has come so far; the value is random
 //   r                            put by every removal
 //
 // A number is 16 hexadecimal digits, so that keys sort as numbers do. '@' stands in no model's name and sorts behind

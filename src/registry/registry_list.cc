@@ -82,17 +82,20 @@ RegistryList::Item* RegistryList::find(std::string_view key) {
   return at != items_.end() && at->key == key ? &*at : nullptr;
 }
 
-void RegistryList::compare_version(const VersionRow& row) {
+bool RegistryList::compare_version(const VersionRow& row) {
   if (Item* gone = find(keys_.tombstone(row.model_name, row.number))) {
     gone->known = row.removed;
     gone->here = true;
   } else if (Item* live = find(keys_.version(row.model_name, row.number))) {
     auto said = open_version(live->value, keys_.bound(live->key));
     live->known = said.ok() && said->version.manifest == row.manifest && !row.removed;
-  } else if (!row.removed) {
-    refused_(Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it",
-                                                spec_of(row.model_name, row.number))});
+  } else {
+    if (!row.removed)
+      refused_(Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it",
+                                                  spec_of(row.model_name, row.number))});
+    return false;
   }
+  return true;
 }
 
 void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
@@ -103,7 +106,9 @@ Status RegistryList::compare(Snapshot& snapshot) {
   WEFT_TRY(std::vector<ModelRow> models, snapshot.models());
   for (const ModelRow& model : models) {
     WEFT_TRY(std::vector<VersionRow> versions, snapshot.versions(model.id));
-    for (const VersionRow& row : versions) compare_version(row);
+    bool all = true;
+    for (const VersionRow& row : versions) all = compare_version(row) && all;
+    if (!all) ahead_.emplace_back(model.name, model.next_number);
     WEFT_TRY(std::vector<TagRow> tags, snapshot.tags(model.id));
     for (const TagRow& tag : tags) compare_tag(model.name, tag);
   }

@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "registry/etcd_client.h"
@@ -32,6 +34,9 @@ class RegistryList {
   // Leaves out what the store has, adds the tags that it has and the registry has not, and puts the rest in the order
   // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them.
   Status compare(Snapshot& snapshot);
+  // After compare(): models of which the store knows versions, live or removed, that the registry does not, each with
+  // its next number as the store has it.
+  std::span<const std::pair<std::string, std::uint64_t>> ahead() const { return ahead_; }
   // The next `count_max` of what compare() left, decoded; empty when there are no more.
   std::vector<MirrorChange> take(std::size_t count_max);
 
@@ -46,7 +51,7 @@ class RegistryList {
   Status read_kind(etcd::Client& client, KeyKind kind);
   void keep(etcd::KeyValue item);
   Item* find(std::string_view key);
-  void compare_version(const VersionRow& row);
+  bool compare_version(const VersionRow& row);  // false: the registry does not know it
   void compare_tag(const std::string& model, const TagRow& tag);
 
   const RegistryKeys& keys_;
@@ -54,6 +59,7 @@ class RegistryList {
   std::uint64_t revision_ = 0;
   std::vector<Item> items_;  // by key until compare(), then by revision
   std::vector<MirrorChange> tags_gone_;
+  std::vector<std::pair<std::string, std::uint64_t>> ahead_;
   std::size_t next_ = 0;
 };
 

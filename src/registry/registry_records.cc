@@ -17,6 +17,8 @@ namespace {
 
 namespace wire = registry_records;
 
+constexpr std::string_view kMarkName = "mark";  // what that of the mirror is bound to
+
 std::uint64_t seed_of(std::string_view bound) {
   return xxh3_64(std::as_bytes(std::span(bound)));
 }
@@ -206,6 +208,25 @@ Result<Member> open_member(std::span<const std::byte> value, std::string_view bo
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
       return refused(bound, "a member that says what none says");
   return member;
+}
+
+std::vector<std::byte> seal(const MirrorMark& mark) {
+  flat::Builder builder;
+  auto key = builder.CreateString(mark.key);
+  std::optional<records::Digest> value;
+  if (mark.value) value = flat::pack(*mark.value);
+  return finish(builder,
+                wire::CreateMark(builder, mark.known, mark.etcd, mark.revision, key, value ? &*value : nullptr),
+                RecordKind::registry_mark, kMarkName);
+}
+
+Result<MirrorMark> open_mark(std::span<const std::byte> bytes) {
+  WEFT_TRY(auto opened, open<wire::Mark>(RecordKind::registry_mark, bytes, kMarkName));
+  const wire::Mark& table = *opened.table;
+  MirrorMark mark{table.known(), table.etcd(), table.revision(), flat::text(table.key()), std::nullopt};
+  if (table.value() != nullptr) mark.value = flat::unpack(*table.value());
+  if (mark.key.empty()) return refused(kMarkName, "a mark without a key");
+  return mark;
 }
 
 }  // namespace weft

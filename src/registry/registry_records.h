@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "registry/mirror_mark.h"
 #include "weft/cluster_store.h"
 #include "weft/registry.h"
 #include "weft/result.h"
@@ -55,5 +56,9 @@ Result<MirroredVersion> open_version(std::span<const std::byte> value, std::stri
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
+
+// Of the file STORE/registry.
+std::vector<std::byte> seal(const MirrorMark& mark);
+Result<MirrorMark> open_mark(std::span<const std::byte> bytes);
 
 }  // namespace weft

@@ -54,6 +54,7 @@ enum class RecordKind : std::uint16_t {
   registry_tag,
   registry_member,
   registry_removals,
+  registry_mark,  // STORE/registry
 };
 
 // `seed` is 0, or the hash of what the record is bound to.

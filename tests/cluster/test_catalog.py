@@ -102,6 +102,37 @@ def test_without_etcd(nodes, etcd, small_model, tmp_path):
     first.sees("n", 1)
 
 
+def test_etcd_stopped_while_nodes_publish(nodes, etcd, tmp_path):
+    """Whatever a publish was answered: what is said to be published is, and what shows is whole where it came from."""
+    rng = random.Random(13)
+    said = {}
+    for i in range(6):
+        clients = {}
+        for k, node in enumerate(nodes):
+            name = f"m{i}-{k}"
+            model = write_model(tmp_path / name, random_tensors(2, 4096, seed=name))
+            clients[name] = (node, model, start(node, "import", model, "--name", name))
+        time.sleep(rng.uniform(0, 0.15))
+        etcd.stop()
+        etcd.start()
+        for name, (node, model, client) in clients.items():
+            _, why = client.communicate(timeout=60)
+            assert client.returncode in (0, 1) and why.count("\n") == client.returncode, why
+            said[name] = (node, model, client.returncode == 0)
+        for node in nodes:
+            wait_until(node.connected, seconds_max=SECONDS_MAX)
+    for node in nodes[1:]:
+        wait_until(lambda: node.store.json("ls") == nodes[0].store.json("ls"), seconds_max=SECONDS_MAX)
+    shown = {one["model"] for one in nodes[0].store.json("ls")["models"]}
+    assert {name for name, (_, _, done) in said.items() if done} <= shown
+    for name in shown:
+        node, model, _ = said[name]
+        assert (node.models() / name / "1/model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+    for node in nodes:
+        node.daemon.stop()
+        node.store.assert_sound()
+
+
 def test_a_partition_and_its_end(nodes, small_model):
     first, second, third = nodes
     first.store.publish(small_model, name="before")

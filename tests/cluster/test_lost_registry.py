@@ -57,5 +57,9 @@ def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followe
                        seconds_max=SECONDS_MAX)
         cluster.publish(one, models[2], "b")
         assert two.knows("b@1")
+        assert cluster.publish(one, models[2], "a") == "a@3"
         for node in (one, two):
+            with node.mounted("views=hidden") as mount:
+                for number in (1, 2, 3):
+                    assert files_below(mount.version("a", number)) == files_below(models[number - 1])
             node.store.assert_sound()

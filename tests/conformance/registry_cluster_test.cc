@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "../unit/store/index_support.h"
+#include "base/sha256.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
@@ -187,6 +188,11 @@ TEST_CASE("cluster: a node that was away goes on where it stood") {
   b = world.node("b");
   CHECK(shows(*b, "m@1 m@2 m:x=2"));
   CHECK(b->registry().status().lists == 0);
+  // Where nothing tells which history that was, it reads the whole.
+  b.reset();
+  testing::write_file(world.dir / "b/registry", "rubbish");
+  b = world.node("b");
+  CHECK(b->registry().status().lists == 1);
 }
 
 void compact(const World& world) {
@@ -240,6 +246,121 @@ TEST_CASE("cluster: a new node reads the whole, in the order in which it happene
   auto row = snapshot->version(snapshot->model("b")->id, 1).value();
   REQUIRE(row.parents.size() == 1);
   CHECK(row.parents[0].id == snapshot->version(snapshot->model("z")->id, 1)->id);
+}
+
+// Its next session reads the list: it has come back to an etcd that was set back.
+struct ReadsList {
+  explicit ReadsList(RegistryNode& node) : node_(node), lists_(node.registry().status().lists) {}
+  bool wait() {
+    return eventually([this] {
+      auto status = node_.registry().status();
+      return status.connected && status.lists > lists_;
+    });
+  }
+  RegistryNode& node_;
+  std::uint64_t lists_;
+};
+
+Digest manifest_of(Store& store, const std::string& model, std::uint64_t number) {
+  auto snapshot = store.snapshot().value();
+  return snapshot->version(snapshot->model(model)->id, number)->manifest;
+}
+
+TEST_CASE("cluster: an etcd that was set back gives no number again, and what is published then shows") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  REQUIRE(shows(*b, "m@1"));
+  world.node("late");
+  world.etcd.save();
+  REQUIRE(b->wait_connected());
+  must(publish(*b, "m", {2}));
+  REQUIRE(shows(*a, "m@1 m@2"));
+  ReadsList first(*a);
+  ReadsList second(*b);
+  world.etcd.set_back();
+  REQUIRE(first.wait());
+  REQUIRE(second.wait());
+  // By one that knows nothing of the second version, and by those that do.
+  for (std::uint64_t number = 3; number < 6; ++number) {
+    auto late = world.node("late");
+    RegistryNode* const nodes[] = {late.get(), a.get(), b.get()};
+    auto made = publish(*nodes[number - 3], "m", {static_cast<unsigned>(number)});
+    must(made);
+    CHECK(made->made);
+    CHECK(made->version.number == number);
+    CHECK(made->version.manifest == sha256(testing::manifest_of({{static_cast<unsigned>(number)}})));
+  }
+  REQUIRE(shows(*a, "m@1 m@2 m@3 m@4 m@5"));
+  REQUIRE(shows(*b, "m@1 m@2 m@3 m@4 m@5"));
+  for (std::uint64_t number = 1; number < 6; ++number)
+    CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
+}
+
+TEST_CASE("cluster: an etcd that was set back is noticed also when it has come as far again") {
+  // What both nodes know last, and the registry loses.
+  const std::function<Status(RegistryNode&)> lost[] = {
+      [](RegistryNode& node) {
+        auto outcome = publish(node, "m", {2});
+        return outcome.ok() ? Status{} : Status(outcome.error());
+      },
+      [](RegistryNode& node) { return node.registry().set_tag("m", "u", 1); },
+      [](RegistryNode& node) { return node.registry().set_tag("m", "t", std::nullopt); },
+      [](RegistryNode& node) { return node.registry().remove_version("other", 1); },
+  };
+  for (const auto& lose : lost) {
+    World world;
+    auto a = world.node("a");
+    auto b = world.node("b");
+    must(publish(*a, "m", {1}));
+    must(publish(*a, "other", {3}));
+    REQUIRE(a->registry().set_tag("m", "t", 1).ok());
+    world.etcd.save();
+    REQUIRE(a->wait_connected());
+    REQUIRE(b->wait_connected());
+    REQUIRE(lose(*a).ok());
+    REQUIRE(shows(*b, names_of(a->store())));
+    b.reset();
+    ReadsList again(*a);
+    world.etcd.set_back();
+    REQUIRE(again.wait());
+    for (unsigned content = 10; content < 20; ++content) must(publish(*a, "n" + std::to_string(content), {content}));
+    b = world.node("b");
+    CHECK(shows(*b, names_of(a->store())));
+    CHECK(b->registry().status().lists == 1);
+    // From then on it goes on again.
+    b.reset();
+    must(publish(*a, "m", {30}));
+    b = world.node("b");
+    CHECK(shows(*b, names_of(a->store())));
+    CHECK(b->registry().status().lists == 0);
+  }
+}
+
+TEST_CASE("cluster: a publish that this node cannot show as it is fails") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  must(publish(*a, "other", {2}));
+  REQUIRE(shows(*b, "m@1 other@1"));
+  // The registry says other content of a version than this node has.
+  RegistryKeys keys(world.options.prefix, world.options.cluster);
+  etcd::Client client(world.options);
+  const std::string key = keys.version("m", 1);
+  auto known = client.range({{key, {}}, 0, 0, false, false});
+  REQUIRE(known.ok());
+  auto record = open_version(known->items.at(0).value, keys.bound(key));
+  REQUIRE(record.ok());
+  record->version.manifest = manifest_of(a->store(), "other", 1);
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, seal(*record, keys.bound(key)), 0});
+  REQUIRE(client.txn(txn).ok());
+  auto failed = publish(*b, "m", {2});
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().code == Errc::exists);
+  CHECK(failed.error().message.find("m@1") != std::string::npos);
 }
 
 TEST_CASE("cluster: values that do not verify are named and stop nothing") {

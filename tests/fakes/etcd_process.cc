@@ -126,6 +126,18 @@ void EtcdProcess::forget() {
   std::filesystem::remove_all(dir_ / "data");
 }
 
+void EtcdProcess::save() {
+  kill();
+  std::filesystem::copy(dir_ / "data", dir_ / "saved", std::filesystem::copy_options::recursive);
+  start();
+}
+
+void EtcdProcess::set_back() {
+  forget();
+  std::filesystem::copy(dir_ / "saved", dir_ / "data", std::filesystem::copy_options::recursive);
+  start();
+}
+
 void EtcdProcess::pause() {
   ::kill(pid_, SIGSTOP);
 }

@@ -25,10 +25,12 @@ class EtcdProcess {
   std::string certificate() const { return dir_ / "cert.pem"; }
   std::string key() const { return dir_ / "key.pem"; }
 
-  void kill();     // SIGKILL; what it has said to have stored stays
-  void restart();  // with the same data and address
-  void forget();   // kills it and removes its data
-  void pause();    // SIGSTOP: accepts connections, answers nothing
+  void kill();      // SIGKILL; what it has said to have stored stays
+  void restart();   // with the same data and address
+  void forget();    // kills it and removes its data
+  void save();      // a copy of its data, for set_back()
+  void set_back();  // restarts it with the data of save()
+  void pause();     // SIGSTOP: accepts connections, answers nothing
   void resume();
   // Runs etcdctl with these arguments against it.
   void control(const std::vector<std::string>& arguments) const;

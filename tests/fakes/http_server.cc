@@ -44,6 +44,11 @@ HttpServer::~HttpServer() {
   for (std::thread& connection : connections_) connection.join();
 }
 
+std::string HttpServer::last_head() const {
+  std::lock_guard lock(mutex_);
+  return head_;
+}
+
 void HttpServer::accept_all() {
   for (;;) {
     int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
@@ -68,6 +73,10 @@ void HttpServer::serve(int fd) {
     auto field = text.find("Content-Length: ");
     if (head != std::string::npos && field != std::string::npos && field < head)
       length = std::strtoul(text.c_str() + field + 16, nullptr, 10);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    head_ = text.substr(0, head + 2);
   }
   auto begin = text.find(' ') + 1;
   answer_(fd, text.substr(begin, text.find(' ', begin) - begin), text.substr(head + 4));

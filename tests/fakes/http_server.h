@@ -22,6 +22,7 @@ class HttpServer {
   ~HttpServer();
   std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
   bool stopping() const { return stopping_; }
+  std::string last_head() const;  // of a request, its fields among it
 
  private:
   void accept_all();
@@ -30,6 +31,8 @@ class HttpServer {
   Fd listener_;
   std::uint16_t port_ = 0;
   std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;
+  std::string head_;  // guarded by mutex_
   std::thread acceptor_;
   std::vector<std::thread> connections_;  // of the acceptor
 };

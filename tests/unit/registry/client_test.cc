@@ -103,6 +103,30 @@ TEST_CASE("client: nobody there is unreachable; a change that got no answer may 
   CHECK(received == 3);  // reading may be asked of both
 }
 
+TEST_CASE("client: a change is sent on only where it was refused for sure, whatever else comes back") {
+  const std::string stopped = R"({"code":14,"message":"etcdserver: server stopped"})";
+  const std::string no_leader = R"({"code":14,"message":"etcdserver: no leader"})";
+  auto sent = [](const std::string& raw_answer, Errc expected) {
+    std::atomic<int> received{0};
+    auto answer = [&](int fd, auto&, auto&) {
+      ++received;
+      send_text(fd, raw_answer);
+    };
+    HttpServer first(answer);
+    HttpServer second(answer);
+    Client client(options_for({first.endpoint(), second.endpoint()}));
+    CHECK(client.txn(a_put()).error().code == expected);
+    return received.load();
+  };
+  CHECK(sent(http_answer(503, stopped), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(408, R"({"code":1,"message":"context canceled"})"), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(408, ""), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(200, std::string(limits::kEtcdAnswerMax + 1, ' ')), Errc::timed_out) == 1);
+  CHECK(sent(http_answer(200, "<html>"), Errc::timed_out) == 1);
+  CHECK(sent("", Errc::timed_out) == 1);
+  CHECK(sent(http_answer(503, no_leader), Errc::unreachable) == 2);
+}
+
 TEST_CASE("client: a slow endpoint leaves the next its time") {
   const HttpServer* self = nullptr;
   HttpServer slow([&](int, auto&, auto&) { hang(self); });
@@ -185,6 +209,30 @@ TEST_CASE("watch: compacted, refused, garbage, endless lines, silence") {
   CHECK((*watch)->next(Clock::now() + 60s).ok());
   CHECK(Clock::now() - begun < 30s);
   waker.join();
+}
+
+TEST_CASE("watch: asked of members that have a leader, and left where requests go elsewhere") {
+  const HttpServer* self = nullptr;
+  std::atomic<bool> hangs{false};
+  const std::string created = stream_head() + R"({"result":{"header":{"revision":"7"},"created":true}})" + "\n";
+  HttpServer first([&](int fd, auto& path, auto&) {
+    if (path != "/v3/watch" && !hangs) return send_text(fd, http_answer(200, kGood));
+    if (path == "/v3/watch") send_text(fd, created);
+    hang(self);
+  });
+  self = &first;
+  HttpServer second([](int fd, auto&, auto&) { send_text(fd, http_answer(200, kGood)); });
+  Client client(options_for({first.endpoint(), second.endpoint()}));
+  CHECK(client.range(kFoo).ok());
+  CHECK(first.last_head().find("hasleader") == std::string::npos);
+  auto watch = client.watch(prefixed("f"), 1);
+  REQUIRE(watch.ok());
+  CHECK(first.last_head().find("\r\nGrpc-Metadata-hasleader: true\r\n") != std::string::npos);
+  CHECK(client.range(kFoo).ok());
+  CHECK_FALSE(client.has_left(**watch));
+  hangs = true;
+  CHECK(client.range(kFoo).ok());
+  CHECK(client.has_left(**watch));
 }
 
 TEST_CASE("client: a login that has expired is done again, once") {

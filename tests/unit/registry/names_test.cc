@@ -8,7 +8,9 @@
 
 #include "base/limits.h"
 #include "fakes/etcd_process.h"
+#include "fakes/http_server.h"
 #include "registry/etcd_names.h"
+#include "registry/http.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -278,7 +280,7 @@ TEST_CASE("names: nothing is changed in a registry that is another than the one 
     refused(c.names.set_tag("a", "other", 1), has);
     refused(c.names.set_tag("a", "best", {}), has);
     refused(c.names.remove_version("a", 1), has);
-    refused(c.names.barrier("node"), has);
+    refused(c.names.barrier("node", "x"), has);
   };
   put({etcd::Delete{{key, {}}}});
   refuses_all("nothing");
@@ -355,4 +357,92 @@ TEST_CASE("names: an etcd that is killed and comes back has all that it took; on
   auto again = c.names.publish(wish("a", 3));
   REQUIRE(again.ok());
   CHECK(again->number == 3);
+}
+
+TEST_CASE("names: numbers that a node knows are not given again by a registry that does not know them") {
+  Cluster c;
+  CHECK(must_publish(c, wish("a", 1)) == 1);
+  PublishWish known = wish("a", 2);
+  known.number_min = 5;
+  CHECK(must_publish(c, known) == 5);
+  known = wish("a", 3);
+  known.number_min = 2;
+  CHECK(must_publish(c, known) == 6);
+  REQUIRE(c.names.raise("a", 3).ok());
+  CHECK(must_publish(c, wish("a", 4)) == 7);
+  REQUIRE(c.names.raise("a", 12).ok());
+  CHECK(must_publish(c, wish("a", 5)) == 12);
+  REQUIRE(c.names.raise("new", 4).ok());
+  CHECK(must_publish(c, wish("new", 6)) == 4);
+}
+
+namespace {
+
+// Between a node and an etcd: hands on what it is sent, and answers `count` changes otherwise than etcd did.
+struct Liar {
+  Liar(const std::string& endpoint, std::string lie)
+      : http({{}, {}, {}, 1s, limits::kEtcdAnswerMax}), server([this, endpoint, lie](int fd, auto& path, auto& body) {
+          auto answer = http.post(endpoint + path, body, {}, std::chrono::steady_clock::now() + 5s);
+          REQUIRE(answer.ok());
+          const bool changes = body.find("request_put") != body.npos || body.find("request_delete") != body.npos;
+          if (changes && count > 0) {
+            --count;
+            return send_text(fd, lie);
+          }
+          send_text(fd, http_answer(answer->status, answer->body));
+        }) {}
+  HttpClient http;
+  std::atomic<int> count{1};
+  HttpServer server;
+};
+
+const std::string kLies[] = {
+    http_answer(503, R"({"code":14,"message":"etcdserver: server stopped"})"),
+    http_answer(503, R"({"code":14,"message":"transport is closing"})"),
+    http_answer(408, R"({"code":1,"message":"context canceled"})"),
+    http_answer(429, R"({"code":8,"message":"etcdserver: mvcc: database space exceeded"})"),
+    http_answer(200, R"({"header":{"revision":"1"}})"),  // as to the second of two that were sent
+    http_answer(200, std::string(limits::kEtcdAnswerMax + 1, ' ')),
+};
+
+}  // namespace
+
+TEST_CASE("names: a change that etcd has made is made, whatever it answers") {
+  for (const std::string& lie : kLies) {
+    CAPTURE(lie.substr(0, 200));
+    Liar liar(shared_etcd().endpoint(), lie);
+    EtcdOptions options;
+    options.endpoints = {liar.server.endpoint(), shared_etcd().endpoint()};
+    Cluster c(options);
+    PublishWish what = wish("a", 1, {"t"});
+    auto decision = c.names.publish(what);
+    if (!decision.ok()) FAIL(decision.error().message);
+    CHECK(decision->made);
+    CHECK(decision->number == 1);
+    CHECK(tag_of(c, "a", "t") == 1);
+  }
+}
+
+TEST_CASE("names: a tag or a removal that etcd has made is made, though its answer is lost") {
+  Liar liar(shared_etcd().endpoint(), kLies[0]);
+  EtcdOptions options;
+  options.endpoints = {liar.server.endpoint()};
+  Cluster c(options);
+  CHECK(must_publish(c, wish("a", 1)) == 1);
+  CHECK(must_publish(c, wish("a", 2)) == 2);
+  liar.count = 1;
+  CHECK(c.names.set_tag("a", "t", 1).ok());
+  liar.count = 1;
+  CHECK(c.names.set_tag("a", "t", std::nullopt).ok());
+  liar.count = 1;
+  CHECK(c.names.remove_version("a", 2).ok());
+  CHECK(c.names.remove_version("a", 2).error().code == Errc::not_found);
+  CHECK(c.names.set_tag("a", "t", std::nullopt).error().code == Errc::not_found);
+}
+
+TEST_CASE("names: a publish that a full etcd refuses says so") {
+  EtcdProcess etcd({"--quota-backend-bytes", "16384"});  // its first pages are more
+  Cluster c(options_for(etcd));
+  static_cast<void>(c.names.publish(wish("a", 1)));
+  CHECK(c.names.publish(wish("b", 2)).error().code == Errc::no_space);
 }

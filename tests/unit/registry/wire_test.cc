@@ -102,6 +102,12 @@ TEST_CASE("wire: what etcd refuses is told apart by what helps") {
   CHECK(code(11, "etcdserver: mvcc: required revision is a future revision") == Errc::changed);
   CHECK(code(14, "etcdserver: request timed out") == Errc::timed_out);
   CHECK(code(14, "etcdserver: no leader") == Errc::unreachable);
+  // Said also of what was proposed, and may be done yet.
+  for (const char* unsure : {"etcdserver: server stopped", "etcdserver: leader changed", "transport is closing",
+                             "etcdserver: request timed out, possibly due to connection lost", "what comes later"})
+    CHECK(code(14, unsure) == Errc::timed_out);
+  for (int grpc : {1, 2, 4, 10, 13, 15}) CHECK(code(grpc, "etcdserver: request cancelled") == Errc::timed_out);
+  CHECK(error_of(408, "", "w").code == Errc::timed_out);
   CHECK(code(3, "etcdserver: duplicate key given in txn request") == Errc::invalid);
   CHECK(code(3, "etcdserver: authentication failed, invalid user ID or password") == Errc::permission);
   CHECK(code(3, "etcdserver: user name is empty") == Errc::permission);
