@@ -65,17 +65,18 @@ Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessa
 Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, Deadline deadline) {
   const Clock::time_point begun = Clock::now();
   std::unique_lock lock(mutex_);
-  peer_of(address);
   for (;;) {
-    Peer& peer = peers_.at(address.node);
+    const Peer& peer = peer_of(address);
     if (peer.link && !peer.link->lost() && peer.address == address.address) return peer.link;
     if (!peer.connecting) break;
     if (changed_.wait_until(lock, deadline) == std::cv_status::timeout)
       return Error{Errc::timed_out, fmt::format("peer {}: no session in time", address.node)};
-    const Peer& now = peers_.at(address.node);
-    if (!now.connecting && now.failed_at >= begun && now.address == address.address) return now.failure;
+    const auto now = peers_.find(address.node);
+    if (now == peers_.end()) continue;  // forgotten: it is tried anew
+    const Peer& known = now->second;
+    if (!known.connecting && known.failed_at >= begun && known.address == address.address) return known.failure;
   }
-  Peer& peer = peers_.at(address.node);
+  Peer& peer = peer_of(address);
   peer.address = address.address;
   peer.connecting = true;
   const auto record = peer.record;
