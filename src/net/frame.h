@@ -1,8 +1,8 @@
 // The envelope of every message between daemons, all numbers little-endian:
 //   magic "WFT1" · kind u8 · zero u8 · epoch u16 · session u64 · counter u64 · payload · tag (16 bytes)
-// `tag` authenticates all before it with the sender's session key; frames of a handshake are sent before there is one,
-// and their tag is zero: what they say is proved inside. The whole fits into one message of the transport. Pure: bytes
-// in, views out. Every byte is hostile.
+// `tag` authenticates all before it with the sender's session key, or in a hello with the cluster's; in the other
+// frames of a handshake it is zero: what they say is proved inside. The whole fits into one message of the transport.
+// Pure: bytes in, views out. Every byte is hostile.
 #pragma once
 
 #include <array>
