@@ -73,6 +73,8 @@ class Answer {
   std::span<const std::byte> head() const;
   std::size_t windows() const;
   std::uint64_t length(std::size_t window) const;
+  // Until then the windows were open for sure. What comes later may be what withdrawn memory holds: zeros.
+  Deadline open_until() const;
   // Brings `length` bytes from `offset` of a window to `at` of the landing. Errc::permission when they are not in the
   // window, Errc::invalid when they do not fit into the landing, Errc::unreachable when the peer is gone. Several may
   // be in flight; drop none without having waited for it, if it can be helped: what it may still write to is set aside.

@@ -39,7 +39,7 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
     CallLink::Outcome outcome = link->call(request, deadline);
     if (outcome.end == CallLink::End::answered) {
       link->record().answered(Clock::now() - begun);
-      return open_answer(link, std::move(outcome.answer), deadline);
+      return open_answer(link, std::move(outcome.answer), begun, deadline);
     }
     if (outcome.end == CallLink::End::failed) {
       link->record().failed();
@@ -51,9 +51,10 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
   return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
 }
 
-Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline deadline) {
+Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                     Deadline deadline) {
   const bool long_head = message.head_hash.has_value();
-  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message));
+  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message), called);
   if (long_head) {
     WEFT_TRY(const LandingBuffer buffer, landings_->take(deadline));
     WEFT_CHECK(impl->fetch_head(buffer, deadline));
