@@ -4,8 +4,8 @@
 // A hello's tag says that its maker held the cluster's key, and no more: it may be sent again by anybody.
 // The proofs are keyed with the cluster's key over all that was said, with a purpose for each side, so none can be sent
 // back or again. The session's keys come from the cluster's key and the X25519 agreement together: who learns the
-// cluster's key later cannot forge frames of an earlier session, and who breaks X25519 still lacks the cluster's key.
-// Pure: frames in, frames out; one thread at a time. Who drives it bounds how many run and how long.
+// cluster's key later can neither read nor forge frames of an earlier session, and who breaks X25519 still lacks the
+// cluster's key. Pure: frames in, frames out; one thread at a time. Who drives it bounds how many run and how long.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace weft::net {
 
-inline constexpr std::uint16_t kWireVersion = 2;
+inline constexpr std::uint16_t kWireVersion = 3;
 
 // Who we are in a handshake.
 struct Self {
