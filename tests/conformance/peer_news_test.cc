@@ -101,7 +101,7 @@ TEST_CASE("what has come is told to the directories, here and elsewhere") {
   it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.knows(0b0110); }));
   CHECK(it.known()->moving);
-  CHECK(it.directory.find(it.row.manifest).size() == 1);
+  CHECK(comes_true([&] { return it.directory.find(it.row.manifest).size() == 1; }));
 }
 
 TEST_CASE("that more is about to come is told before any has") {
