@@ -3,10 +3,9 @@
 //
 // Trust: whoever is called, or calls, has proved to hold the cluster's key, and to be the node it says; requests and
 // heads of answers came from it, unchanged and once. What is read from a window is not authenticated: it is checked
-// against its digest by whoever uses it. Nothing is encrypted. Requests are hostile bytes all the same: a node that
-// holds the key may be broken.
-// Threads: every call from any thread; calls to one peer run at once. Waiting: every call returns by its deadline.
-// Memory is bounded, whatever peers and strangers send: limits.h.
+// against its digest by whoever uses it. Messages are encrypted, windows are not. Requests are hostile bytes all the
+// same: a node that holds the key may be broken. Threads: every call from any thread; calls to one peer run at once.
+// Waiting: every call returns by its deadline. Memory is bounded, whatever peers and strangers send: limits.h.
 // Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
@@ -73,6 +72,8 @@ class Answer {
   std::span<const std::byte> head() const;
   std::size_t windows() const;
   std::uint64_t length(std::size_t window) const;
+  // Until then the windows were open for sure. What comes later may be what withdrawn memory holds: zeros.
+  Deadline open_until() const;
   // Brings `length` bytes from `offset` of a window to `at` of the landing. Errc::permission when they are not in the
   // window, Errc::invalid when they do not fit into the landing, Errc::unreachable when the peer is gone. Several may
   // be in flight; drop none without having waited for it, if it can be helped: what it may still write to is set aside.

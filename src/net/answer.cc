@@ -70,8 +70,8 @@ AnswerReads::Clock::duration AnswerReads::busy() const {
 
 }  // namespace net
 
-Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message)
-    : link_(std::move(link)), message_(std::move(message)), opened_(!message_.windows.empty()) {}
+Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message, Deadline called)
+    : link_(std::move(link)), message_(std::move(message)), called_(called), opened_(!message_.windows.empty()) {}
 
 // A window under a read that is still in flight is left to its lease: some providers end the connection over it.
 Answer::Impl::~Impl() {
@@ -95,6 +95,8 @@ Status Answer::Impl::fetch_head(const LandingBuffer& buffer, Deadline deadline) 
   const auto length = static_cast<std::size_t>(message_.windows.front().length);
   WEFT_TRY(const WindowRead begun, read(0, 0, buffer.landing(), 0, length));
   WEFT_CHECK(begun->wait(deadline));
+  if (Deadline::clock::now() > open_until())
+    return Error{Errc::timed_out, fmt::format("peer {}: the head of an answer came too late", link_->channel().node())};
   const std::span<const std::byte> head = buffer.bytes().first(length);
   message_.head.assign(head.begin(), head.end());
   if (net::head_hash(message_.head) != *message_.head_hash)
@@ -115,6 +117,10 @@ std::span<const std::byte> Answer::head() const {
 
 std::size_t Answer::windows() const {
   return impl_->message().windows.size();
+}
+
+Deadline Answer::open_until() const {
+  return impl_->open_until();
 }
 
 std::uint64_t Answer::length(std::size_t window) const {

@@ -34,20 +34,24 @@ namespace weft {
 
 class Answer::Impl {
  public:
-  Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message);
+  Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message, Deadline called);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   const net::AnswerMessage& message() const { return message_; }
+  // The lease began after the call.
+  Deadline open_until() const { return called_ + kWindowLease; }
   Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing, std::size_t at,
                           std::size_t length);
-  // Puts what the first window holds into the head's place. Errc::corrupt when it is not what the answer promised.
+  // Puts what the first window holds into the head's place. Errc::corrupt when it is not what the answer promised,
+  // Errc::timed_out when it came after its window was open.
   Status fetch_head(const LandingBuffer& buffer, Deadline deadline);
 
  private:
   std::shared_ptr<net::CallLink> link_;
   net::AnswerMessage message_;
+  Deadline called_;
   bool opened_;  // windows, that the peer has to close
   std::shared_ptr<net::AnswerReads> reads_ = std::make_shared<net::AnswerReads>();
 };

@@ -36,7 +36,7 @@ Status Channel::send(FrameKind kind, std::span<const std::byte> payload) {
   return transport_.send(peer_, frame);
 }
 
-Result<std::span<const std::byte>> Channel::open(const FrameView& frame) {
+Result<std::vector<std::byte>> Channel::open(const FrameView& frame) {
   const std::lock_guard lock(mutex_);
   return session_.open(frame);
 }

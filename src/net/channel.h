@@ -40,8 +40,8 @@ class Channel {
   Status send(const CallBody& body, Deadline deadline);
   void say_close() { static_cast<void>(send(FrameKind::close, {})); }
 
-  // The payload of a frame that names this session, a view into it. Errc::permission.
-  Result<std::span<const std::byte>> open(const FrameView& frame);
+  // The payload of a frame that names this session. Errc::permission.
+  Result<std::vector<std::byte>> open(const FrameView& frame);
 
  private:
   Status send(FrameKind kind, std::span<const std::byte> payload);

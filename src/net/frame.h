@@ -1,8 +1,9 @@
 // The envelope of every message between daemons, all numbers little-endian:
 //   magic "WFT1" · kind u8 · zero u8 · epoch u16 · session u64 · counter u64 · payload · tag (16 bytes)
-// `tag` authenticates all before it with the sender's session key; frames of a handshake are sent before there is one,
-// and their tag is zero: what they say is proved inside. The whole fits into one message of the transport. Pure: bytes
-// in, views out. Every byte is hostile.
+// In a session the payload is encrypted with the sender's key, the counter being the nonce (ChaCha20-Poly1305, RFC
+// 8439), and `tag` authenticates all before it. A handshake is not encrypted: the tag of a hello is made with the
+// cluster's key; of its other frames it is zero, and what they say is proved inside. The whole fits into one message of
+// the transport. Pure: bytes in, views out. Every byte is hostile.
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ using FrameTag = std::array<std::byte, kFrameTagBytes>;
 
 struct FrameView {
   FrameHeader header;
-  std::span<const std::byte> payload;
+  std::span<const std::byte> payload;        // as it came
   std::span<const std::byte> authenticated;  // header and payload
   std::span<const std::byte> tag;
 

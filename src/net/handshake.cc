@@ -1,5 +1,6 @@
 #include "net/handshake.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -29,10 +30,18 @@ class Transcript {
   std::vector<std::byte> welcome_;
 };
 
+constexpr std::string_view kHelloTag = "weft handshake hello";
 constexpr std::string_view kWelcomeProof = "weft handshake welcome";
 constexpr std::string_view kConfirmProof = "weft handshake confirm";
 constexpr std::string_view kCallerKey = "weft session caller to answerer";
 constexpr std::string_view kAnswererKey = "weft session answerer to caller";
+
+FrameTag hello_tag(const Secret& cluster_key, std::span<const std::byte> authenticated) {
+  const Bytes32 hash = keyed_hash(cluster_key, kHelloTag, std::span(&authenticated, 1));
+  FrameTag tag{};
+  std::copy_n(hash.begin(), tag.size(), tag.begin());
+  return tag;
+}
 
 Error wrong_key() {
   return {Errc::permission, "a handshake: the other does not hold this cluster's key"};
@@ -43,6 +52,8 @@ Error wrong_key() {
 Caller::Caller(Self self) : self_(std::move(self)) {
   const HelloMessage hello{self_.node, random_bytes(), ephemeral_.public_part(), self_.session, self_.address};
   hello_ = make_frame({FrameKind::hello, 0, 0, 0}, encode_hello(hello));
+  const std::span<const std::byte> all(hello_);
+  std::ranges::copy(hello_tag(self_.cluster_key, all.first(all.size() - kFrameTagBytes)), tag_of(hello_).begin());
 }
 
 Result<Caller::Agreed> Caller::welcomed(const FrameView& frame) const {
@@ -59,6 +70,10 @@ Result<Caller::Agreed> Caller::welcomed(const FrameView& frame) const {
                   said.session_key(self_.cluster_key, agreed, kAnswererKey));
   const Bytes32 proof = said.proof(self_.cluster_key, kConfirmProof);
   return Agreed{std::move(session), make_frame({FrameKind::confirm, 0, welcome.session, 0}, encode_confirm(proof))};
+}
+
+bool is_proved(const Secret& cluster_key, const FrameView& hello) {
+  return equal_in_constant_time(hello_tag(cluster_key, hello.authenticated), hello.tag);
 }
 
 Result<Answerer> Answerer::answer(const Self& self, const FrameView& frame) {

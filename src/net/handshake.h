@@ -1,10 +1,11 @@
 // How two daemons prove to each other that they hold the cluster's key, and agree on the keys of a session:
 //   caller -> hello: nonce, X25519 key, address     answerer -> welcome: nonce, X25519 key, proof
 //   caller -> confirm: proof                        then frames of the session, both ways
+// A hello's tag says that its maker held the cluster's key, and no more: it may be sent again by anybody.
 // The proofs are keyed with the cluster's key over all that was said, with a purpose for each side, so none can be sent
 // back or again. The session's keys come from the cluster's key and the X25519 agreement together: who learns the
-// cluster's key later cannot forge frames of an earlier session, and who breaks X25519 still lacks the cluster's key.
-// Pure: frames in, frames out; one thread at a time. Who drives it bounds how many run and how long.
+// cluster's key later can neither read nor forge frames of an earlier session, and who breaks X25519 still lacks the
+// cluster's key. Pure: frames in, frames out; one thread at a time. Who drives it bounds how many run and how long.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace weft::net {
 
-inline constexpr std::uint16_t kWireVersion = 1;
+inline constexpr std::uint16_t kWireVersion = 3;
 
 // Who we are in a handshake.
 struct Self {
@@ -49,9 +50,12 @@ class Caller {
   std::vector<std::byte> hello_;
 };
 
+// Whether it was made, as it is, by somebody who holds the key, now or long ago.
+bool is_proved(const Secret& cluster_key, const FrameView& hello);
+
 class Answerer {
  public:
-  // Errc::invalid for what is no hello. Nothing is proved by one: the caller may be anybody until it confirms.
+  // Errc::invalid for what is no hello. The caller may be anybody until it confirms.
   static Result<Answerer> answer(const Self& self, const FrameView& hello);
 
   const std::vector<std::byte>& welcome() const { return welcome_; }

@@ -72,7 +72,7 @@ void Incoming::keep() {
 
 void Incoming::keep_once(std::unique_lock<std::mutex>& lock) {
   while (!hellos_.empty() && !ending_) {
-    const std::vector<std::byte> hello = std::move(hellos_.front());
+    const Hello hello = std::move(hellos_.front());
     hellos_.pop_front();
     lock.unlock();
     welcome(hello);

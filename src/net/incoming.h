@@ -18,6 +18,7 @@
 #include "base/thread_pool.h"
 #include "net/answer_link.h"
 #include "net/identity.h"
+#include "net/newcomers.h"
 #include "weft/exchange.h"
 
 namespace weft::net {
@@ -43,6 +44,10 @@ class Incoming {
     PeerId peer = 0;
     Clock::time_point until;
   };
+  struct Hello {
+    std::vector<std::byte> frame;
+    bool proved = false;  // made with the cluster's key
+  };
   struct Lease {
     Clock::time_point until;
     std::weak_ptr<AnswerLink> link;
@@ -52,7 +57,8 @@ class Incoming {
   // Handshakes (incoming_sessions.cc):
   bool queue_hello(const FrameView& frame);
   bool confirm(const FrameView& frame);
-  void welcome(const std::vector<std::byte>& hello);
+  void welcome(const Hello& hello);
+  bool admits(const EndpointAddress& address, bool proved);
   void add_half_open(std::uint64_t session, Answerer answerer, PeerId peer);
   void add_session(Session session, PeerId peer);
   void end(const LinkPtr& link);
@@ -88,11 +94,12 @@ class Incoming {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::vector<std::byte>> hellos_;              // guarded by mutex_, as all that follows
+  std::deque<Hello> hellos_;                               // guarded by mutex_, as all that follows
   std::unordered_map<std::uint64_t, HalfOpen> half_open_;  // by session
-  std::unordered_map<std::uint64_t, LinkPtr> links_;       // by session
-  std::map<std::string, std::uint64_t> session_of_;        // by node
-  std::deque<Lease> leases_;                               // the first to end first
+  Newcomers newcomers_;
+  std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
+  std::map<std::string, std::uint64_t> session_of_;   // by node
+  std::deque<Lease> leases_;                          // the first to end first
   std::size_t windows_ = 0;
   std::uint64_t window_bytes_ = 0;
   std::size_t submitting_ = 0;  // calls to the workers, and those that the transport's threads answer

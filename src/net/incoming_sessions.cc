@@ -15,28 +15,35 @@ constexpr std::chrono::milliseconds kHalfOpenFor{1'000};
 
 // Answering one takes two multiplications on a curve: not on the transport's thread.
 bool Incoming::queue_hello(const FrameView& frame) {
-  std::vector<std::byte> hello = frame.bytes();
+  Hello hello{frame.bytes(), is_proved(identity_.cluster_key, frame)};
+  const std::size_t waiting_max = hello.proved ? limits::kPeerHellosMax : limits::kPeerStrangersMax;
   {
     const std::lock_guard lock(mutex_);
-    if (ending_ || hellos_.size() >= limits::kPeerHellosMax) return false;
+    if (ending_ || hellos_.size() >= waiting_max) return false;
     hellos_.push_back(std::move(hello));
   }
   wake_.notify_all();
   return true;
 }
 
-void Incoming::welcome(const std::vector<std::byte>& hello) {
+void Incoming::welcome(const Hello& hello) {
   const auto refuse = [this] { ++unkept_; };
-  const auto frame = parse_frame(hello);
+  const auto frame = parse_frame(hello.frame);
   if (!frame.ok()) return refuse();
   const std::uint64_t session = random_session();
   auto answerer = Answerer::answer(identity_.with_session(session), *frame);
-  if (!answerer.ok()) return refuse();
+  if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
   const auto peer = transport_.add_peer(answerer->caller_address());
   if (!peer.ok()) return refuse();
   const std::vector<std::byte> welcome = answerer->welcome();
   add_half_open(session, std::move(*answerer), *peer);
   static_cast<void>(transport_.send(*peer, welcome));
+}
+
+// Strangers take nobody's place.
+bool Incoming::admits(const EndpointAddress& address, bool proved) {
+  const std::lock_guard lock(mutex_);
+  return (proved || half_open_.size() < limits::kPeerHalfOpenMax) && newcomers_.admit(address, proved);
 }
 
 // When there are too many, the oldest makes room: strangers cannot keep others out for longer than they flood.
@@ -70,6 +77,10 @@ bool Incoming::confirm(const FrameView& frame) {
   if (!session.ok() || session->ends().node == identity_.node) {
     transport_.remove_peer(half->peer);
     return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    newcomers_.settled(session->ends().address);
   }
   add_session(std::move(*session), half->peer);
   ++handshakes_;

@@ -39,7 +39,7 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
     CallLink::Outcome outcome = link->call(request, deadline);
     if (outcome.end == CallLink::End::answered) {
       link->record().answered(Clock::now() - begun);
-      return open_answer(link, std::move(outcome.answer), deadline);
+      return open_answer(link, std::move(outcome.answer), begun, deadline);
     }
     if (outcome.end == CallLink::End::failed) {
       link->record().failed();
@@ -51,9 +51,10 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
   return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
 }
 
-Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline deadline) {
+Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                     Deadline deadline) {
   const bool long_head = message.head_hash.has_value();
-  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message));
+  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message), called);
   if (long_head) {
     WEFT_TRY(const LandingBuffer buffer, landings_->take(deadline));
     WEFT_CHECK(impl->fetch_head(buffer, deadline));
@@ -65,17 +66,18 @@ Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessa
 Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, Deadline deadline) {
   const Clock::time_point begun = Clock::now();
   std::unique_lock lock(mutex_);
-  peer_of(address);
   for (;;) {
-    Peer& peer = peers_.at(address.node);
+    const Peer& peer = peer_of(address);
     if (peer.link && !peer.link->lost() && peer.address == address.address) return peer.link;
     if (!peer.connecting) break;
     if (changed_.wait_until(lock, deadline) == std::cv_status::timeout)
       return Error{Errc::timed_out, fmt::format("peer {}: no session in time", address.node)};
-    const Peer& now = peers_.at(address.node);
-    if (!now.connecting && now.failed_at >= begun && now.address == address.address) return now.failure;
+    const auto now = peers_.find(address.node);
+    if (now == peers_.end()) continue;  // forgotten: it is tried anew
+    const Peer& known = now->second;
+    if (!known.connecting && known.failed_at >= begun && known.address == address.address) return known.failure;
   }
-  Peer& peer = peers_.at(address.node);
+  Peer& peer = peer_of(address);
   peer.address = address.address;
   peer.connecting = true;
   const auto record = peer.record;

@@ -57,7 +57,7 @@ class Outgoing {
                                        Deadline deadline);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
-  Result<Answer> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline deadline);
+  Result<Answer> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called, Deadline deadline);
 
   Transport& transport_;
   const Identity identity_;

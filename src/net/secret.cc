@@ -34,6 +34,16 @@ void add_part(crypto_generichash_state& state, std::span<const std::byte> part) 
   if (!part.empty()) crypto_generichash_update(&state, raw(part.data()), part.size());
 }
 
+using Nonce = std::array<unsigned char, crypto_aead_chacha20poly1305_ietf_NPUBBYTES>;
+static_assert(crypto_aead_chacha20poly1305_ietf_ABYTES == kSealBytes);
+static_assert(crypto_aead_chacha20poly1305_ietf_KEYBYTES == kSecretBytes);
+
+Nonce nonce_of(std::uint64_t number) {
+  Nonce nonce{};
+  for (std::size_t i = 0; i < sizeof number; ++i) nonce.at(i) = static_cast<unsigned char>(number >> (8 * i));
+  return nonce;
+}
+
 Status check_key_file(const std::string& path, const struct stat& st) {
   if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, fmt::format("key file {}: expected a regular file", path)};
   if (st.st_uid != ::geteuid() && st.st_uid != 0)
@@ -89,6 +99,27 @@ Secret derive(const Secret& key, std::string_view purpose, std::span<const std::
   Bytes32 bytes = keyed_hash(key, purpose, parts);
   Secret out{std::span<const std::byte, kSecretBytes>(bytes)};
   sodium_memzero(bytes.data(), bytes.size());
+  return out;
+}
+
+void seal_text(const Secret& key, std::uint64_t number, std::span<const std::byte> beside, std::span<std::byte> text,
+               std::span<std::byte, kSealBytes> seal) {
+  need_sodium();
+  const Nonce nonce = nonce_of(number);
+  crypto_aead_chacha20poly1305_ietf_encrypt_detached(raw(text.data()), raw(seal.data()), nullptr, raw(text.data()),
+                                                     text.size(), raw(beside.data()), beside.size(), nullptr,
+                                                     nonce.data(), raw(key.bytes().data()));
+}
+
+Result<std::vector<std::byte>> open_text(const Secret& key, std::uint64_t number, std::span<const std::byte> beside,
+                                         std::span<const std::byte> text, std::span<const std::byte, kSealBytes> seal) {
+  need_sodium();
+  const Nonce nonce = nonce_of(number);
+  std::vector<std::byte> out(text.size());
+  if (crypto_aead_chacha20poly1305_ietf_decrypt_detached(raw(out.data()), nullptr, raw(text.data()), text.size(),
+                                                         raw(seal.data()), raw(beside.data()), beside.size(),
+                                                         nonce.data(), raw(key.bytes().data())) != 0)
+    return Error{Errc::permission, "a sealed text: it is not what was sealed under this key"};
   return out;
 }
 

@@ -1,6 +1,6 @@
 // Keys and what is made with them. Only user of libsodium (in the .cc).
 //
-// All of it is BLAKE2b with a key (RFC 7693) and X25519 (RFC 7748). Nothing is encrypted: frames are authenticated.
+// All of it is BLAKE2b with a key (RFC 7693), X25519 (RFC 7748), and ChaCha20-Poly1305 (RFC 8439), which encrypts.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/result.h"
 
@@ -41,6 +42,15 @@ Bytes32 keyed_hash(const Secret& key, std::string_view purpose, std::span<const 
 Secret derive(const Secret& key, std::string_view purpose, std::span<const std::span<const std::byte>> parts);
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
 Bytes32 random_bytes();
+
+inline constexpr std::size_t kSealBytes = 16;
+// Encrypts `text` in its place; `seal` is what proves it and `beside`, which stays as it is. No number is used twice
+// with one key.
+void seal_text(const Secret& key, std::uint64_t number, std::span<const std::byte> beside, std::span<std::byte> text,
+               std::span<std::byte, kSealBytes> seal);
+// What was sealed. Errc::permission: not under this key and number, or changed since.
+Result<std::vector<std::byte>> open_text(const Secret& key, std::uint64_t number, std::span<const std::byte> beside,
+                                         std::span<const std::byte> text, std::span<const std::byte, kSealBytes> seal);
 
 // A pair for one handshake.
 class EphemeralKey {

@@ -1,5 +1,5 @@
 // One session between two daemons that proved to each other that they hold the cluster's key: frames with a tag and a
-// counter, keys that roll. Pure: bytes in, bytes out; one thread at a time.
+// counter, their payload encrypted, keys that roll. Pure: bytes in, bytes out; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ namespace weft::net {
 // The keys of one direction, epoch after epoch: each is made from the one before, which is then forgotten.
 class DirectionKeys {
  public:
-  explicit DirectionKeys(const Secret& first) : key_(first) {}
-  const Secret& key() const { return key_; }
+  explicit DirectionKeys(const Secret& first);
+  const Secret& frame_key() const { return frame_key_; }  // that frames of this epoch are sealed with
   std::uint16_t epoch() const { return epoch_; }
   DirectionKeys next() const;
 
  private:
   Secret key_;
+  Secret frame_key_;
   std::uint16_t epoch_ = 0;
 };
 
@@ -45,9 +46,9 @@ class Session {
   // used up (4 thousand million frames): a new handshake is due.
   Result<std::vector<std::byte>> seal(FrameKind kind, std::span<const std::byte> payload);
 
-  // The payload of a frame of this session, a view into it. Errc::permission: its tag is wrong, it came before, or it
+  // The payload of a frame of this session. Errc::permission: its tag is wrong, it came before, or it
   // is of another epoch; the session is as it was.
-  Result<std::span<const std::byte>> open(const FrameView& frame);
+  Result<std::vector<std::byte>> open(const FrameView& frame);
 
  private:
   Ends ends_;

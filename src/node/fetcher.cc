@@ -256,8 +256,10 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::ti
     const Transfer& transfer = *part.home.transfer;
     moved = std::max(moved, transfer.moved());
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
-      if (transfer.state(unit) == UnitState::failed) return Status(transfer.failure(unit));
-      all_here = all_here && transfer.state(unit) == UnitState::here;
+      const UnitState state = transfer.state(unit);
+      const bool given_up = state == UnitState::queued && is_overdue(transfer, unit);  // running: it may still come
+      if (state == UnitState::failed || given_up) return Status(transfer.failure(unit));
+      all_here = all_here && state == UnitState::here;
     }
   }
   return all_here ? std::optional<Status>(Status()) : std::nullopt;

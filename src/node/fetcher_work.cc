@@ -96,6 +96,12 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   return std::move(got->digests);
 }
 
+// Whoever has it was silent for so long that nobody waits for it any more, though others give other parts of the file.
+bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
+  const auto late_since = transfer.late_since(unit);
+  return late_since && *late_since + options_.patience <= Clock::now();
+}
+
 void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const std::lock_guard lock(mutex_);
   if (task.dear) --dear_running_;
@@ -106,9 +112,14 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
-    if (is_late || yielded) {
+    if (yielded) {
       task.transfer->put_back(unit);
-      (yielded ? ahead_ : wanted_).push_back({task.transfer, unit});
+      ahead_.push_back({task.transfer, unit});
+      continue;
+    }
+    if (is_late && !is_overdue(*task.transfer, unit)) {
+      task.transfer->put_back_late(unit, digests.error());
+      wanted_.push_back({task.transfer, unit});
       continue;
     }
     if (!digests.ok()) {

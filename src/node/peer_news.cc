@@ -173,21 +173,26 @@ ChunkSet PeerNews::survey(const ChunkMap& map) const {
   return chunks;
 }
 
-// What is told: nothing when none of it is here, nor was.
+// What is told: nothing when none of it is here, nor was, or it has made room for another meanwhile.
 std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   std::shared_ptr<const ChunkMap> map;
   bool look = false;
   bool settled = false;
   {
     const std::lock_guard lock(mutex_);
-    const Had& had = had_.at(manifest);
+    const auto known = had_.find(manifest);
+    if (known == had_.end()) return {};
+    const Had& had = known->second;
     map = had.map;
     settled = had.changed + kSettled < Clock::now();
     look = settled || had.said == Clock::time_point{};
   }
   std::optional<ChunkSet> here = look ? std::optional(survey(*map)) : std::nullopt;
   const std::lock_guard lock(mutex_);
-  Had& had = had_.at(manifest);
+  const auto known = had_.find(manifest);
+  if (known == had_.end()) return {};
+  Had& had = known->second;
+  if (!here && !had.chunks) return {};  // it began anew, and is due again
   if (here && had.chunks && !settled) here->add(*had.chunks);
   if (here) had.chunks = std::move(here);
   had.dirty = false;

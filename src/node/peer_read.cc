@@ -101,6 +101,8 @@ class Flight {
       if (!over && !flying.buffer) target_.spoiled = true;
       return done;
     }
+    if (Deadline::clock::now() > answer_.open_until())
+      return Error{Errc::timed_out, "peer: bytes came after their window had ended"};
     if (flying.buffer)
       std::memcpy(&target_.memory[flying.piece.at], flying.buffer->bytes().data(), flying.piece.length);
     moved_ = Deadline::clock::now();

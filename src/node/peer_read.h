@@ -28,7 +28,8 @@ struct PeerPace {
 };
 
 // All bytes of the answer: its head where it has no windows, else its windows, one after the other. Errc::corrupt when
-// these are not as many as `target` expects.
+// these are not as many as `target` expects, Errc::timed_out also for bytes that came later than their windows were
+// open: the peer is slow, whatever they are.
 Status read_answer(Exchange& exchange, Answer& answer, PeerTarget& target, const PeerPace& pace);
 
 // The same, of an answer whose size is not known before: `bytes_max` at most.

@@ -61,7 +61,7 @@ void Transfer::end(std::size_t unit) {
 
 void Transfer::fail(std::size_t unit, Error error) {
   end(unit);
-  units_[unit] = {UnitState::failed, std::move(error)};
+  units_[unit] = {UnitState::failed, std::move(error), {}};
 }
 
 void Transfer::put_back(std::size_t unit) {
@@ -69,8 +69,15 @@ void Transfer::put_back(std::size_t unit) {
   queue(unit);
 }
 
+void Transfer::put_back_late(std::size_t unit, Error error) {
+  put_back(unit);
+  units_[unit].failure = std::move(error);
+  if (!units_[unit].late_since) units_[unit].late_since = Clock::now();
+}
+
 void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   units_[unit].state = UnitState::here;
+  units_[unit].late_since.reset();
   moved_ = arrived_ = Clock::now();
   end(unit);
   --missing_;

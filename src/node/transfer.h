@@ -40,7 +40,10 @@ class Transfer {
   void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
-  void put_back(std::size_t unit);  // it did not come, and is queued again
+  void put_back(std::size_t unit);                    // it did not come, and is queued again
+  void put_back_late(std::size_t unit, Error error);  // the same, as who was asked was silent: that is counted
+  // When it was first put back so, without having come since.
+  std::optional<Clock::time_point> late_since(std::size_t unit) const { return units_[unit].late_since; }
   // Its bytes are in the pack's file. `digests` are of its chunks.
   void arrive(std::size_t unit, std::span<const Digest> digests);
 
@@ -74,6 +77,7 @@ class Transfer {
   struct Unit {
     UnitState state = UnitState::idle;
     Error failure;
+    std::optional<Clock::time_point> late_since;
   };
   struct Blob {
     std::vector<Digest> chunks;

@@ -121,14 +121,22 @@ Result<std::vector<PeerRequest>> requests_for(Store& has) {
   return requests;
 }
 
-Frame hello_from(const EndpointAddress& address, std::uint64_t session) {
-  return net::Caller({net::Secret(), "nobody", address, session}).hello();
+Frame hello_from(const EndpointAddress& address, std::uint64_t session, const net::Secret& key = net::Secret()) {
+  return net::Caller({key, "nobody", address, session}).hello();
 }
 
 // Where nobody is.
 EndpointAddress elsewhere(EndpointAddress address, std::size_t number) {
   if (address.size() > 7) address[7] = static_cast<std::byte>(100 + number % 100);
   return address;
+}
+
+// The same, another for each number: a port and a host of a socket address.
+EndpointAddress far_elsewhere(EndpointAddress address, std::size_t number) {
+  if (address.size() < 8) return address;
+  address[2] = static_cast<std::byte>(8 + number / 256 % 128);
+  address[3] = static_cast<std::byte>(number % 256);
+  return elsewhere(std::move(address), number);
 }
 
 std::vector<Frame> bad_frames(const EndpointAddress& own, std::size_t count) {
@@ -183,6 +191,20 @@ Result<Sent> noise(const Victim& victim, std::size_t count) {
   const auto frames = bad_frames(stranger.address(), count);
   WEFT_CHECK(send_all(stranger, frames));
   return Sent{frames.size(), stranger.sent(), 0, 0};
+}
+
+Result<Sent> crowd(const Victim& victim, const std::string& key_file, std::size_t count) {
+  net::Secret key;
+  if (!key_file.empty()) {
+    WEFT_TRY(key, net::read_cluster_key(key_file));
+  }
+  WEFT_TRY(Stranger stranger, Stranger::open(victim));
+  for (std::size_t i = 0; i < count; ++i) {
+    WEFT_CHECK(stranger.send(hello_from(far_elsewhere(stranger.address(), i), i + 1, key)));
+    if (i % 4 == 0) std::this_thread::sleep_for(2ms);
+  }
+  WEFT_CHECK(stranger.flush());
+  return Sent{count, stranger.sent(), 0, 0};
 }
 
 }  // namespace weft::hostile

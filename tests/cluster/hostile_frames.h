@@ -31,4 +31,8 @@ Result<Sent> replay(const Victim& victim, const std::string& key_file, Store& ha
 // where nobody is; frames of each kind for sessions that nobody has.
 Result<Sent> noise(const Victim& victim, std::size_t count);
 
+// `count` hellos that name an address each where nobody is, slowly enough to be heard all. Made with the cluster's key,
+// as who has overheard many can say them again, or with another where `key_file` is empty.
+Result<Sent> crowd(const Victim& victim, const std::string& key_file, std::size_t count);
+
 }  // namespace weft::hostile

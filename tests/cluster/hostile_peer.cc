@@ -4,6 +4,7 @@
 //                                                                 says "ready", and ends with its input
 //   weft_hostile_peer replay TIMES STORE KEY PROVIDER HOST NODE ADDRESS    (hostile_frames.h), with the daemon NODE
 //   there; weft_hostile_peer noise COUNT PROVIDER HOST ADDRESS                    say what they sent, as JSON
+//   weft_hostile_peer crowd COUNT KEY PROVIDER HOST ADDRESS       (hostile_frames.h), KEY may be empty; the same
 //   weft_hostile_peer close WHAT KEY PROVIDER HOST NODE ADDRESS   (hostile_session.h)  says how soon, as JSON
 //   weft_hostile_peer greet PROVIDER HOST ADDRESS   with a key that is not the cluster's (hostile_session.h)
 // HOST is ours; STORE has what may be asked for. Exit code 1, and why, for what does not work.
@@ -88,9 +89,13 @@ Status run(Words words) {
     WEFT_TRY(PeerAddress peer, peer_at("", words[4]));
     return tell(noise({std::move(peer), words[2], words[3]}, std::stoul(words[1])));
   }
+  if (words.size() == 6 && words[0] == "crowd") {
+    WEFT_TRY(PeerAddress peer, peer_at("", words[5]));
+    return tell(crowd({std::move(peer), words[3], words[4]}, words[2], std::stoul(words[1])));
+  }
   if (words.size() == 7 && words[0] == "close") return close(words.subspan(1));
   if (words.size() == 4 && words[0] == "greet") return greet(words.subspan(1));
-  return Error{Errc::invalid, "expected serve, replay, noise, close or greet with their words"};
+  return Error{Errc::invalid, "expected serve, replay, noise, crowd, close or greet with their words"};
 }
 
 }  // namespace

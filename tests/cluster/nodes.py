@@ -78,6 +78,11 @@ def resident(node):
     return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
 
 
+def descriptors(node):
+    """That its daemon has open."""
+    return len(os.listdir(f"/proc/{node.daemon.pid}/fd"))
+
+
 def cluster_key(path):
     """A file with a key that only its owner can read."""
     path.touch(mode=0o600)

@@ -7,6 +7,8 @@ from weftlib import BUILD, PATIENCE, random_tensors, run, wait_until, write_mode
 HOSTILE_PEER = BUILD / "tests/cluster/weft_hostile_peer"
 TENSOR_BYTES = 12 << 20  # of the model
 MEMORY_MAX = (32 << 20) * PATIENCE  # more than before, whatever strangers send
+CROWD_MEMORY_MAX = (12 << 20) * PATIENCE  # of those who are nowhere
+DESCRIPTORS_SPARE = 24  # of connections with other nodes and their tools, that come and go
 
 
 def model_on(cluster, node, seed):

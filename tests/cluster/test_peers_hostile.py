@@ -12,8 +12,8 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import MODEL_FILE as FILE
-from nodes import SECONDS_MAX, comes_right_on, resident
-from strangers import HOSTILE_PEER, MEMORY_MAX, TENSOR_BYTES, hostile, model_on, still_serves
+from nodes import SECONDS_MAX, comes_right_on, descriptors, resident
+from strangers import CROWD_MEMORY_MAX, DESCRIPTORS_SPARE, HOSTILE_PEER, MEMORY_MAX, TENSOR_BYTES, hostile, model_on, still_serves
 from weftlib import environment, run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -117,6 +117,22 @@ def test_what_strangers_send_is_refused_and_keeps_nobody_out(cluster, three):
     wait_until(lambda: three[0].exchange()["refused"] - victim["refused"] >= sent["messages"] / 2,
                seconds_max=SECONDS_MAX, pause=0.05)
     assert three[0].exchange()["half_open"] <= 64
+    still_serves(cluster, three[0], three[1], source, memory)
+
+
+@pytest.mark.parametrize("holds_key", [False, True], ids=["without", "with"])
+def test_hellos_from_where_nobody_is_cost_few_connections(cluster, three, holds_key):
+    """With the key: as who has overheard many daemons can say their hellos again."""
+    source = model_on(cluster, three[0], seed=f"crowd{holds_key}")
+    three[1].store.weft("prefetch", "model")  # it is known from then on
+    three[1].store.weft("evict", "--all")
+    victim, memory, before = three[0].exchange(), resident(three[0]), descriptors(three[0])
+    sent = hostile(three[2], "crowd", 2000, cluster.key if holds_key else "", victim["provider"], three[2].host.address,
+                   victim["address"])
+    assert sent["messages"] == 2000
+    assert descriptors(three[0]) <= before + (256 if holds_key else 8) + DESCRIPTORS_SPARE
+    assert resident(three[0]) < memory + CROWD_MEMORY_MAX
+    assert three[0].exchange()["refused"] - victim["refused"] >= 1000
     still_serves(cluster, three[0], three[1], source, memory)
 
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <thread>
 #include <variant>
 
 #include "base/sha256.h"
@@ -24,6 +25,7 @@ class DirectoryNode final : public PeerServer {
       const std::lock_guard lock(mutex_);
       kinds_.push_back(asked.index());
     }
+    while (holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (fails) return Error{Errc::busy, "too much to do"};
     if (const auto* announce = std::get_if<Announce>(&asked)) {
       for (const HadChunks& had : announce->had) directory.put(node, had);
@@ -39,6 +41,7 @@ class DirectoryNode final : public PeerServer {
     return kinds_;
   }
   std::atomic<bool> fails = false;
+  std::atomic<bool> holds = false;  // it answers later
   PeerDirectory directory;
 
  private:
@@ -98,7 +101,7 @@ TEST_CASE("what has come is told to the directories, here and elsewhere") {
   it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.knows(0b0110); }));
   CHECK(it.known()->moving);
-  CHECK(it.directory.find(it.row.manifest).size() == 1);
+  CHECK(comes_true([&] { return it.directory.find(it.row.manifest).size() == 1; }));
 }
 
 TEST_CASE("that more is about to come is told before any has") {
@@ -119,6 +122,22 @@ TEST_CASE("a directory that could not be told is told when it answers again") {
   REQUIRE(comes_true(was_told));
   it.other_node.fails = false;
   CHECK(comes_true([&] { return it.knows(0b0001); }));
+}
+
+TEST_CASE("what makes room for others while a directory takes its time is told no more, and the others are") {
+  World it;
+  it.other_node.holds = true;
+  VersionRow row = it.row;
+  const auto expect = [&](std::uint64_t seed) {
+    row.manifest = sha256(testing::random_bytes(8, seed));
+    it.view.expect(row, &it.manifest, {});
+    it.news.expect(row.manifest);
+  };
+  for (std::uint64_t seed = 2; seed < 10; ++seed) expect(seed);
+  REQUIRE(comes_true([&] { return !it.other_node.kinds().empty(); }));
+  for (std::uint64_t seed = 10; seed < 10 + 65; ++seed) expect(seed);
+  it.other_node.holds = false;
+  CHECK(comes_true([&] { return !it.other_node.directory.find(row.manifest).empty(); }));
 }
 
 TEST_CASE("that nothing is here any more is told too") {

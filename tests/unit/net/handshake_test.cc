@@ -93,6 +93,19 @@ TEST_CASE("what is said cannot be changed on the way") {
   }
 }
 
+TEST_CASE("a hello proves that its maker holds the key, as long as it is what was said") {
+  const Secret key = some_key();
+  const Caller caller(self(key, "node-a", 11));
+  CHECK(is_proved(key, view_of(caller.hello())));
+  CHECK(!is_proved(some_key(), view_of(caller.hello())));
+  for (std::size_t at = 0; at < caller.hello().size(); ++at) {
+    auto hello = caller.hello();
+    hello[at] ^= std::byte{1};
+    const auto view = parse_frame(hello);
+    if (view.ok()) CHECK(!is_proved(key, *view));
+  }
+}
+
 TEST_CASE("a node that calls itself is told so") {
   const Secret key = some_key();
   const Caller caller(self(key, "node-a", 11));

@@ -20,7 +20,7 @@ Pair make_pair() {
   return {Session({1, 2, "b", {}}, ab, ba), Session({2, 1, "a", {}}, ba, ab)};
 }
 
-Result<std::span<const std::byte>> open(Session& session, const std::vector<std::byte>& frame) {
+Result<std::vector<std::byte>> open(Session& session, const std::vector<std::byte>& frame) {
   WEFT_TRY(const FrameView view, parse_frame(frame));
   return session.open(view);
 }
@@ -40,6 +40,19 @@ TEST_CASE("what one side seals the other opens, both ways") {
     CHECK(testing::as_text(*payload) == "ping");
     CHECK(open(pair.a, sealed(pair.b, "pong")).ok());
   }
+}
+
+TEST_CASE("who sees frames does not see what they say, nor that two say the same") {
+  Pair pair = make_pair();
+  const std::string_view text = "the key of a window";
+  const auto first = sealed(pair.a, text);
+  const auto second = sealed(pair.a, text);
+  CHECK(testing::as_text(first).find(text) == std::string_view::npos);
+  const auto payload = [](const auto& frame) { return std::span(frame).subspan(kFrameHeaderBytes); };
+  CHECK(!std::ranges::equal(payload(first), payload(second)));
+  const auto opened = open(pair.b, second);
+  REQUIRE(opened.ok());
+  CHECK(testing::as_text(*opened) == text);
 }
 
 TEST_CASE("a replayed, an old or a reflected frame is refused, and the session goes on") {

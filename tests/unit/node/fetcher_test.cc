@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <random>
 #include <set>
@@ -392,6 +393,23 @@ TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it 
   auto again = away.bring(fetcher, all);
   REQUIRE(again.ok());
   CHECK(away.text(*again, all) == away.bytes);
+}
+
+TEST_CASE("who is silent is not waited for as long as others give other parts of the file") {
+  Away away(std::vector<std::size_t>(800, 1000));
+  const Extent& hangs = away.file.extents[0];
+  away.twin->change(hangs.id, [](auto& stored) { stored.hangs = true; });
+  Fetcher fetcher(away.store, {away.twin}, quick());
+  const auto begin = Deadline::clock::now();
+  auto reader = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
+  for (std::size_t i = 1; i < 800 && reader.wait_for(10ms) != std::future_status::ready; ++i)
+    CHECK(away.bring(fetcher, {away.file.extents[i].offset, 10}).ok());
+  CHECK(Deadline::clock::now() - begin < 12 * quick().patience);
+  const auto late = reader.get();
+  REQUIRE(!late.ok());
+  CHECK(late.error().code == Errc::timed_out);
+  away.twin->let_go();
+  CHECK(away.bring(fetcher, {0, 10}).ok());
 }
 
 TEST_CASE("without anybody to ask a read says so at once") {
