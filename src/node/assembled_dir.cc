@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -15,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "store/file_ops.h"
 
 namespace weft {
 namespace {
@@ -43,7 +45,7 @@ std::string parent_of(const std::string& path) {
 
 struct Pin {
   Digest key;
-  VersionId version = 0;
+  std::optional<VersionId> version;  // none: <key>.pin, as it was made before, of any
   const std::string* name = nullptr;
 };
 
@@ -53,10 +55,9 @@ std::vector<Pin> pins_of(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (!name.ends_with(kPin)) continue;
     const auto words = split(std::string_view(name).substr(0, name.size() - kPin.size()), '.');
-    if (words.size() != 2) continue;
     const auto key = digest_from_hex(words[0]);
-    const auto version = parse_u64(words[1]);
-    if (key && version) pins.push_back({*key, static_cast<VersionId>(*version), &name});
+    const std::optional<VersionId> version = words.size() == 2 ? parse_u64(words[1]) : std::nullopt;
+    if (key && words.size() == (version ? 2 : 1)) pins.push_back({*key, version, &name});
   }
   return pins;
 }
@@ -82,12 +83,20 @@ void note_use(int fd) {
   touch(fd);
 }
 
+// All of it where the file system cannot tell.
+std::uint64_t own_bytes(const std::string& path, std::uint64_t size) {
+  const auto fd = open_file(path, O_RDONLY | O_NOFOLLOW);
+  const auto own = fd.ok() ? unshared_bytes(fd->get()) : std::nullopt;
+  return own ? std::min(*own, size) : size;
+}
+
 struct AssembledDir::Entry {
   std::string path;
   Digest key;
   bool part = false;
   bool pinned = false;
   std::uint64_t size = 0;
+  std::uint64_t own = 0;  // of it, on blocks that no other file has
   std::uint64_t used_ns = 0;
 };
 
@@ -135,6 +144,7 @@ Result<Fd> AssembledDir::lock() const {
     if (fd.ok()) take_owner(fd->get());
   }
   if (!fd.ok()) return fd;
+  static_cast<void>(::fchmod(fd->get(), kLockMode));  // of one that was made otherwise, where it is ours
   WEFT_CHECK(lock_fd(fd->get(), LockKind::exclusive, LockWait::yes, where));
   return fd;
 }
@@ -199,34 +209,35 @@ bool AssembledDir::remove_stale(const Entry& entry, bool dry_run) const {
   return dry_run || remove_file(entry.path).ok();
 }
 
-// With the directory locked.
+// With the directory locked. Where this file shares blocks so may the others: the disk gets only their own back.
 Status AssembledDir::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) const {
   std::vector<Entry> entries = list();
   std::erase_if(entries, [&](const Entry& entry) { return entry.part && remove_stale(entry, false); });
-  std::uint64_t taken = 0, movable = 0;
-  for (const Entry& entry : entries) {
+  std::uint64_t taken = 0, movable = 0, given_back = 0;
+  for (Entry& entry : entries) {
     taken += entry.size;
-    movable += entry.part || entry.pinned ? 0 : entry.size;
+    if (entry.part || entry.pinned) continue;
+    entry.own = disk_bytes < bytes ? own_bytes(entry.path, entry.size) : entry.size;
+    movable += entry.size;
+    given_back += entry.own;
   }
   const std::uint64_t bound = bytes_max();
-  // Where this file shares blocks so do the others: without them the disk is as full.
-  const bool shares = disk_bytes < bytes;
-  const auto fits = [&](std::uint64_t freed) {
+  const auto within_bound = [&](std::uint64_t freed) { return bytes <= bound && taken - freed <= bound - bytes; };
+  const auto on_disk = [&](std::uint64_t freed) {
     const Space space = space_of(path_);
-    const std::uint64_t given_back = shares ? 0 : freed;
-    const bool disk = disk_bytes == 0 || space.available + given_back >= disk_bytes + space.total / kFreeShare;
-    return bytes <= bound && taken - freed <= bound - bytes && disk;
+    return disk_bytes == 0 || space.available + freed >= disk_bytes + space.total / kFreeShare;
   };
   const Error full{
       Errc::no_space,
       fmt::format("{}: no room for {} (the bound is {}, {} of it taken, and a part of the disk stays free)", path_,
                   human_bytes(bytes), human_bytes(bound), human_bytes(taken))};
-  if (!fits(movable)) return full;  // nothing goes in vain
+  if (!within_bound(movable) || !on_disk(given_back)) return full;  // nothing goes in vain
   for (const Entry& entry : entries) {
-    if (fits(0)) return {};
-    if (!entry.part && !entry.pinned && evict(entry, false)) taken -= entry.size;
+    if (within_bound(0) && on_disk(0)) return {};
+    const bool helps = !within_bound(0) || entry.own > 0;
+    if (helps && !entry.part && !entry.pinned && evict(entry, false)) taken -= entry.size;
   }
-  return fits(0) ? Status{} : full;
+  return within_bound(0) && on_disk(0) ? Status{} : full;
 }
 
 Result<AssembledPart> AssembledDir::begin(const Digest& key, std::uint64_t size, std::uint64_t disk_bytes) const {
@@ -268,6 +279,7 @@ Result<bool> AssembledDir::pin(const Digest& key, VersionId version) const {
 
 Status AssembledDir::unpin(const Digest& key, VersionId version) const {
   WEFT_TRY(const Fd locked, lock());
+  WEFT_CHECK(remove_file(file(key) + std::string(kPin)));
   return remove_file(pin_file(key, version));
 }
 
@@ -314,7 +326,7 @@ Status AssembledDir::drop_pins(const Needed& needed) const {
   WEFT_TRY(const std::vector<std::string> names, list_directory(path_));
   for (const Pin& pin : pins_of(names)) {
     const auto found = needed.find(pin.key);
-    if (found != needed.end() && found->second.contains(pin.version)) continue;
+    if (found != needed.end() && (!pin.version || found->second.contains(*pin.version))) continue;
     WEFT_CHECK(remove_file(path_ + "/" + *pin.name));
   }
   return {};

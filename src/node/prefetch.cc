@@ -24,10 +24,10 @@ constexpr auto kReadingLasts = 100ms;  // since it was last seen to move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
 constexpr auto kLookForJumps = 2ms;
-constexpr auto kLookAnew = 1s;        // what has left the page cache since may be touched again
-constexpr int kLooksAnewApart = 200;  // times what that took
-constexpr auto kRest = 250ms;         // of a file that is all in memory, before it is looked through again
-constexpr int kLooksApart = 100;      // times what looking through it took: 1.2 ms where 256 MiB are in single pages
+constexpr auto kLookAnew = 2s;                 // what has left the page cache since may be touched again
+constexpr std::size_t kTensorsLookedAt = 500;  // at once: half a millisecond
+constexpr auto kRest = 250ms;                  // of a file that is all in memory, before it is looked through again
+constexpr int kLooksApart = 100;  // times what looking through it took: 1.2 ms where 256 MiB are in single pages
 constexpr std::uint64_t kLookedThrough = 64U << 20U;  // at once; 0.2 ms where pages are small
 constexpr auto kSeemsToRest = 100ms;  // of a file that looks so at a glance, before it is looked through
 constexpr unsigned kGlances = 4;
@@ -167,26 +167,29 @@ struct Prefetcher::Watch::State {
     const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
     const bool jumped = window.jumped(is_cached);
     if (jumped) wires_seen.clear();
-    const auto done = Clock::now();
-    jumps_due = now + kLookForJumps + 20 * (done - now);  // a file of many tensors is looked through less often
+    jumps_due = now + kLookForJumps + 20 * (Clock::now() - now);  // a file of many tensors is looked through less often
     if (jumped || !coming.empty() || now - moved < kLookAnew || now < anew_due) return jumped;
-    window.look_anew(is_cached);
-    anew_due = now + kLookAnew + kLooksAnewApart * (Clock::now() - done);
+    window.look_anew(is_cached, kTensorsLookedAt);
+    anew_due = now + kLookAnew;
     return false;
   }
 
   // Under the mutex. Whoever reads already is not left for who opens the file now.
   void begin(Clock::time_point now) {
+    if (window.begun() && now - moved < kReadingLasts) return;
     resting = seems_cached();
     due = resting ? now + kSeemsToRest : now;
-    opened_anew = opened_anew || now - moved >= kReadingLasts;
+    opened_anew = window.begun();
     moved = now;
   }
 
-  // Under the mutex.
+  // Under the mutex. Who opened it may have read its first pages by now: those behind tell whether it is in memory.
   void restart_if_opened_anew() {
-    if (!std::exchange(opened_anew, false) || !window.begun() || any_cached({subject.pieces.front().offset, 1})) return;
-    window.restart([this](const ByteRange& range) { return any_cached(range); });
+    if (!coming.empty() || !std::exchange(opened_anew, false)) return;
+    const std::uint64_t behind = std::min(PrefetchShape().window_first, size_of(subject)) - 1;
+    const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
+    if (is_cached({behind, 1})) return;
+    window.restart(is_cached);
     wires_seen.clear();
   }
 

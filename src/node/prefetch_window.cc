@@ -100,10 +100,12 @@ bool PrefetchWindow::jumped(const AnyCached& any_cached) {
   return true;
 }
 
-void PrefetchWindow::look_anew(const AnyCached& any_cached) {
-  seen_.assign(borders_.size(), false);
-  static_cast<void>(touched(any_cached, 0, borders_.size()));
-  looked_ = true;
+void PrefetchWindow::look_anew(const AnyCached& any_cached, std::size_t tensors) {
+  for (std::size_t left = std::min(tensors, borders_.size()); left > 0; --left) {
+    if (anew_next_ >= borders_.size()) anew_next_ = 0;
+    if (seen_[anew_next_]) seen_[anew_next_] = any_cached({borders_[anew_next_], 1});
+    ++anew_next_;
+  }
 }
 
 void PrefetchWindow::restart(const AnyCached& any_cached) {

@@ -42,8 +42,9 @@ class PrefetchWindow {
   std::vector<ByteRange> advance(const IsReached& is_reached);
   // Has a tensor outside of the window been touched since the last call? Then the window begins anew there.
   bool jumped(const AnyCached& any_cached);
-  // Forgets what was touched, but for what is in the page cache now: pages have gone since, and may be touched again.
-  void look_anew(const AnyCached& any_cached);
+  // Forgets what was touched and has left the page cache, as it may be touched again: of that many tensors, the next
+  // ones with each call.
+  void look_anew(const AnyCached& any_cached, std::size_t tensors = SIZE_MAX);
   // Somebody begins to read the file.
   void restart(const AnyCached& any_cached);
   // Somebody told that [offset, offset + length) is read.
@@ -65,6 +66,7 @@ class PrefetchWindow {
   const std::vector<std::uint64_t> borders_;
   const PrefetchShape shape_;
   std::vector<bool> seen_;        // by border: its page was cached, or ours to bring in
+  std::size_t anew_next_ = 0;     // of seen_, for look_anew()
   bool looked_ = false;           // seen_ is filled in
   std::uint64_t begin_ = 0;       // where the window was set up
   std::uint64_t tensor_end_ = 0;  // of the tensor there

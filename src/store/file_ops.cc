@@ -1,10 +1,15 @@
 #include "store/file_ops.h"
 
 #include <fcntl.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <new>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -36,8 +41,21 @@ void advise_sequential(int fd) {
   static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
-void drop_cached(int fd) {
-  static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+std::optional<std::uint64_t> unshared_bytes(int fd) {
+  constexpr std::uint32_t kExtents = 128;
+  alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtents * sizeof(fiemap_extent)> memory{};
+  auto* const map = new (memory.data()) fiemap{};
+  std::uint64_t bytes = 0;
+  for (;;) {
+    map->fm_length = FIEMAP_MAX_OFFSET - map->fm_start;
+    map->fm_extent_count = kExtents;
+    if (::ioctl(fd, FS_IOC_FIEMAP, map) != 0) return {};
+    const std::span<const fiemap_extent> extents(map->fm_extents, map->fm_mapped_extents);
+    for (const fiemap_extent& extent : extents)
+      if ((extent.fe_flags & FIEMAP_EXTENT_SHARED) == 0) bytes += extent.fe_length;
+    if (extents.empty() || (extents.back().fe_flags & FIEMAP_EXTENT_LAST) != 0) return bytes;
+    map->fm_start = extents.back().fe_logical + extents.back().fe_length;
+  }
 }
 
 std::uint64_t allocated_bytes(const struct stat& st) {

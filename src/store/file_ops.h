@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,10 +24,10 @@ void drop_pages(int fd);
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
 // The file will be read from front to back, once.
 void advise_sequential(int fd);
-// Takes a file's clean pages out of the page cache.
-void drop_cached(int fd);
 // Bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
+// Of those, what no other file shares. Nothing where the file system cannot tell.
+std::optional<std::uint64_t> unshared_bytes(int fd);
 void touch_file(int fd);  // its modification time is now; best effort
 // Placed within the last minute: what a publisher that died has left a registry may still take, its last request being
 // on its way.

@@ -159,7 +159,7 @@ Status PackWriter::sync() {
   WEFT_CHECK(sync_file(fd_.get(), path_));
   // The few pages that went through the page cache are alone there: whoever maps the file next would get small folios
   // around them, at a tenth of the speed.
-  if (past_cache_) drop_cached(fd_.get());
+  if (past_cache_) drop_pages(fd_.get());
   WEFT_CHECK(sync_file(toc_fd_.get(), path_ + ".toc"));
   toc_fd_.reset();
   return {};

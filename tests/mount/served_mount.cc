@@ -9,11 +9,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/log.h"
 #include "fuse/serve.h"
 #include "fuse/supervisor.h"
+#include "weft/store.h"
 
 namespace weft::testing {
 namespace {
@@ -62,8 +65,10 @@ bool can_mount() {
 }
 
 ServedMount::ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options, Kernel kernel) {
-  options.store = directory_.path();
+  options.store = store_.path();
   options.directory = directory_.path();
+  std::filesystem::create_directory(store_ / "index");
+  std::ofstream(index_path(store_.path())) << "index";
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     started_ = Error{Errc::io, "pipe"};

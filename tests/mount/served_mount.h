@@ -36,6 +36,7 @@ class ServedMount {
 
  private:
   TempDir directory_;
+  TempDir store_;  // nothing is read of it, but passthrough is tried with its index
   pid_t server_ = -1;
   Status started_;
 };

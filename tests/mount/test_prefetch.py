@@ -153,7 +153,7 @@ def test_a_second_reading_of_what_has_left_memory_is_preceded(mount):
             touch_all(memory)
         time.sleep(1)
         go_cold(mount)
-        time.sleep(2)  # until that was noticed
+        time.sleep(6)  # until that was noticed
         with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
             memory.madvise(mmap.MADV_RANDOM)
             begin = 4 * TENSOR + MIB

@@ -190,7 +190,9 @@ TEST_CASE("what was touched and has left the page cache is noticed when it is to
   later.read(400 * kMiB, 405 * kMiB);
   CHECK_FALSE(window.jumped(later.look_all()));  // it was touched before
   Cache anew;
-  window.look_anew(anew.look_all());
+  const std::uint64_t looks = anew.looks;
+  for (unsigned i = 0; i < 3; ++i) window.look_anew(anew.look_all(), 100);  // of 256 tensors
+  CHECK(anew.looks == looks + 256);
   CHECK(window.advance(anew.look()).empty());
   CHECK_FALSE(window.jumped(anew.look_all()));
   anew.read(400 * kMiB, 405 * kMiB);
