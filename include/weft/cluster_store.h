@@ -146,6 +146,8 @@ class ClusterStore : public Store {
 
   // The id of the origin that has what is saved(); "": of none yet.
   virtual Result<std::string> origin() = 0;
+  // An origin has some of what this node published, or heard: also where origin() knows none, in a store of before.
+  virtual Result<bool> has_met_origin() = 0;
   // This is the origin from now on: all live versions that this node published are unsaved() again.
   virtual Status set_origin(const std::string& uuid) = 0;
 

@@ -88,12 +88,12 @@ Result<OriginDir> OriginDir::open_existing(const std::string& path) {
 Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_view uuid) {
   auto dir = open_existing(path);
   const bool none = !dir.ok() && dir.error().code == Errc::not_found && stat_file(path).ok();
-  if (uuid.empty() || (!dir.ok() && !none) || (dir.ok() && dir->uuid() == uuid)) return dir;
-  return Error{
-      Errc::changed,
-      fmt::format("origin {}: expected the origin {} that this node knows, got {}; is its file system mounted? "
-                  "`weft stage-out --new-origin` takes what is there for the origin from now on",
-                  path, printable(uuid), none ? "none" : "the origin " + printable(dir->uuid()))};
+  if ((!dir.ok() && !none) || (dir.ok() && (uuid.empty() || dir->uuid() == uuid))) return dir;
+  return Error{Errc::changed,
+               fmt::format("origin {}: expected the origin{} that this node knows, got {}; is its file system mounted? "
+                           "`weft stage-out --new-origin` takes what is there for the origin from now on",
+                           path, uuid.empty() ? "" : " " + printable(uuid),
+                           none ? "none" : "the origin " + printable(dir->uuid()))};
 }
 
 std::string OriginDir::fresh() const {

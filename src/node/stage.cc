@@ -26,23 +26,31 @@ std::vector<ContentId> blobs_of(const Manifest& manifest) {
   return {blobs.begin(), blobs.end()};
 }
 
-// Of other versions that have this blob.
-Result<std::vector<Digest>> manifests_with(Store& store, const ContentId& id, VersionId but) {
+// Other versions that have a blob.
+struct Others {
   std::vector<Digest> manifests;
+  bool elsewhere = false;  // some were published on another node, which brings it to the origin
+};
+
+Result<Others> others_with(Store& store, const ContentId& id, const VersionRow& but) {
+  Others others;
+  auto& manifests = others.manifests;
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(const auto holders, snapshot->some_holders(id, kHoldersAsked));
   for (const auto& [version, file] : holders) {
-    if (version == but || manifests.size() >= 2 * kHoldersAsked) continue;
+    if (version == but.id || manifests.size() >= 2 * kHoldersAsked) continue;
     WEFT_TRY(const VersionRow row, snapshot->version(version));
+    others.elsewhere = others.elsewhere || row.publisher != but.publisher;
     if (std::ranges::find(manifests, row.manifest) == manifests.end()) manifests.push_back(row.manifest);
   }
-  return manifests;
+  return others;
 }
 
 class Staging {
  public:
-  Staging(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress)
-      : store_(store), origin_(origin), row_(row), progress_(progress) {}
+  Staging(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+          LookedFor& looked_for)
+      : store_(store), origin_(origin), row_(row), progress_(progress), looked_for_(looked_for) {}
 
   Status run() {
     if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
@@ -71,10 +79,10 @@ class Staging {
         places_.blobs.back().second = *place;
       else if (here[i].pack)
         to_put[here[i].pack->id()].push_back(i);
-      else if (others_.empty())
-        lost.push_back(i);
+      else if (others_.elsewhere)
+        return nowhere(blobs[i], Errc::not_found);
       else
-        return nowhere(blobs[i]);
+        lost.push_back(i);
     }
     WEFT_CHECK(look_everywhere(std::move(lost)));
     for (const auto& [pack, members] : to_put) WEFT_CHECK(put_pack(*here[members.front()].pack, members));
@@ -87,22 +95,27 @@ class Staging {
       const PackToc* toc = toc_of(here.pack->id());
       if (toc != nullptr && lists_blob(*toc, id, here.offset)) return std::optional(BlobPlace{toc->pack, here.offset});
     }
-    WEFT_TRY(others_, store_.use([&](Store& store) { return manifests_with(store, id, row_.id); }));
-    for (const Digest& manifest : others_)
+    WEFT_TRY(others_, store_.use([&](Store& store) { return others_with(store, id, row_); }));
+    for (const Digest& manifest : others_.manifests)
       if (const Places* places = places_of(manifest))
         if (auto place = places->find(id)) return place;
     return std::optional<BlobPlace>();
   }
 
-  Error nowhere(const ContentId& id) const {
-    return Error{Errc::not_found, fmt::format("{}@{}: {} bytes with digest {} are neither here nor at the origin",
-                                              row_.model_name, row_.number, id.length, to_hex(id.root))};
+  Error nowhere(const ContentId& id, Errc code) const {
+    return Error{code, fmt::format("{}@{}: {} bytes with digest {} are neither here nor at the origin", row_.model_name,
+                                   row_.number, id.length, to_hex(id.root))};
   }
 
-  // Blobs that no other live version has: one that was removed since may have brought them to the origin.
+  // Blobs that no live version of another node has: one that was removed since may have brought them to the origin.
   Status look_everywhere(std::vector<std::size_t> lost) {
     if (lost.empty()) return {};
     WEFT_TRY(const auto manifests, origin_.placed());
+    for (const std::size_t i : lost) {
+      const auto looked = looked_for_.find(places_.blobs[i].first);
+      if (looked != looked_for_.end() && looked->second == manifests.size())
+        return nowhere(looked->first, Errc::absent);
+    }
     for (const Digest& manifest : manifests) {
       if (lost.empty()) return {};
       if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
@@ -114,7 +127,10 @@ class Staging {
         return place.has_value();
       });
     }
-    return lost.empty() ? Status() : nowhere(places_.blobs[lost.front()].first);
+    if (lost.empty()) return {};
+    const ContentId& id = places_.blobs[lost.front()].first;
+    looked_for_[id] = manifests.size();
+    return nowhere(id, Errc::absent);
   }
 
   // The origin's; null when it has none.
@@ -158,16 +174,18 @@ class Staging {
   const OriginDir& origin_;
   const VersionRow& row_;
   Progress& progress_;
+  LookedFor& looked_for_;
   Places places_;
-  std::vector<Digest> others_;  // manifests with the blob that was looked for last
+  Others others_;  // with the blob that was looked for last
   std::map<PackId, std::optional<PackToc>> tocs_;
   std::map<Digest, std::optional<Places>> known_;
 };
 
 }  // namespace
 
-Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress) {
-  return Staging(store, origin, row, progress).run();
+Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+                     LookedFor& looked_for) {
+  return Staging(store, origin, row, progress, looked_for).run();
 }
 
 }  // namespace weft

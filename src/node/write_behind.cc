@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -37,6 +38,7 @@ struct WriteBehind::State final : public Progress {
   LentStore store;
   const std::string origin_path;
   VersionId untried = 0;  // the thread's: nobody has tried this one or those behind
+  LookedFor looked_for;   // the thread's
   std::atomic<bool> ending = false;
   std::atomic<std::uint64_t> bytes_written = 0;
   mutable std::mutex mutex;
@@ -44,6 +46,11 @@ struct WriteBehind::State final : public Progress {
   bool look = true;                // all below guarded by mutex
   bool ended = false;              // the thread
   std::multiset<VersionId> first;  // somebody waits for these
+  struct Lost {
+    std::uint64_t round = 0;
+    std::string why;
+  };
+  std::map<VersionId, Lost> lost;  // that lack bytes which nobody brings
   std::string active;
   std::uint64_t saved = 0;
   std::uint64_t records = 0;          // of the journal, that went there
@@ -52,6 +59,7 @@ struct WriteBehind::State final : public Progress {
   std::string logged;               // of the round before
   std::uint64_t rounds = 0;         // that have begun
   std::uint64_t refused_round = 0;  // the latest that found another origin than the one that is known
+  std::size_t takers = 0;           // that wait for another origin to be taken
   bool take_new = false;            // the next round takes what it finds for the origin
   std::uint64_t taken_round = 0;    // the latest that did so, and
   Status taken;                     // how that ended
@@ -75,19 +83,34 @@ struct WriteBehind::State final : public Progress {
     });
   }
 
-  // Where this node's bytes are, and go. The first that is found it makes where there is none.
+  // Where this node's bytes are, and go. The first that is found it makes where there is none, unless an origin has
+  // some of them already: that one may not be mounted.
   Result<OriginDir> origin() {
     WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
-    return known.empty() ? new_origin() : OriginDir::open_known(origin_path, known);
+    if (!known.empty()) return OriginDir::open_known(origin_path, known);
+    WEFT_TRY(const bool met, store.use([&](Store&) { return whole.has_met_origin(); }));
+    WEFT_TRY(OriginDir dir, met ? OriginDir::open_known(origin_path, "") : OriginDir::open(origin_path));
+    return take(std::move(dir));
   }
 
+  // Not once nobody waits for it any more, as when the directory answers late.
   Result<OriginDir> new_origin() {
     WEFT_TRY(OriginDir dir, OriginDir::open(origin_path));
+    if (!is_asked_for_new()) return Error{Errc::cancelled, "no other origin was taken"};
+    return take(std::move(dir));
+  }
+  bool is_asked_for_new() {
+    const std::lock_guard lock(mutex);
+    return takers > 0;
+  }
+
+  Result<OriginDir> take(OriginDir dir) {
     WEFT_CHECK(store.use([&](Store&) { return whole.set_origin(dir.uuid()); }));
     log_info("origin {} is {} from now on", origin_path, printable(dir.uuid()));
     const std::lock_guard lock(mutex);
     told.reset();
     untried = 0;
+    looked_for.clear();
     return dir;
   }
 
@@ -128,7 +151,7 @@ struct WriteBehind::State final : public Progress {
       const auto origin = this->origin();
       round.reached = origin.ok();
       if (!origin.ok()) return origin.error();
-      WEFT_CHECK(stage_version(store, *origin, row, *this));
+      WEFT_CHECK(stage_version(store, *origin, row, *this, looked_for));
     }
     return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
   }
@@ -178,6 +201,10 @@ struct WriteBehind::State final : public Progress {
     const Status done = save(version, round);
     const std::lock_guard lock(mutex);
     active.clear();
+    if (!done.ok() && done.error().code == Errc::absent)
+      lost[version] = {rounds, done.error().message};
+    else
+      lost.erase(version);
     if (done.ok())
       ++saved;
     else
@@ -249,21 +276,50 @@ struct WriteBehind::State final : public Progress {
     changed.notify_all();
   }
 
-  // Until `is_done`. Of what only somebody can mend it is told at once, by a round that began after this.
-  Status wait_until(const std::function<Result<bool>()>& is_done, const std::function<bool()>& cancelled) {
+  std::uint64_t rounds_so_far() {
+    const std::lock_guard lock(mutex);
+    return rounds;
+  }
+
+  // Until `is_done`. Of what only somebody can mend, as `failure` with the mutex held too, it is told at once, by a
+  // round that began after `asked`.
+  Status wait_until(std::uint64_t asked, const std::function<Result<bool>()>& is_done,
+                    const std::function<Status()>& failure, const std::function<bool()>& cancelled) {
     std::unique_lock lock(mutex);
-    const std::uint64_t asked = rounds;
-    look = true;
-    changed.notify_all();
-    for (;;) {
+    for (bool waits = false;; waits = true) {
       lock.unlock();
       WEFT_TRY(const bool done, is_done());
       if (done) return {};
       lock.lock();
       if (refused_round > asked) return Error{Errc::changed, problem};
+      WEFT_CHECK(failure());
       if (cancelled() || ending) return not_yet();
+      if (!waits) {
+        look = true;
+        changed.notify_all();
+      }
       changed.wait_for(lock, kTick);
     }
+  }
+
+  Status wait_for(std::uint64_t asked, VersionId version, const std::function<bool()>& cancelled) {
+    const auto is_saved = [&]() -> Result<bool> {
+      WEFT_TRY(const bool unsaved, is_unsaved(version));
+      return !unsaved;
+    };
+    const auto is_lost = [&]() -> Status {
+      const auto at = lost.find(version);
+      if (at == lost.end() || at->second.round <= asked) return {};
+      return Error{Errc::absent, at->second.why};
+    };
+    {
+      const std::lock_guard lock(mutex);
+      first.insert(version);
+    }
+    const Status waited = wait_until(asked, is_saved, is_lost, cancelled);
+    const std::lock_guard lock(mutex);
+    first.erase(first.find(version));
+    return waited;
   }
 };
 
@@ -311,41 +367,42 @@ void WriteBehind::look_again() {
 }
 
 Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& cancelled) {
-  const auto is_saved = [&]() -> Result<bool> {
-    WEFT_TRY(const bool unsaved, state_->is_unsaved(version));
-    return !unsaved;
-  };
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->first.insert(version);
-  }
-  const Status waited = state_->wait_until(is_saved, cancelled);
-  const std::lock_guard lock(state_->mutex);
-  state_->first.erase(state_->first.find(version));
-  return waited;
+  return state_->wait_for(state_->rounds_so_far(), version, cancelled);
 }
 
 Status WriteBehind::wait(const std::function<bool()>& cancelled) {
   WEFT_TRY(const auto versions, state_->unsaved(0, SIZE_MAX));
-  for (const VersionId version : versions) WEFT_CHECK(wait_for(version, cancelled));
+  const std::uint64_t asked = state_->rounds_so_far();
+  std::vector<std::string> lost;
+  for (const VersionId version : versions) {
+    Status waited = state_->wait_for(asked, version, cancelled);
+    if (waited.ok()) continue;
+    if (waited.error().code != Errc::absent) return waited;
+    lost.push_back(std::move(waited).error().message);
+  }
   WEFT_TRY(const std::uint64_t end, state_->journal_end());
   const auto is_told = [&]() -> Result<bool> {
     const auto told = state_->told_so_far();
     return told && *told >= end;
   };
-  return state_->wait_until(is_told, cancelled);
+  WEFT_CHECK(state_->wait_until(
+      asked, is_told, [] { return Status(); }, cancelled));
+  if (lost.empty()) return {};
+  return Error{Errc::absent, lost.size() == 1
+                                 ? lost.front()
+                                 : fmt::format("{}; {} more versions lack bytes too", lost.front(), lost.size() - 1)};
 }
 
 Status WriteBehind::take_new_origin(const std::function<bool()>& cancelled) {
   std::unique_lock lock(state_->mutex);
   const std::uint64_t asked = state_->rounds;
   state_->take_new = state_->look = true;
+  ++state_->takers;
   state_->changed.notify_all();
-  while (state_->taken_round <= asked) {
-    if (cancelled() || state_->ending) return Error{Errc::cancelled, "no other origin was taken yet"};
-    state_->changed.wait_for(lock, kTick);
-  }
-  return state_->taken;
+  const auto is_taken = [&] { return state_->taken_round > asked; };
+  while (!is_taken() && !cancelled() && !state_->ending) state_->changed.wait_for(lock, kTick);
+  if (--state_->takers == 0) state_->take_new = false;
+  return is_taken() ? state_->taken : Error{Errc::cancelled, "no other origin was taken"};
 }
 
 WriteBehindStatus WriteBehind::status() const {

@@ -36,7 +36,8 @@ class WriteBehind {
 
   void look_again();  // something was published, tagged or removed; without it, it is seen within half a minute
   // Until all that is unsaved now and all that was said, or this version, is at the origin. Errc::cancelled.
-  // Errc::changed: another origin is there than the one that the store knows, or none.
+  // Errc::changed: another origin is there than the one that the store knows, or none. Errc::absent: a version lacks
+  // bytes, and nobody is known that would bring them; the others are there.
   Status wait(const std::function<bool()>& cancelled);
   Status wait_for(VersionId version, const std::function<bool()>& cancelled);
   // Takes what is in the directory now for the origin from now on, made where there is none: all that this node

@@ -153,7 +153,7 @@ Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
 Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->write(lock));
-  if (cluster_) WEFT_CHECK(check_judgeable(txn));  // a bare version may have come since gc began
+  if (cluster()) WEFT_CHECK(check_judgeable(txn));  // a bare version may have come since gc began
   return make_blob_writer(*env_, std::move(lock), std::move(txn));
 }
 

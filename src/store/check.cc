@@ -41,7 +41,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, {}, {}};
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
   input.known = [&have](const ContentId& id) { return known_blob(have, id); };
-  if (cluster_) input.node = cluster_->node;
+  if (cluster()) input.node = cluster()->node;
   std::size_t before = report.problems.size();
   WEFT_CHECK(fill_index(scratch.env(), input, progress, report));
   WEFT_TRY(Txn want, scratch.env().read());

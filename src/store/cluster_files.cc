@@ -23,14 +23,15 @@ std::string lock_path(const std::string& store_path) {
   return store_path + "/daemon.lock";
 }
 
-Status write_whole(const std::string& store_path, const std::string& path, std::span<const std::byte> record) {
-  const std::string temporary = store_path + "/tmp/cluster";
+// By a temporary of its own: two of these files may be written at once.
+Status write_whole(const std::string& store_path, const std::string& name, std::span<const std::byte> record) {
+  const std::string temporary = fmt::format("{}/tmp/{}", store_path, name);
   {
     WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
     WEFT_CHECK(append_exact(fd.get(), record, temporary));
     WEFT_CHECK(sync_file(fd.get(), temporary));
   }
-  WEFT_CHECK(rename_file(temporary, path));
+  WEFT_CHECK(rename_file(temporary, fmt::format("{}/{}", store_path, name)));
   return sync_directory(store_path);
 }
 
@@ -53,7 +54,7 @@ Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_pat
 }
 
 Status write_cluster(const std::string& store_path, const ClusterIdentity& identity) {
-  return write_whole(store_path, cluster_path(store_path), seal_record(RecordKind::cluster, encode_row(identity)));
+  return write_whole(store_path, "cluster", seal_record(RecordKind::cluster, encode_row(identity)));
 }
 
 Result<std::string> read_origin(const std::string& store_path) {
@@ -70,7 +71,7 @@ Status write_origin(const std::string& store_path, const std::string& uuid) {
   StoreInfo info;
   info.uuid = uuid;
   info.created_ns = now_ns();
-  return write_whole(store_path, origin_path(store_path), seal_record(RecordKind::origin, encode_row(info)));
+  return write_whole(store_path, "origin", seal_record(RecordKind::origin, encode_row(info)));
 }
 
 Result<Fd> lock_against_daemon(const std::string& store_path) {

@@ -49,8 +49,8 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
                                       std::uint64_t revision) {
   std::map<Digest, std::optional<VersionContent>> contents;
   MirrorSources sources;
-  sources.restores = !cluster_;
-  if (cluster_) sources.node = cluster_->node;
+  sources.restores = !cluster();
+  if (cluster()) sources.node = cluster()->node;
   sources.content = [&](const Digest& manifest) -> const VersionContent* {
     auto [at, made] = contents.try_emplace(manifest);
     if (made) {
@@ -71,7 +71,7 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
     return events;
   };
   // What is restored nobody tells again.
-  WEFT_CHECK(commit_with_spare(lock, make, cluster_ ? Durable::after_shown : Durable::before_shown));
+  WEFT_CHECK(commit_with_spare(lock, make, cluster() ? Durable::after_shown : Durable::before_shown));
   return outcome;
 }
 
@@ -165,6 +165,20 @@ Result<std::vector<VersionId>> StoreImpl::own_versions(Txn& txn) const {
     return {};
   }));
   return own;
+}
+
+// Own versions are unsaved until an origin has them.
+Result<bool> StoreImpl::has_met_origin() {
+  WEFT_TRY(const std::string known, origin());
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(const bool told, has_told(txn));
+  if (told || !known.empty()) return true;
+  WEFT_TRY(const auto own, own_versions(txn));
+  for (const VersionId version : own) {
+    WEFT_TRY(const bool unsaved, has_note(txn, kUnsaved, version));
+    if (!unsaved) return true;
+  }
+  return false;
 }
 
 // The notes come first: of who is stopped in between the origin is still the one before.

@@ -145,7 +145,7 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
   {
     WEFT_TRY(Txn txn, env_->read());
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
-    version.publisher = cluster_->node;
+    version.publisher = cluster()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
   }

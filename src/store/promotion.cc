@@ -162,7 +162,7 @@ Result<std::set<PackId>> StoreImpl::promoted_in_vain() {
 
 // Of publishes that died before the registry decided, and of versions that are gone.
 Status StoreImpl::give_back_unneeded() {
-  if (!cluster_) return {};
+  if (!cluster()) return {};
   WEFT_TRY(const WriterLock lock, lock_writer());
   WEFT_TRY(const std::set<PackId> packs, promoted_in_vain());
   return make_cached(lock, packs);

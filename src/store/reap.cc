@@ -98,7 +98,7 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   WEFT_TRY(Txn txn, env_->read());
   for (const Digest& manifest : manifests) {
     WEFT_TRY(std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
-    if (needed || (cluster_ && is_young(manifests_.path_of(manifest)))) continue;
+    if (needed || (cluster() && is_young(manifests_.path_of(manifest)))) continue;
     if (!manifests_.lock_exclusive(manifest).ok()) continue;
     ++report.stale_temporaries;
     if (!options.dry_run) WEFT_CHECK(manifests_.remove(manifest));
@@ -111,7 +111,7 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
 Status StoreImpl::check_judgeable(Txn& txn) {
   WEFT_TRY(std::vector<VersionId> incomplete, noted(txn, kIncomplete, 0, 1));
   if (incomplete.empty()) return {};
-  if (!cluster_)
+  if (!cluster())
     return Error{Errc::corrupt,
                  fmt::format("{}: manifests of live versions are missing, so gc cannot tell what they need; "
                              "`weft fsck` names them, restore or `weft rm` them",
@@ -126,7 +126,7 @@ Status StoreImpl::check_collectable(const GcOptions& options) {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->read());
   WEFT_TRY(Counters counters, get_counters(txn));
-  if (cluster_ && (options.registry_revision == 0 || counters.registry_revision < options.registry_revision))
+  if (cluster() && (options.registry_revision == 0 || counters.registry_revision < options.registry_revision))
     return Error{Errc::busy, fmt::format("{}: expected all of the registry up to revision {}, got it up to {}", path_,
                                          options.registry_revision, counters.registry_revision)};
   return check_judgeable(txn);

@@ -12,8 +12,9 @@ namespace {
 constexpr std::uint64_t kBatchBytes = 1U << 20U;  // of the journal; more where a record is larger
 
 // By the origin's id, which a file says.
+constexpr std::string_view kTold = "told";
 std::string told_key(std::string_view origin) {
-  return "told" + digest_key(sha256(std::as_bytes(std::span(origin))));
+  return std::string(kTold) + digest_key(sha256(std::as_bytes(std::span(origin))));
 }
 
 void add(std::vector<Said>& said, PublishEvent event) {
@@ -63,6 +64,15 @@ Result<std::uint64_t> StoreImpl::told(std::string_view origin) {
   WEFT_TRY(Txn txn, env_->read());
   WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, told_key(origin)));
   return row ? row->value : 0;
+}
+
+Result<bool> StoreImpl::has_told(Txn& txn) {
+  bool told = false;
+  WEFT_CHECK(each_entry(txn, Table::meta, kTold, [&](const Entry& /*entry*/) -> Status {
+    told = true;
+    return {};
+  }));
+  return told;
 }
 
 Status StoreImpl::set_told(std::string_view origin, std::uint64_t end) {

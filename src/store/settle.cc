@@ -44,7 +44,7 @@ Result<std::optional<StoreImpl::Shown>> StoreImpl::shown() const {
 
 // False: the journal has lost some of it, and ends where it is whole now.
 Result<bool> StoreImpl::settle_shown() {
-  if (!cluster_) return true;
+  if (!cluster()) return true;
   WEFT_TRY(const WriterLock lock, env_->lock_writer());
   WEFT_TRY(const std::optional<Shown> shown, this->shown());
   if (!shown) return true;
@@ -65,7 +65,7 @@ Result<bool> StoreImpl::settle_shown() {
 // For fsck, after a machine has stopped and before the daemon starts again. The files of a small publish are put in
 // place where that can be; of the rest it is said that the daemon does it.
 Status StoreImpl::look_at_stopped(FsckReport& report) const {
-  if (!cluster_) return {};
+  if (!cluster()) return {};
   auto alone = lock_against_daemon(path_);
   if (!alone.ok() && alone.error().code == Errc::busy) return {};  // it has done so
   WEFT_TRY(const WriterLock lock, Env::lock_writer(path_ + "/index", options_.patience));

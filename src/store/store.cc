@@ -35,9 +35,9 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, cons
     WEFT_TRY(holds.writes, lock_against_daemon(path));
   }
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open_held(path, options, std::move(hooks), std::move(holds)));
-  if (options.write && store->cluster_)
+  if (options.write && store->cluster())
     return Error{Errc::read_only, fmt::format("{}: it belongs to cluster {}: only its daemon, weftd, writes to it",
-                                              path, printable(store->cluster_->cluster))};
+                                              path, printable(store->cluster()->cluster))};
   return store;
 }
 
@@ -75,6 +75,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path,
   std::unique_ptr<StoreImpl> store(
       new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env), std::move(holds)));
   store->cluster_ = std::move(cluster);
+  store->clustered_ = store->cluster_.has_value();
   return store;
 }
 

@@ -2,6 +2,7 @@
 // packs.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -46,7 +47,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return path_; }
-  const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
+  const std::optional<ClusterIdentity>& cluster() const override { return clustered_ ? cluster_ : alone_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<IndexState> state() override { return env_->state(); }
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
@@ -77,6 +78,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status saved(std::span<const VersionId> versions) override;
   Result<SaidBatch> said(std::uint64_t from) override;
   Result<std::string> origin() override;
+  Result<bool> has_met_origin() override;
   Status set_origin(const std::string& uuid) override;
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
@@ -127,7 +129,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
                                                       CommitHooks hooks, Holds holds);
   Status check_alone() const;  // no registry decides on names
   Status check_clustered() const;
-  Status check_joinable();
+  Status check_joinable(const WriterLock& lock);
   Status commit(const WriterLock& lock, const MakeEvents& make, Durable durable = Durable::before_shown);
   // For what leads to more room.
   Status commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable = Durable::before_shown);
@@ -167,7 +169,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_adoption(Txn& txn, const AdoptionEvent& event);
   Status replay_removal(Txn& txn, const RemovalEvent& event);
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live ones
-  bool is_own(const VersionRow& version) const { return cluster_ && version.publisher == cluster_->node; }
+  static Result<bool> has_told(Txn& txn);                       // any origin
+  bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
   Status reap(const GcOptions& options, GcReport& report);
@@ -180,7 +183,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
 
   const std::string path_;
   const StoreInfo info_;
-  std::optional<ClusterIdentity> cluster_;
+  const std::optional<ClusterIdentity> alone_;
+  std::optional<ClusterIdentity> cluster_;  // set once, before
+  std::atomic<bool> clustered_ = false;     // is: other threads ask while join() runs
   const OpenOptions options_;
   const CommitHooks hooks_;
   const Holds holds_;

@@ -558,6 +558,24 @@ def test_a_new_origin_gets_all_that_its_nodes_published(cluster, pair, tmp_path)
     one.store.assert_sound()
 
 
+def test_a_new_origin_is_not_waited_for_with_bytes_that_only_the_one_of_before_has(cluster, pair, tmp_path):
+    """Who waits is told which version lacks them; the others get there."""
+    one, _ = pair
+    cluster.publish(one, model_at(tmp_path / "gone", random_tensors(2, 1 << 20, seed="gone")), "gone")
+    one.store.weft("stage-out", "--evictable", "gone@1")
+    assert one.store.json("evict", "--all")["disk_bytes"] > 0
+    one.store.publish(model_at(tmp_path / "kept", random_tensors(2, 1 << 20, seed="kept")), name="kept")
+    one.store.weft("stage-out")
+    cluster.origin.rename(tmp_path / "real")
+    cluster.origin.mkdir()
+    for arguments in (["--new-origin"], [], ["gone@1"]):
+        refused = one.store.weft("stage-out", *arguments, check=False)
+        assert refused.returncode != 0
+        assert "gone@1: " in refused.stderr and "are neither here nor at the origin" in refused.stderr
+    assert len(list((cluster.origin / "places").iterdir())) == 1
+    one.store.weft("stage-out", "kept@1")
+
+
 def test_an_import_can_wait_for_the_origin(cluster, pair, tmp_path):
     one, _ = pair
     one.store.publish(model_at(tmp_path / "source"), name="model", durability="origin")

@@ -48,7 +48,8 @@ struct Left {
     options.message = "the " + std::to_string(seed);
     options.metrics = {{"loss", "0." + std::to_string(seed)}};
     const VersionRow row = must(import_paths(*node.store, options, no_progress())).outcome.version;
-    must(stage_version(LentStore(*node.store), origin, row, no_progress()));
+    LookedFor looked_for;
+    must(stage_version(LentStore(*node.store), origin, row, no_progress(), looked_for));
   }
   void say(const Said& said) const { must(origin.put_said(said, kCluster)); }
 

@@ -35,7 +35,8 @@ struct Staged {
   }
   std::uint64_t stage(const VersionRow& row) const {
     HookProgress progress;
-    const Status staged = stage_version(LentStore(*node.store), origin, row, progress);
+    LookedFor looked_for;
+    const Status staged = stage_version(LentStore(*node.store), origin, row, progress, looked_for);
     REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
     return progress.bytes_done;
   }
@@ -88,7 +89,8 @@ TEST_CASE("two nodes may take equal content there, each its own way") {
   Fixture other;
   write_model(other.dir / "model", 1);
   const VersionRow theirs = other.publish({other.dir / "model"}, "model").outcome.version;
-  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress()).ok());
+  LookedFor looked_for;
+  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress(), looked_for).ok());
   one.check_whole(theirs);
 }
 
@@ -97,7 +99,9 @@ TEST_CASE("a version that was interrupted on its way is not there, and comes who
   const VersionRow row = test.publish(1, "model");
   HookProgress cancelled;
   cancelled.cancel = true;
-  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled).error().code == Errc::cancelled);
+  LookedFor looked_for;
+  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled, looked_for).error().code ==
+        Errc::cancelled);
   CHECK(test.origin.places(row.manifest).error().code == Errc::not_found);
   test.stage(row);
   test.check_whole(row);
@@ -110,7 +114,8 @@ TEST_CASE("a store that is taken back while the origin hangs is not touched any 
   REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);  // who opens it to read waits for who writes
   LentStore lent(*test.node.store);
   Status staged;
-  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress()); });
+  LookedFor looked_for;
+  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress(), looked_for); });
   std::this_thread::sleep_for(50ms);
   lent.take_back();
   test.node.store.reset();

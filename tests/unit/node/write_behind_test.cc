@@ -148,6 +148,61 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
   CHECK(told.records().size() == 2);
 }
 
+TEST_CASE("a store that does not say which origin has its bytes meets that one again, and makes no other") {
+  Told told;
+  told.hear({own("a", 1), heard("a", 2)}, 3);
+  SUBCASE("of what it published") {
+    must(told.store->saved(told.unsaved()));
+  }
+  SUBCASE("of what it heard") {
+    must(told.store->set_told("another", 1));
+  }
+  const Error none = told.refusal();
+  CHECK(none.code == Errc::changed);
+  CHECK_MESSAGE(none.message.find("expected the origin that this node knows, got none; ") != std::string::npos,
+                none.message);
+  CHECK(std::filesystem::is_empty(told.origin));
+  CHECK(must(told.store->origin()).empty());
+  const std::string real = must(OriginDir::open(told.origin)).uuid();  // mounted by now
+  const WriteBehind behind(*told.store, told.origin);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (must(told.store->origin()) != real && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+  CHECK(must(told.store->origin()) == real);
+}
+
+TEST_CASE("a store that published before it had an origin makes one") {
+  Told told;
+  told.hear({own("a", 1)}, 3);
+  const WriteBehind behind(*told.store, told.origin);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (must(told.store->origin()).empty() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+  CHECK(must(told.store->origin()) == must(OriginDir::open_existing(told.origin)).uuid());
+}
+
+TEST_CASE("another origin is not taken once who asked for it has gone") {
+  Told told;
+  told.hear({heard("a", 1)}, 2);
+  CHECK(told.tell() == 1);
+  const std::string known = must(told.store->origin());
+  told.put_away(told.dir / "real");
+  const std::string hanging = told.origin + "/weft-origin";
+  REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);
+  told.hear({heard("a", 2)}, 3);
+  WriteBehind behind(*told.store, told.origin);
+  std::this_thread::sleep_for(200ms);  // it hangs there by then
+  const auto end = std::chrono::steady_clock::now() + 300ms;
+  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
+  CHECK(behind.take_new_origin(late).error().code == Errc::cancelled);
+  std::string other;
+  {
+    const Fd answers = must(open_file(hanging, O_WRONLY));  // who reads there waits for its end
+    std::filesystem::remove(hanging);
+    other = must(OriginDir::open(told.origin)).uuid();
+  }
+  CHECK(behind.wait(kNever).error().message.find("got the origin " + other) != std::string::npos);
+  CHECK(must(told.store->origin()) == known);
+}
+
 TEST_CASE("a new origin makes all that this node published unsaved again, also what is told after a rebuild") {
   Told told;
   told.hear({own("a", 1), heard("a", 2)}, 3);
