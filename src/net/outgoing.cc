@@ -34,12 +34,12 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
   if (peer.node == identity_.node) return Error{Errc::invalid, "a call: to this node itself"};
   ++calls_;
   for (int tries = 0; tries < kTries; ++tries) {
-    const Clock::time_point begun = Clock::now();
     WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, deadline));
+    const Clock::time_point called = Clock::now();  // no lease of its windows began before
     CallLink::Outcome outcome = link->call(request, deadline);
     if (outcome.end == CallLink::End::answered) {
-      link->record().answered(Clock::now() - begun);
-      return open_answer(link, std::move(outcome.answer), begun, deadline);
+      link->record().answered(Clock::now() - called);
+      return open_answer(link, std::move(outcome.answer), called, deadline);
     }
     if (outcome.end == CallLink::End::failed) {
       link->record().failed();

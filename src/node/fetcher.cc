@@ -247,9 +247,12 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
     if (!part.place.pack) want_ahead(part.home.transfer, part.units);
 }
 
-// Of the units that parts wait for; nothing while it is open. `moved`: when one of their transfers last did.
-std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::time_point& moved) const {
+// Of the units that parts wait for since `begun`; nothing while it is open. `moved`: when their transfers last did.
+std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::time_point begun,
+                                       Clock::time_point& moved) const {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
+  // What is overdue for who waited before may come for this one.
+  const bool patient = Clock::now() < begun + options_.patience;
   bool all_here = true;
   for (const Part& part : parts) {
     if (part.place.pack) continue;
@@ -257,7 +260,8 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::ti
     moved = std::max(moved, transfer.moved());
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       const UnitState state = transfer.state(unit);
-      const bool given_up = state == UnitState::queued && is_overdue(transfer, unit);  // running: it may still come
+      // Running: it may still come.
+      const bool given_up = !patient && state == UnitState::queued && is_overdue(transfer, unit);
       if (state == UnitState::failed || given_up) return Status(transfer.failure(unit));
       all_here = all_here && state == UnitState::here;
     }
@@ -266,6 +270,7 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::ti
 }
 
 Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
+  const auto begun = Clock::now();
   std::unique_lock lock(mutex_);
   queue(parts, what);
   const auto own = take_own(parts);
@@ -277,7 +282,7 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   }
   Clock::time_point moved = Clock::now();
   for (;;) {
-    if (const auto end = outcome(parts, moved)) return *end;
+    if (const auto end = outcome(parts, begun, moved)) return *end;
     const auto limit = moved + options_.patience;
     if (Clock::now() >= limit)
       return Error{Errc::timed_out, fmt::format("nothing arrived for {} ms", options_.patience.count())};

@@ -139,7 +139,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void want(Part& part);
   using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units);
-  std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point& moved) const;
+  std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point begun,
+                                Clock::time_point& moved) const;
   void queue(std::vector<Part>& parts, const ColdRange& what);
   Status wait_for(std::vector<Part>& parts, const ColdRange& what);
   std::optional<Task> take_own(const std::vector<Part>& parts);

@@ -62,6 +62,7 @@ class Client {
   bool has_left(const WatchStream& watch) const { return watch.endpoint() != preferred_; }
   void try_next();  // begins with another endpoint: this one answers, and knows nothing new
   void stop(Clock::duration grace) { http_.stop(grace); }
+  bool stopped() const { return http_.stopped(); }  // no request goes out any more
 
  private:
   enum class Repeat : std::uint8_t { never, safe };  // what may have been done may be sent again

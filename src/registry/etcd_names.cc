@@ -28,7 +28,8 @@ Error no_version(std::string_view model, std::uint64_t number) {
 // Runs `attempt` until it gives a value, which it does not when a race is lost. It is told whether an answer to an
 // earlier one was lost: what it then finds done was done by that.
 template <class Attempt>
-Result<std::uint64_t> until_won(std::chrono::milliseconds retry_max, std::string_view what, const Attempt& attempt) {
+Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::milliseconds retry_max, std::string_view what,
+                                const Attempt& attempt) {
   const auto end = etcd::Client::Clock::now() + retry_max;
   std::optional<Error> lost;
   do {
@@ -38,6 +39,7 @@ Result<std::uint64_t> until_won(std::chrono::milliseconds retry_max, std::string
     const Errc code = revision.error().code;
     if (code == Errc::cancelled || (!lost && code != Errc::timed_out)) return std::move(revision).error();
     if (!lost) lost = std::move(revision).error();
+    if (client.stopped()) break;
     std::this_thread::sleep_for(kPause);
   } while (etcd::Client::Clock::now() < end);
   if (!lost) return Error{Errc::busy, fmt::format("{}: others change it all the time; try again", what)};
@@ -139,7 +141,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_delete_tag(std::string_view 
 
 Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_view tag,
                                          std::optional<std::uint64_t> number) {
-  return until_won(retry_max_, fmt::format("{}@{}", model, tag), [&](bool may_be_done) {
+  return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag), [&](bool may_be_done) {
     return number ? try_set_tag(model, tag, *number) : try_delete_tag(model, tag, may_be_done);
   });
 }
@@ -192,7 +194,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
 }
 
 Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number) {
-  return until_won(retry_max_, spec_of(model, number),
+  return until_won(client_, retry_max_, spec_of(model, number),
                    [&](bool may_be_done) { return try_remove(model, number, may_be_done); });
 }
 

@@ -77,12 +77,13 @@ class EtcdNames {
   void found_ours(std::vector<std::byte> value);
   Status check_ours(std::span<const etcd::KeyValue> found, std::span<const std::byte> ours) const;
   Result<etcd::TxnAnswer> change(etcd::Txn txn);
-  Result<Facts> read_facts(const std::string& model);
+  Result<Facts> read_facts(const std::string& model, std::uint64_t tried = 0);
+  void read_tried(const etcd::RangeAnswer& live, const etcd::RangeAnswer& removed, Facts& facts);
   Status check_shows(const std::string& model);  // Errc::exists: its name would hide another
-  Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead);
+  Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead, std::uint64_t tried);
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
-  Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts);
+  Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
   struct Returning;  // etcd_restore.cc

@@ -20,11 +20,13 @@ struct EtcdNames::Facts {
   std::uint64_t newest = 0;             // live; 0: none
   std::uint64_t newest_revision = 0;
   MirroredVersion newest_version;
+  VersionRow tried;                  // what the number that was asked for is given to, live or removed
+  std::uint64_t tried_revision = 0;  // 0: to nothing
 
   // Nobody else publishes in this node's name, and it publishes once a nanosecond.
-  bool newest_is_ours(const VersionRow& row) const {
-    const VersionRow& known = newest_version.version;
-    return newest_is(row.manifest) && known.publisher == row.publisher && known.time_ns == row.time_ns;
+  bool tried_is_ours(const VersionRow& row) const {
+    return tried_revision != 0 && tried.manifest == row.manifest && tried.publisher == row.publisher &&
+           tried.time_ns == row.time_ns;
   }
   bool newest_is(const Digest& manifest) const { return newest != 0 && newest_version.version.manifest == manifest; }
 };
@@ -81,8 +83,23 @@ Error gave_up(std::string_view model, bool unsure) {
 
 }  // namespace
 
-// One transaction.
-Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
+// What does not verify is not ours.
+void EtcdNames::read_tried(const etcd::RangeAnswer& live, const etcd::RangeAnswer& removed, Facts& facts) {
+  if (!live.items.empty()) {
+    auto version = open_version(live.items[0].value, bound(live.items[0].key));
+    if (!version.ok()) return;
+    facts.tried = std::move(version->version);
+    facts.tried_revision = live.items[0].mod_revision;
+  } else if (!removed.items.empty()) {
+    auto tombstone = open_tombstone(removed.items[0].value, bound(removed.items[0].key));
+    if (!tombstone.ok()) return;
+    facts.tried = std::move(tombstone->version.version);
+    facts.tried_revision = removed.items[0].mod_revision;
+  }
+}
+
+// One transaction. `tried`: a number to look at too, unless it is 0.
+Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model, std::uint64_t tried) {
   std::vector<std::string> ancestors = ancestors_of(model);
   etcd::Txn txn;
   txn.then.emplace_back(one(keys_.head(model)));
@@ -90,6 +107,11 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
   txn.then.emplace_back(RangeQuery{keys_.versions_of(model), 1, 0, false, true});
   txn.then.emplace_back(first(keys_.versions_below(model)));
   for (const std::string& ancestor : ancestors) txn.then.emplace_back(first(keys_.versions_of(ancestor)));
+  const std::size_t tried_at = txn.then.size();
+  if (tried != 0) {
+    txn.then.emplace_back(one(keys_.version(model, tried)));
+    txn.then.emplace_back(one(keys_.tombstone(model, tried)));
+  }
   txn.then.emplace_back(one(keys_.meta()));
   const std::vector<std::byte> ours = this->ours();
   WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
@@ -109,6 +131,7 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model) {
     facts.newest = key.number;
     facts.newest_revision = newest[0].mod_revision;
   }
+  if (tried != 0) read_tried(answer.ranges[tried_at], answer.ranges[tried_at + 1], facts);
   if (!answer.ranges[3].items.empty()) return hides(model, fmt::format("models in {}/", model));
   for (std::size_t i = 0; i < ancestors.size(); ++i)
     if (!answer.ranges[4 + i].items.empty()) return hides(model, ancestors[i]);
@@ -162,11 +185,12 @@ void EtcdNames::saw_head(const std::string& model, const etcd::Event& event) {
 }
 
 // What was read ahead decides at most once, and never that nothing is to be done: that version may be gone by now.
-Result<EtcdNames::Facts> EtcdNames::facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead) {
+Result<EtcdNames::Facts> EtcdNames::facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead,
+                                              std::uint64_t tried) {
   const auto known = std::exchange(ahead, nullptr);
   if (known && !known->newest_is(wish.version.version.manifest)) return *known;
-  WEFT_TRY(Facts facts, read_facts(wish.version.version.model_name));
-  WEFT_CHECK(check_relies(wish.relies));
+  WEFT_TRY(Facts facts, read_facts(wish.version.version.model_name, tried));
+  if (!facts.tried_is_ours(wish.version.version)) WEFT_CHECK(check_relies(wish.relies));
   return facts;
 }
 
@@ -194,10 +218,11 @@ Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& 
   return decision;
 }
 
-// Nothing when a race is lost.
-Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts) {
+// Nothing when a race is lost. `tried` is set to the number.
+Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts,
+                                                              std::uint64_t& tried) {
   const std::string& model = wish.version.version.model_name;
-  const std::uint64_t number = std::max(facts.head.next_number, wish.number_min);
+  const std::uint64_t number = tried = std::max(facts.head.next_number, wish.number_min);
   if (number >= limits::kVersionNumberMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
   etcd::Txn txn;
@@ -239,19 +264,22 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish, std::shared_
   const VersionRow& row = wish.version.version;
   WEFT_CHECK(check_tags(wish));
   const auto end = Clock::now() + retry_max_;
+  // The last number is enough: another is tried once the head has moved, and then the one before is decided.
+  std::uint64_t tried = 0;
   bool unsure = false;           // a transaction of ours may have been done, or may yet be
   std::optional<Error> refused;  // the last was, and may have been done all the same: the next look tells
   for (;;) {
     const bool foreseen = ahead != nullptr;
-    auto facts = facts_for(wish, ahead);
+    auto facts = facts_for(wish, ahead, tried);
     if (!facts.ok() && !unsure && !refused) return std::move(facts).error();
     if (!facts.ok() && facts.error().code == Errc::cancelled) break;
-    // An answer may be lost, and the transaction sent again, below this: what is ours is known by what it says.
-    if (facts.ok() && facts->newest_is_ours(row)) return PublishDecision{facts->newest, true, facts->newest_revision};
+    // An answer may be lost, and the transaction sent again, below this: what is ours is known by what it says. Others
+    // may have published after it, or removed it.
+    if (facts.ok() && facts->tried_is_ours(row)) return PublishDecision{tried, true, facts->tried_revision};
     if (facts.ok() && facts->newest_is(row.manifest)) return repeat(wish, *facts);
     if (facts.ok() && refused && !unsure) return std::move(*refused);
     if (facts.ok()) {
-      auto decision = try_publish(wish, *facts);
+      auto decision = try_publish(wish, *facts, tried);
       if (decision.ok() && *decision) return **decision;
       const Errc code = decision.ok() ? Errc::changed : decision.error().code;
       if (code == Errc::no_space)

@@ -142,7 +142,8 @@ Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool look) {
   const auto end = Clock::now() + retry_max_;
   for (;;) {
     auto done = std::visit(attempt, change);
-    if (!done.ok() && (done.error().code != Errc::timed_out || Clock::now() >= end)) return std::move(done).error();
+    if (!done.ok() && (done.error().code != Errc::timed_out || Clock::now() >= end || client_.stopped()))
+      return std::move(done).error();
     if (done.ok() && *done) return **done;
     if (Clock::now() >= end) return Error{Errc::busy, "others change the registry all the time; try again"};
     std::this_thread::sleep_for(kPause);

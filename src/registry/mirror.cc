@@ -222,6 +222,7 @@ Status Mirror::follow(std::uint64_t from) {
   {
     std::lock_guard lock(mutex_);
     watch_ = watch.get();
+    suspicion_.clear();  // this one was answered just now
   }
   Status status = receive(*watch);
   std::lock_guard lock(mutex_);
@@ -244,9 +245,10 @@ Status Mirror::receive(etcd::WatchStream& watch) {
     {
       std::lock_guard lock(mutex_);
       if (ending_) return Error{Errc::cancelled, "stopped"};
-      if (!suspicion_.empty()) return Error{Errc::unreachable, suspicion_};
     }
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
+    std::lock_guard lock(mutex_);
+    if (!suspicion_.empty()) return Error{Errc::unreachable, suspicion_};
   }
 }
 

@@ -136,6 +136,25 @@ class SlowSource final : public TwinsReads {
   const std::chrono::milliseconds pause_;
 };
 
+// A twin that has too much to do for one of its blobs.
+class BusySource final : public TwinsReads {
+ public:
+  BusySource(std::shared_ptr<TwinSource> twin, const ContentId& id) : TwinsReads(std::move(twin)), id_(id) {}
+  std::string_view name() const override { return "busy"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    if (busy && runs.front().id == id_) return Error{Errc::not_found, "busy: not now"};
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
+    return busy && !runs.empty() && runs.front().id == id_ ? Readiness::busy : Readiness::ready;
+  }
+  std::atomic<bool> busy = true;
+
+ private:
+  const ContentId id_;
+};
+
 // A twin whose bytes come when it was asked for their digests, and not before.
 class ProvesFirst final : public TwinsReads {
  public:
@@ -410,6 +429,25 @@ TEST_CASE("who is silent is not waited for as long as others give other parts of
   CHECK(late.error().code == Errc::timed_out);
   away.twin->let_go();
   CHECK(away.bring(fetcher, {0, 10}).ok());
+}
+
+TEST_CASE("what came too late for one reader may come for the next, who waits as long") {
+  Away away({1000, 1000}), same({1000, 1000});
+  const ContentId late = away.file.extents[0].id;
+  away.twin->change(late, [](auto& stored) { stored.hangs = true; });
+  const auto busy = std::make_shared<BusySource>(same.twin, late);
+  FetchOptions options;
+  options.patience = 600ms;
+  Fetcher fetcher(away.store, {away.twin, busy}, options);
+  auto first = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
+  std::this_thread::sleep_for(100ms);
+  CHECK(away.bring(fetcher, {1000, 10}).ok());
+  CHECK(!first.get().ok());
+  std::this_thread::sleep_for(options.patience / 2);  // by now it is overdue
+  auto second = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
+  CHECK(second.wait_for(50ms) == std::future_status::timeout);
+  busy->busy = false;
+  CHECK(second.get().ok());
 }
 
 TEST_CASE("without anybody to ask a read says so at once") {

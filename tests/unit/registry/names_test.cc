@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -387,12 +388,14 @@ struct Liar {
           const bool changes = body.find("request_put") != body.npos || body.find("request_delete") != body.npos;
           if (changes && count > 0) {
             --count;
+            if (meanwhile) meanwhile();
             return send_text(fd, lie);
           }
           send_text(fd, http_answer(answer->status, answer->body));
         }) {}
   HttpClient http;
   std::atomic<int> count{1};
+  std::function<void()> meanwhile;  // before it lies
   HttpServer server;
 };
 
@@ -423,6 +426,28 @@ TEST_CASE("names: a change that etcd has made is made, whatever it answers") {
   }
 }
 
+TEST_CASE("names: a publish whose answer is lost is made once, though others publish or remove before the next look") {
+  for (const bool removed : {false, true}) {
+    CAPTURE(removed);
+    Liar liar(shared_etcd().endpoint(), kLies[0]);
+    EtcdOptions options;
+    options.endpoints = {liar.server.endpoint()};
+    Cluster c(options);
+    etcd::Client direct(options_for(shared_etcd()));
+    EtcdNames other(direct, c.keys, 5s);
+    liar.meanwhile = [&] {
+      CHECK(other.publish(wish("a", 2, {"t"})).ok());
+      if (removed) CHECK(other.remove_version("a", 1).ok());
+    };
+    auto decision = c.names.publish(wish("a", 1, {"t"}));
+    if (!decision.ok()) FAIL(decision.error().message);
+    CHECK(decision->made);
+    CHECK(decision->number == 1);
+    CHECK(tag_of(c, "a", "t") == 2);
+    CHECK(must_publish(c, wish("a", 3)) == 3);
+  }
+}
+
 TEST_CASE("names: a tag or a removal that etcd has made is made, though its answer is lost") {
   Liar liar(shared_etcd().endpoint(), kLies[0]);
   EtcdOptions options;
@@ -438,6 +463,17 @@ TEST_CASE("names: a tag or a removal that etcd has made is made, though its answ
   CHECK(c.names.remove_version("a", 2).ok());
   CHECK(c.names.remove_version("a", 2).error().code == Errc::not_found);
   CHECK(c.names.set_tag("a", "t", std::nullopt).error().code == Errc::not_found);
+}
+
+TEST_CASE("names: a change is not tried again once the client has stopped") {
+  Cluster c;
+  CHECK(must_publish(c, wish("a", 1, {"t"})) == 1);
+  EtcdNames patient(c.client, c.keys, 60s);
+  c.client.stop(0s);
+  const auto begun = std::chrono::steady_clock::now();
+  CHECK_FALSE(patient.set_tag("a", "t", std::nullopt).ok());
+  CHECK_FALSE(patient.publish(wish("a", 2)).ok());
+  CHECK(std::chrono::steady_clock::now() - begun < 10s);
 }
 
 TEST_CASE("names: a publish that a full etcd refuses says so") {
