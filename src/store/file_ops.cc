@@ -44,7 +44,9 @@ void advise_sequential(int fd) {
 std::optional<std::uint64_t> unshared_bytes(int fd) {
   constexpr std::uint32_t kExtents = 128;
   alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtents * sizeof(fiemap_extent)> memory{};
-  auto* const map = new (memory.data()) fiemap{};
+  auto* const map = new (memory.data()) fiemap;
+  map->fm_start = 0;
+  map->fm_flags = 0;
   std::uint64_t bytes = 0;
   for (;;) {
     map->fm_length = FIEMAP_MAX_OFFSET - map->fm_start;
