@@ -78,8 +78,9 @@ class Network:
         return host
 
     def __exit__(self, *exception):
-        for space in [*(host.space for host in self.hosts), self.switch]:
-            run(["ip", "netns", "del", space], check=False)
+        with contextlib.ExitStack() as every:  # also when somebody interrupts one
+            for space in [self.switch, *(host.space for host in self.hosts)]:
+                every.callback(run, ["ip", "netns", "del", space], check=False)
 
 
 class Etcd:

@@ -48,19 +48,25 @@ std::unique_ptr<Exchange> open_late(TransportWorld& world, const KeyFile& key) {
       }));
 }
 
+// A node that gives, and one that gets the bytes of its windows too late.
+struct LateReader {
+  Result<Answer> ask_for(const std::string& what) { return ask(*late, at(*giver, "giver"), what); }
+  std::unique_ptr<TransportWorld> world = std::move(transport_worlds().front());
+  KeyFile key;
+  ScriptedServer server;
+  std::unique_ptr<Exchange> giver = open_node(*world, key, "giver", &server);
+  std::unique_ptr<Exchange> late = open_late(*world, key);
+};
+
 }  // namespace
 
 TEST_CASE("bytes that come after their window has ended are late, and not wrong, whatever they are") {
-  const auto world = std::move(transport_worlds().front());
-  const KeyFile key;
-  ScriptedServer server;
-  const auto giver = open_node(*world, key, "giver", &server);
-  const auto late = open_late(*world, key);
-  auto answer = testing::must(ask(*late, at(*giver, "giver"), "bytes"));
-  std::vector<std::byte> memory(server.content.size());
+  LateReader reader;
+  auto answer = testing::must(reader.ask_for("bytes"));
+  std::vector<std::byte> memory(reader.server.content.size());
   PeerTarget target{memory, nullptr};
   int moved = 0;
-  const Status read = read_answer(*late, answer, target, {10s, [&] { ++moved; }});
+  const Status read = read_answer(*reader.late, answer, target, {10s, [&] { ++moved; }});
   REQUIRE(!read.ok());
   CHECK(read.error().code == Errc::timed_out);
   CHECK(moved == 0);
@@ -68,12 +74,8 @@ TEST_CASE("bytes that come after their window has ended are late, and not wrong,
 }
 
 TEST_CASE("the head of an answer that comes after its window has ended is late too") {
-  const auto world = std::move(transport_worlds().front());
-  const KeyFile key;
-  ScriptedServer server;
-  const auto giver = open_node(*world, key, "giver", &server);
-  const auto late = open_late(*world, key);
-  const auto answer = ask(*late, at(*giver, "giver"), "head");
+  LateReader reader;
+  const auto answer = reader.ask_for("head");
   REQUIRE(!answer.ok());
   CHECK(answer.error().code == Errc::timed_out);
 }
