@@ -17,8 +17,8 @@ std::string data_path(const std::string& dir) {
   return dir + "/data.mdb";
 }
 
-Status create_empty(const std::string& path) {
-  auto fd = open_file(path, O_RDONLY | O_CREAT);
+Status create_empty(const std::string& path, mode_t mode) {
+  auto fd = open_file(path, O_RDONLY | O_CREAT, mode);
   return fd.ok() ? Status{} : Status{std::move(fd).error()};
 }
 
@@ -35,8 +35,8 @@ std::string index_path(const std::string& store_path) {
 }
 
 Status Env::create_locks(const std::string& dir) {
-  for (const char* name : {"/readers", "/writer", "/gc"}) WEFT_CHECK(create_empty(dir + name));
-  return {};
+  for (const char* name : {"/readers", "/gc"}) WEFT_CHECK(create_empty(dir + name, 0644));
+  return create_empty(dir + "/writer", 0600);  // who may only read the store must not be able to stop its writers
 }
 
 Status Env::create(const std::string& dir) {

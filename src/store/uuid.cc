@@ -2,15 +2,20 @@
 
 #include <charconv>
 
-#include <fmt/core.h>
-
 #include "base/sys.h"
 
 namespace weft {
 
+// By hand: each row of a mirror names its publisher, and fmt took an eighth of the time that reading one takes.
 std::string uuid_text(const Uuid& uuid) {
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", uuid.high >> 32U, uuid.high >> 16U & 0xffffU,
-                     uuid.high & 0xffffU, uuid.low >> 48U, uuid.low & 0xffff'ffff'ffffU);
+  std::string text = "00000000-0000-0000-0000-000000000000";
+  std::size_t at = text.size();
+  for (std::uint64_t half : {uuid.low, uuid.high})
+    for (int digit = 0; digit < 16; ++digit, half >>= 4U) {
+      if (text[--at] == '-') --at;
+      text[at] = "0123456789abcdef"[half & 0xfU];
+    }
+  return text;
 }
 
 std::optional<Uuid> parse_uuid(std::string_view text) {
