@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
 #include "net/fabric_transport.h"
+#include "net/tcp_patience.h"
 
 namespace weft::net {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 constexpr int kSleepMs = 1000;   // at most: a lost wake-up costs no more
 constexpr int kRetryMsMax = 64;  // where libfabric said "later", and nothing else will wake us
 constexpr std::size_t kCompletionsAtOnce = 64;
+constexpr std::chrono::seconds kBetweenLooks{1};  // for connections that were made
 
 }  // namespace
 
@@ -43,6 +46,7 @@ void FabricTransport::make_progress() {
   std::array<fi_cq_msg_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
     make_changes();
+    bound_patience();
     const int patience_ms = submit_waiting() ? kSleepMs : retry_ms_;
     // Not fi_trywait and poll: net's fi_trywait in libfabric 1.17 leaves the descriptor readable for good, and poll
     // spins.
@@ -65,6 +69,14 @@ void FabricTransport::make_changes() {
     change->made = true;
   }
   changed_.notify_all();
+}
+
+void FabricTransport::bound_patience() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!may_connect_ || now < bounded_at_ + kBetweenLooks) return;
+  may_connect_ = false;
+  bounded_at_ = now;
+  bound_tcp_patience(endpoint_->address);
 }
 
 void FabricTransport::between_progress(const std::function<void()>& change) {
@@ -149,7 +161,10 @@ bool FabricTransport::post(Peer& peer, const std::shared_ptr<Operation>& operati
     return true;
   }
   in_flight_.erase(&operation->context);
-  if (failed == -FI_EAGAIN) return false;
+  if (failed == -FI_EAGAIN) {
+    may_connect_ = true;
+    return false;
+  }
   end(*operation, fabric_error(failed, fmt::format("peer {}", operation->peer)));
   return true;
 }

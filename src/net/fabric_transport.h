@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -59,6 +60,7 @@ class FabricTransport final : public Transport {
   // The progress thread's:
   void make_progress();
   void make_changes();
+  void bound_patience();
   void wake() { fi_cq_signal(endpoint_->queue.get()); }
   void drain_error();
   void complete(void* context, const Status& outcome, std::size_t received);
@@ -79,9 +81,10 @@ class FabricTransport final : public Transport {
   const bool needs_progress_;                        // the provider moves only when it is called
   std::mutex turn_;                                  // whose it is, makes progress
   std::atomic<int> standing_by_{0};                  // threads that wait for it
-  std::unique_ptr<MessageBuffers> receive_buffers_;  // guarded by turn_, as the next three
+  std::unique_ptr<MessageBuffers> receive_buffers_;  // guarded by turn_, as the next four
   std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
   int retry_ms_ = 1;
+  std::chrono::steady_clock::time_point bounded_at_{};
   std::function<void()> job_;  // of who has the turn, which ends with it
 
   mutable std::mutex mutex_;
@@ -99,6 +102,7 @@ class FabricTransport final : public Transport {
   std::deque<Change*> changes_;          // guarded by changing_
   std::atomic<bool> progresses_{false};  // the thread will make what is put there
   std::atomic<std::thread::id> progress_thread_{};
+  std::atomic<bool> may_connect_{true};  // libfabric put an operation off, since sockets were looked for
   std::atomic<bool> ending_{false};
   std::array<std::thread, 2> threads_;
 };

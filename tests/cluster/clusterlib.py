@@ -5,6 +5,7 @@ happens inside.
 """
 import contextlib
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -43,8 +44,21 @@ class Host:
         """Pulls the cable: packets are lost, nobody is told."""
         run(["ip", "-n", self.network.switch, "link", "set", self.port, "nomaster"])
 
+    def down(self):
+        """The cable is pulled, and the host told."""
+        run(["ip", "-n", self.network.switch, "link", "set", self.port, "down"])
+
+    def vanish(self):
+        """As without power: no connection of it is ended. What runs here has been killed, or is now; up() is its return."""
+        run(["ip", "-n", self.network.switch, "link", "del", self.port])
+        run(["ip", "netns", "del", self.space])
+
     def mend(self):
-        run(["ip", "-n", self.network.switch, "link", "set", self.port, "master", "br0"])
+        run(["ip", "-n", self.network.switch, "link", "set", self.port, "master", "br0", "up"])
+
+    def hardware_address(self):
+        said = run(["ip", "-n", self.space, "-j", "link", "show", "dev", "eth0"]).stdout
+        return json.loads(said)[0]["address"]
 
     def shape(self, rate, burst="256k", latency="50ms"):
         """Bounds what goes out of here and what comes in, as tc-tbf(8) says it: "1gbit"."""
@@ -71,11 +85,24 @@ class Network:
             raise
         return self
 
+    def next_address(self):
+        """That the next host will have."""
+        return f"{PREFIX}{len(self.hosts) + 1}"
+
     def host(self):
         host = Host(self, len(self.hosts) + 1)
         self.hosts.append(host)
         host.up()
         return host
+
+    def know_each_other(self):
+        """Hosts go on sending to one that is cut off, as through a router: nobody asks first who is there, which is how
+        Linux learns soon that nobody is."""
+        for host in self.hosts:
+            for other in self.hosts:
+                if other is not host:
+                    run(["ip", "-n", host.space, "neigh", "replace", other.address, "lladdr", other.hardware_address(),
+                         "dev", "eth0", "nud", "permanent"])
 
     def __exit__(self, *exception):
         with contextlib.ExitStack() as every:  # also when somebody interrupts one
