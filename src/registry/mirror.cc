@@ -221,6 +221,7 @@ Status Mirror::follow(std::uint64_t from) {
   set_connected(true, {});
   {
     std::lock_guard lock(mutex_);
+    if (ending_) return Error{Errc::cancelled, "stopped"};  // whoever said so had no watch to wake
     watch_ = watch.get();
     suspicion_.clear();  // this one was answered just now
   }

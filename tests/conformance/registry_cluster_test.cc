@@ -175,6 +175,17 @@ TEST_CASE("cluster: a node that starts without etcd shows what it knew, and join
   CHECK(shows(*fresh, "m@1"));
 }
 
+TEST_CASE("cluster: a node that ends while its watch begins waits for nothing") {
+  World world;
+  for (int round = 0; round < 100; ++round) {
+    auto a = world.node("a", false);
+    std::this_thread::sleep_for(round * std::chrono::microseconds(250));
+    const auto begun = std::chrono::steady_clock::now();
+    a.reset();
+    REQUIRE(std::chrono::steady_clock::now() - begun < std::chrono::seconds(20));  // a watch waits for a minute
+  }
+}
+
 TEST_CASE("cluster: a node that was away goes on where it stood") {
   World world;
   auto a = world.node("a");
