@@ -11,7 +11,7 @@ import time
 import pytest
 
 from clusterlib import can_make_networks
-from daemonlib import metrics
+from daemonlib import metrics, receive, send
 from nodes import SECONDS_MAX, Cluster, errno_of, fuse_directory
 from weftlib import WEFT, environment, random_tensors, run, wait_until, write_model
 
@@ -473,6 +473,31 @@ def test_a_stopped_origin_costs_a_bounded_wait_and_keeps_nobody_local_waiting(tm
                 os.kill(server, signal.SIGCONT)
             wait_until(lambda: errno_of(mount.version("far", 1) / FILE) == 0, seconds_max=SECONDS_MAX, pause=0.2)
             assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
+
+
+def test_a_slow_origin_is_read_and_keeps_nobody_local_waiting(tmp_path):
+    """One that takes longer for a file than anybody waits for one that gives nothing; prefetch says how far it is."""
+    real = tmp_path / "real"
+    real.mkdir()
+    where = tmp_path / "origin"
+    with fuse_directory(real, where, f"--read-rate={10 << 20}"), Cluster(tmp_path, where) as cluster:
+        one, two = cluster.node(), cluster.node()
+        cluster.publish(one, model_at(tmp_path / "near", random_tensors(2, 1 << 20, seed="near")), "near")
+        far = model_at(tmp_path / "far", random_tensors(5, 16 << 20, seed="far"))
+        cluster.publish(one, far, "far")
+        two.store.weft("prefetch", "near")
+        with two.mounted() as mount, two.daemon.connect() as connection:
+            send(connection, {"id": 1, "request": "prefetch", "body": {"spec": "far@1"}})
+            told = []
+            while (message := receive(connection)).get("event"):
+                told.append(message["body"])
+                assert (mount.version("near", 1) / FILE).read_bytes() == (tmp_path / "near" / FILE).read_bytes()
+            assert message.get("answer"), message
+            assert {one["total"] for one in told} == {bytes_of(far)}
+            done = [one["done"] for one in told]
+            assert done == sorted(done) and any(0 < bytes_ < bytes_of(far) for bytes_ in done)
+            assert f"fetching {FILE}" in [one["phase"] for one in told]
+            assert (mount.version("far", 1) / FILE).read_bytes() == (far / FILE).read_bytes()
 
 
 def test_a_daemon_killed_mid_read_is_found_again(cluster, pair, tmp_path):
