@@ -9,14 +9,14 @@ import measure
 from pace import read_pace
 
 # Each part is a module cluster_<part>.py whose run(build, directory, args) prints its tables.
-PARTS = ["mirror", "latency", "cold"]
+PARTS = ["mirror", "latency", "cold", "idle"]
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench cluster")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
-    parser.add_argument("--versions", type=int, default=100_000, help="mirror")
+    parser.add_argument("--versions", type=int, default=100_000, help="mirror, idle")
     parser.add_argument("--times", type=int, default=100, help="latency")
     parser.add_argument("--pairs", type=int, default=7, help="cold")
     parser.add_argument("--megabytes", type=int, default=1024, help="cold: of the file")

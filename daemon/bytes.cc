@@ -56,6 +56,11 @@ Status named(ClusterStore& store, VersionId version, Status looked) {
   return Error{looked.error().code, fmt::format("{}@{}: {}", row.model_name, row.number, looked.error().message)};
 }
 
+std::vector<SourceCount> counts_of(FetchStatus status) {
+  status.sources.insert(status.sources.begin(), std::move(status.local));
+  return std::move(status.sources);
+}
+
 }  // namespace
 
 Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others)
@@ -95,10 +100,11 @@ Status Bytes::look_at_all(const std::function<bool()>& cancelled) {
   }
 }
 
-void write_bytes_status(JsonWriter& json, const Bytes& bytes) {
+void write_bytes_status(JsonWriter& json, Bytes& bytes) {
   const FetchStatus fetched = bytes.fetcher.status();
+  json.member("cache_bytes", bytes.fetcher.cache_bytes());
   json.key("fetched").begin_object().key("sources").begin_array();
-  for (const SourceCount& source : fetched.sources) {
+  for (const SourceCount& source : counts_of(fetched)) {
     json.begin_object().member("name", source.name).member("reads", source.reads).member("bytes", source.bytes);
     json.member("failures", source.failures).end_object();
   }
@@ -115,18 +121,24 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
   const auto by_source = [&bytes](auto member) {
     return [&bytes, member] {
       std::vector<Figures::Sample> samples;
-      for (const SourceCount& source : bytes.fetcher.status().sources)
+      for (const SourceCount& source : counts_of(bytes.fetcher.status()))
         samples.push_back({{{"source", source.name}}, static_cast<double>(source.*member)});
       return samples;
     };
   };
-  figures.add("weft_fetched_bytes_total", "counter", "Bytes that were fetched and verified.",
+  figures.add("weft_fetched_bytes_total", "counter",
+              "Bytes that were asked for here, by where they came from; local: here already.",
               Figures::Read(by_source(&SourceCount::bytes)));
-  figures.add("weft_fetches_total", "counter", "Reads of sources.", Figures::Read(by_source(&SourceCount::reads)));
+  figures.add("weft_fetches_total", "counter", "Reads of sources; local: requests that found some bytes here.",
+              Figures::Read(by_source(&SourceCount::reads)));
   figures.add("weft_fetch_failures_total", "counter", "Reads that failed, or whose bytes did not verify.",
               Figures::Read(by_source(&SourceCount::failures)));
   figures.add("weft_fetched_manifests_total", "counter", "Manifests that were fetched.",
               [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
+  figures.add("weft_cache_bytes", "gauge", "Bytes of disk that fetched bytes take.",
+              [&bytes] { return static_cast<double>(bytes.fetcher.cache_bytes()); });
+  figures.add("weft_cache_bytes_max", "gauge", "What they may take; 0: no bound.",
+              [&bytes] { return static_cast<double>(bytes.config.get()->cache_max); });
   figures.add("weft_unsaved_versions", "gauge", "Versions of this node that are not at the origin yet.",
               [&bytes] { return bytes.behind ? static_cast<double>(bytes.behind->status().waiting) : 0.0; });
 }

@@ -39,6 +39,6 @@ struct Bytes {
 // look, bring, cold, prefetch, pin, evict, stage_out, origin. `bytes` outlives the server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);
-void write_bytes_status(JsonWriter& json, const Bytes& bytes);  // members of an object
+void write_bytes_status(JsonWriter& json, Bytes& bytes);  // members of an object
 
 }  // namespace weft

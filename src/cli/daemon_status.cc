@@ -15,6 +15,18 @@ std::string scalar_text(const JsonValue& value) {
   return "";
 }
 
+// Of objects that have names: "fetched peer bytes: 1024".
+void add_named(const JsonValue& value, const std::string& prefix, std::vector<std::string>& lines) {
+  if (value.array() == nullptr) return;
+  for (const JsonValue& one : *value.array()) {
+    const auto name = one.text("name");
+    if (one.object() == nullptr || !name.ok()) continue;
+    for (const auto& [key, member] : *one.object())
+      if (key != "name")
+        lines.push_back(fmt::format("{}{} {}: {}", prefix, printable(*name), printable(key), scalar_text(member)));
+  }
+}
+
 // One level of objects is taken apart: "registry kind: etcd".
 void add_lines(const JsonValue& value, const std::string& prefix, std::vector<std::string>& lines) {
   const JsonValue::Object* members = value.object();
@@ -23,6 +35,7 @@ void add_lines(const JsonValue& value, const std::string& prefix, std::vector<st
     const std::string text = scalar_text(member);
     if (!text.empty()) lines.push_back(fmt::format("{}{}: {}", prefix, printable(name), text));
     if (prefix.empty()) add_lines(member, printable(name) + " ", lines);
+    if (!prefix.empty()) add_named(member, prefix, lines);
   }
 }
 

@@ -229,10 +229,34 @@ void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units)
   }
 }
 
+// Of a part that is asked for now.
+std::uint64_t Fetcher::bytes_here(const Part& part, Range range) {
+  const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
+  if (part.place.pack) return wanted.length;
+  Transfer& transfer = *part.home.transfer;
+  const Range in_transfer{part.home.offset + (wanted.offset - part.extent.offset), wanted.length};
+  std::uint64_t bytes = 0;
+  for (std::size_t i = part.units.first; i < part.units.second; ++i) {
+    const FetchUnit& unit = transfer.plan.units[i];
+    if (transfer.ask(i) && transfer.state(i) == UnitState::here)
+      bytes += overlap(in_transfer, {unit.offset, unit.length}).length;
+  }
+  return bytes;
+}
+
+void Fetcher::count_here(const std::vector<Part>& parts, Range range) {
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts) bytes += bytes_here(part, range);
+  local_.bytes += bytes;
+  local_.reads += bytes > 0 ? 1 : 0;
+}
+
 void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
+  for (Part& part : parts)
+    if (!part.place.pack) part.units = units_of(part, what.range);
+  count_here(parts, what.range);
   for (Part& part : parts) {
     if (part.place.pack) continue;
-    part.units = units_of(part, what.range);
     part.home.transfer->use();
     if (!what.all) want(part);
   }

@@ -56,6 +56,9 @@ struct SourceCount {
   std::uint64_t reads = 0, bytes = 0, failures = 0;
 };
 struct FetchStatus {
+  // What requests asked for that was here already, not what else they were told of. What was read ahead for the one who
+  // asks first is not: it counts where it came from.
+  SourceCount local{"local"};
   std::vector<SourceCount> sources;
   std::uint64_t transfers = 0;  // files on their way
   std::uint64_t waiting = 0;    // units that are asked for
@@ -83,6 +86,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // What has come is in the index, and what nobody waits for is held no longer: it may be evicted.
   void let_go();
   FetchStatus status() const;
+  // Of disk that fetched bytes take, also those in no index yet; as it was at most a second ago.
+  std::uint64_t cache_bytes();
 
  private:
   using Clock = Transfer::Clock;
@@ -142,6 +147,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point begun,
                                 Clock::time_point& moved) const;
   void queue(std::vector<Part>& parts, const ColdRange& what);
+  static std::uint64_t bytes_here(const Part& part, Range range);
+  void count_here(const std::vector<Part>& parts, Range range);
   Status wait_for(std::vector<Part>& parts, const ColdRange& what);
   std::optional<Task> take_own(const std::vector<Part>& parts);
   ColdPiece here_of(const Part& part, Range range) const;
@@ -221,9 +228,13 @@ class Fetcher final : public ColdReads, public LocalBytes {
   bool over_ = false;               // it may have more than its bound
   Clock::time_point full_until_{};  // nobody waits for room again so soon
   RateMeter rate_;
+  SourceCount local_{"local"};
   std::uint64_t manifests_ = 0;
   std::string problem_;
   bool ending_ = false;
+  std::mutex looking_at_use_;                // before mutex_
+  std::uint64_t cache_bytes_ = 0;            // guarded by looking_at_use_, as is the next
+  std::optional<Clock::time_point> use_of_;  // when it was so
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

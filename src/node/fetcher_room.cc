@@ -20,6 +20,7 @@ constexpr std::uint64_t kSpareMax = 256U << 20U;
 constexpr auto kIdle = std::chrono::seconds(1);
 constexpr auto kRoomPatience = std::chrono::seconds(2);
 constexpr auto kFullRemembered = std::chrono::seconds(2);
+constexpr auto kUseRemembered = std::chrono::seconds(1);
 constexpr auto kLook = std::chrono::milliseconds(50);
 
 std::uint64_t disk_bytes_of(int fd) {
@@ -41,6 +42,17 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
   for (const auto& transfer : transfers_)
     if (!listed.contains(transfer->pack->id())) use.unlisted += disk_bytes_of(transfer->pack->fd());
   return use;
+}
+
+// Looking at many packs takes a while. Where it fails, as it was before.
+std::uint64_t Fetcher::cache_bytes() {
+  const std::lock_guard one_looks(looking_at_use_);
+  const auto now = Clock::now();
+  if (use_of_ && now < *use_of_ + kUseRemembered) return cache_bytes_;
+  const auto use = cache_use();
+  if (use.ok()) cache_bytes_ = use->total();
+  use_of_ = now;
+  return cache_bytes_;
 }
 
 // Of units that run, and may not be on the disk yet.

@@ -149,6 +149,7 @@ void Fetcher::work() {
 FetchStatus Fetcher::status() const {
   const std::lock_guard lock(mutex_);
   FetchStatus status;
+  status.local = local_;
   for (const auto& source : sources_) status.sources.push_back(source->count);
   status.transfers = transfers_.size();
   status.waiting = wanted_.size() + ahead_.size();

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "node/fetch_plan.h"
@@ -57,6 +58,9 @@ class Transfer {
   std::uint64_t busy_bytes() const { return busy_bytes_; }
   bool complete() const { return missing_ == 0; }  // every unit is here
 
+  // Somebody asks for it; whether somebody did before.
+  bool ask(std::size_t unit) { return std::exchange(units_[unit].asked, true); }
+
   // Blobs that are whole and not in the index yet.
   std::uint64_t whole_bytes() const { return whole_bytes_; }
   std::vector<FetchedBlob> take_whole();
@@ -78,6 +82,7 @@ class Transfer {
     UnitState state = UnitState::idle;
     Error failure;
     std::optional<Clock::time_point> late_since;
+    bool asked = false;
   };
   struct Blob {
     std::vector<Digest> chunks;

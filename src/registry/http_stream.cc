@@ -9,6 +9,8 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t kBufferKept = 1U << 20U;  // of one that had to be larger once
+
 class CurlStream final : public HttpStream {
  public:
   CurlStream(HttpOptions options, std::string url, std::string_view body, const std::string& token,
@@ -83,6 +85,7 @@ class CurlStream final : public HttpStream {
     if (newline_ == std::string::npos) {
       buffer_.erase(0, begin_);
       begin_ = 0;
+      if (buffer_.capacity() > kBufferKept && buffer_.size() < kBufferKept) buffer_.shrink_to_fit();
     }
     return line;
   }

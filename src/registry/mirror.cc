@@ -15,7 +15,8 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kChangesAtOnce = 4'096;  // of one commit
+// Of one commit. The index keeps the memory of the largest: some 12 KiB a change.
+constexpr std::size_t kChangesAtOnce = 1'024;
 constexpr auto kFirstPause = std::chrono::milliseconds(100);
 constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
 constexpr auto kWatchWait = std::chrono::seconds(60);
@@ -125,6 +126,7 @@ Status Mirror::begin_anew() {
   else if (const Errc code = revision.error().code; code != Errc::no_space && code != Errc::permission)
     return revision.error();
   WEFT_TRY(const std::uint64_t listed, read_list());
+  malloc_trim(0);  // a list of a hundred thousand versions is some 50 MB, once
   keep_mark(std::move(mark), listed);
   return follow(listed + 1);
 }
@@ -206,7 +208,6 @@ Result<std::uint64_t> Mirror::read_list() {
     some = std::move(next);
   }
   WEFT_CHECK(apply({}, list.revision()));
-  malloc_trim(0);  // a list of a hundred thousand versions is some 50 MB, once
   return list.revision();
 }
 
@@ -232,7 +233,12 @@ Status Mirror::follow(std::uint64_t from) {
 }
 
 Status Mirror::receive(etcd::WatchStream& watch) {
-  for (;;) {
+  for (std::size_t untrimmed = 0;;) {
+    // Who comes back after a while hears of all that was missed in a moment.
+    if (untrimmed >= kChangesAtOnce) {
+      malloc_trim(0);
+      untrimmed = 0;
+    }
     Batch batch;
     auto wait = Clock::now() + kWatchWait;
     // All that has come by now is one commit: while it syncs, more comes.
@@ -247,6 +253,7 @@ Status Mirror::receive(etcd::WatchStream& watch) {
       std::lock_guard lock(mutex_);
       if (ending_) return Error{Errc::cancelled, "stopped"};
     }
+    untrimmed += batch.changes.size();
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
     std::lock_guard lock(mutex_);
     if (!suspicion_.empty()) return Error{Errc::unreachable, suspicion_};
@@ -265,7 +272,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       break;
     case KeyKind::tag:
       if (!event.deleted) break;
-      batch.changes.emplace_back(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision});
+      batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision}, event.item.mod_revision);
       return;
     case KeyKind::member:
       return read_member(event, *key, batch);
@@ -281,7 +288,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto change = decode_change(parts_.keys, event.item.key, event.item.value, true);
   if (!change.ok()) return refuse(change.error());
   if (auto* tag = std::get_if<MirroredTag>(&*change)) tag->revision = event.item.mod_revision;
-  batch.changes.push_back(std::move(change).value());
+  batch.add(std::move(change).value(), event.item.mod_revision);
 }
 
 void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch) {
@@ -295,9 +302,22 @@ void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch
   batch.members = members_.put(event.item.mod_revision, std::move(member).value()) || batch.members;
 }
 
+// Of a batch that is more than one commit: how many are in. What one transaction changed stays together.
+Result<std::size_t> Mirror::apply_all_but_last(const Batch& batch) {
+  const std::span<const MirrorChange> changes(batch.changes);
+  std::size_t from = 0;
+  for (std::size_t at = kChangesAtOnce; at < changes.size(); ++at) {
+    if (at - from < kChangesAtOnce || batch.revisions[at] == batch.revisions[at - 1]) continue;
+    WEFT_CHECK(apply(changes.subspan(from, at - from), batch.revisions[at - 1]));
+    from = at;
+  }
+  return from;
+}
+
 Status Mirror::apply(Batch& batch) {
   if (!batch.changes.empty() || batch.barrier) {
-    WEFT_CHECK(apply(batch.changes, batch.revision));
+    WEFT_TRY(const std::size_t applied, apply_all_but_last(batch));
+    WEFT_CHECK(apply(std::span<const MirrorChange>(batch.changes).subspan(applied), batch.revision));
     keep_mark(std::move(batch.mark), batch.revision);
   } else {
     set_applied(batch.revision);

@@ -73,13 +73,19 @@ class Mirror {
   // What one or more answers of the watch say, to be taken over as one.
   struct Batch {
     std::vector<MirrorChange> changes;
+    std::vector<std::uint64_t> revisions;  // of each
     std::uint64_t revision = 0;
     std::optional<MirrorMark> mark;
     bool barrier = false;  // ours is among it
     bool members = false;  // some came or went
+    void add(MirrorChange change, std::uint64_t of) {
+      changes.push_back(std::move(change));
+      revisions.push_back(of);
+    }
   };
   void read_event(const etcd::Event& event, Batch& batch);
   void read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch);
+  Result<std::size_t> apply_all_but_last(const Batch& batch);
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);

@@ -140,10 +140,10 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def fuse_directory(source, where):
-    """`source` once more, by a FUSE server that can be stopped and go on; its process id."""
+def fuse_directory(source, where, *options):
+    """`source` once more, by a FUSE server that can be stopped and go on; its process id. Options are bindfs's."""
     where.mkdir(exist_ok=True)
-    run(["bindfs", source, where])
+    run(["bindfs", *options, source, where])
     processes = [entry for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()]
     found = [int(entry.name) for entry in processes if is_bindfs(entry, where)]
     try:

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from clusterlib import can_make_networks
+from daemonlib import metrics, receive, send
 from nodes import SECONDS_MAX, Cluster, errno_of, fuse_directory
 from weftlib import WEFT, environment, random_tensors, run, wait_until, write_model
 
@@ -193,6 +194,30 @@ def test_files_that_begin_alike_are_kept_apart(cluster, pair, tmp_path):
     two.store.assert_sound()
 
 
+def counted(node):
+    """Bytes by source, as `weft status` and .weft/status show them."""
+    return {one["name"]: one["bytes"] for one in node.daemon.status()["fetched"]["sources"]}
+
+
+def test_what_is_here_when_a_mount_asks_for_it_is_local(cluster, pair, tmp_path):
+    """It came after the file was opened; what a mount finds there by itself it does not ask for."""
+    one, two = pair
+    source = model_at(tmp_path / "source")
+    size = (source / FILE).stat().st_size
+    cluster.publish(one, source, "model")
+    with two.mounted("cold=stream") as mount:
+        with open(mount.version("model", 1) / FILE, "rb") as file:
+            two.store.weft("prefetch", "model")
+            assert two.fetched("local") == 0
+            assert file.read() == (source / FILE).read_bytes()
+        assert 6 * 4096 <= two.fetched("local") <= size  # of each tensor what was asked for, and not the rest of it
+        assert counted(two) == {"local": two.fetched("local"), "origin": bytes_of(source)}
+        assert f"fetched local bytes: {counted(two)['local']}\n" in two.store.weft("status").stdout
+        before = counted(two)
+        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+        assert counted(two) == before  # it found all by itself
+
+
 def test_two_readers_of_one_file_cause_one_transfer(cluster, pair, tmp_path):
     one, two = pair
     source = model_at(tmp_path / "source", random_tensors(4, 16 << 20, seed="large"))
@@ -341,6 +366,15 @@ def cache_bytes(node):
     return sum(path.stat().st_blocks * 512 for path in node.store.path.rglob("*.pack"))
 
 
+def told_of_cache(node):
+    """How much fetched bytes take, which status says too, and may take."""
+    figures = metrics(node.daemon.ask("metrics")["text"])
+    status = node.daemon.status()
+    if status["cache_bytes"] != figures["weft_cache_bytes"]:
+        return None
+    return figures["weft_cache_bytes"], figures["weft_cache_bytes_max"]
+
+
 class Sampled:
     """As a context: the largest value that was seen inside."""
 
@@ -377,10 +411,12 @@ def test_the_cache_keeps_its_bound(cluster, tmp_path):
         for name in "abca":
             assert (mount.version(name, 1) / FILE).read_bytes() == (tmp_path / name / FILE).read_bytes()
         assert errno_of(mount.version("large", 1) / FILE) == errno.ENOSPC
+        wait_until(lambda: told_of_cache(two) == (cache_bytes(two), 64 << 20), seconds_max=SECONDS_MAX)
         config.write_text('cache_max = "40M"\ncold = "stream"\n')
         assert sampled.largest <= 64 << 20
         two.daemon.signal(signal.SIGHUP)
         wait_until(lambda: cache_bytes(two) <= 40 << 20, seconds_max=SECONDS_MAX)
+        wait_until(lambda: told_of_cache(two) == (cache_bytes(two), 40 << 20), seconds_max=SECONDS_MAX)
         time.sleep(2.5)  # within which a mount learns of it
         with open(mount.version("large", 1) / FILE, "rb") as file:
             file.seek(50 << 20)
@@ -437,6 +473,31 @@ def test_a_stopped_origin_costs_a_bounded_wait_and_keeps_nobody_local_waiting(tm
                 os.kill(server, signal.SIGCONT)
             wait_until(lambda: errno_of(mount.version("far", 1) / FILE) == 0, seconds_max=SECONDS_MAX, pause=0.2)
             assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
+
+
+def test_a_slow_origin_is_read_and_keeps_nobody_local_waiting(tmp_path):
+    """One that takes longer for a file than anybody waits for one that gives nothing; prefetch says how far it is."""
+    real = tmp_path / "real"
+    real.mkdir()
+    where = tmp_path / "origin"
+    with fuse_directory(real, where, f"--read-rate={10 << 20}"), Cluster(tmp_path, where) as cluster:
+        one, two = cluster.node(), cluster.node()
+        cluster.publish(one, model_at(tmp_path / "near", random_tensors(2, 1 << 20, seed="near")), "near")
+        far = model_at(tmp_path / "far", random_tensors(5, 16 << 20, seed="far"))
+        cluster.publish(one, far, "far")
+        two.store.weft("prefetch", "near")
+        with two.mounted() as mount, two.daemon.connect() as connection:
+            send(connection, {"id": 1, "request": "prefetch", "body": {"spec": "far@1"}})
+            told = []
+            while (message := receive(connection)).get("event"):
+                told.append(message["body"])
+                assert (mount.version("near", 1) / FILE).read_bytes() == (tmp_path / "near" / FILE).read_bytes()
+            assert message.get("answer"), message
+            assert {one["total"] for one in told} == {bytes_of(far)}
+            done = [one["done"] for one in told]
+            assert done == sorted(done) and any(0 < bytes_ < bytes_of(far) for bytes_ in done)
+            assert f"fetching {FILE}" in [one["phase"] for one in told]
+            assert (mount.version("far", 1) / FILE).read_bytes() == (far / FILE).read_bytes()
 
 
 def test_a_daemon_killed_mid_read_is_found_again(cluster, pair, tmp_path):

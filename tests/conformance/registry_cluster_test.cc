@@ -206,6 +206,34 @@ TEST_CASE("cluster: a node that was away goes on where it stood") {
   CHECK(b->registry().status().lists == 1);
 }
 
+TEST_CASE("cluster: a node that was away takes over more than goes into one commit, and goes on from there") {
+  World world;
+  auto a = world.node("a");
+  must(publish(*a, "m", {1}));
+  auto b = world.node("b");
+  REQUIRE(shows(*b, "m@1"));
+  b.reset();
+  RegistryKeys keys(world.options.prefix, world.options.cluster);
+  etcd::Client client(world.options);
+  for (int i = 0; i < 30; ++i) {
+    etcd::Txn txn;
+    for (int one = 0; one < 100; ++one) {
+      const std::string key = keys.tag("m", "t" + std::to_string(i * 100 + one));
+      txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, 1}, keys.bound(key)), 0});
+    }
+    REQUIRE(client.txn(txn).ok());
+  }
+  REQUIRE(a->registry().set_tag("m", "t1717", std::nullopt).ok());
+  for (int round = 0; round < 2; ++round) {
+    b = world.node("b");
+    CHECK(shows(*b, names_of(a->store())));
+    CHECK(b->store().snapshot().value()->tags(1).value().size() == 2'999);
+    CHECK(b->registry().status().lists == 0);
+    CHECK(b->registry().status().refused == 0);
+    b.reset();
+  }
+}
+
 void compact(const World& world) {
   etcd::Client client(world.options);
   auto now = client.range({{"x", ""}, 0, 0, false, false});

@@ -236,6 +236,25 @@ TEST_CASE("many readers of one missing range cause one transfer") {
   CHECK(fetcher.status().sources.at(0).bytes == away.file.size);
 }
 
+TEST_CASE("what is asked for and here already is local, but for who asks first for what was read ahead") {
+  Away away({4 * kDigestChunk, 1'000});
+  const Range all{0, away.file.size};
+  {
+    Fetcher fetcher(away.store, {away.twin}, {});
+    REQUIRE(away.bring(fetcher, {0, kDigestChunk}, away.file.size - kDigestChunk).ok());
+    while (fetcher.status().sources.at(0).bytes < away.file.size) std::this_thread::sleep_for(1ms);
+    REQUIRE(away.bring(fetcher, {kDigestChunk, away.file.size - kDigestChunk}).ok());
+    CHECK(fetcher.status().local.bytes == 0);
+    REQUIRE(away.bring(fetcher, {10, 5 * 100}).ok());
+    CHECK(fetcher.status().local.bytes == 500);
+    REQUIRE(fetcher.settle(away.version).ok());
+  }
+  Fetcher later(away.store, {}, {});
+  REQUIRE(away.bring(later, all).ok());
+  CHECK(later.status().local.bytes == away.file.size);
+  CHECK(later.status().local.reads == 1);
+}
+
 TEST_CASE("what was brought is put into the store, and the pack is the file") {
   Away away({3 * kDigestChunk, 500});
   {

@@ -1,0 +1,31 @@
+"""What `cmake --install` puts in place."""
+import shutil
+
+import pytest
+
+from weftlib import BUILD, run
+
+
+@pytest.fixture
+def installed(tmp_path):
+    if not (BUILD / "cmake_install.cmake").exists():
+        pytest.skip("these programs were not built here")
+    run(["cmake", "--install", BUILD, "--prefix", tmp_path / "usr"])
+    return tmp_path / "usr"
+
+
+def test_programs_and_the_unit_are_installed(installed):
+    for program in ("bin/weft", "sbin/weftd", "sbin/mount.weft"):
+        assert run([installed / program, "--version"]).stdout
+    unit = (installed / "lib/systemd/system/weftd.service").read_text()
+    assert f"\nExecStart={installed}/sbin/weftd --config /etc/weft/weft.conf\n" in unit
+    assert "\nType=notify\n" in unit  # which test_readiness_and_end shows
+
+
+def test_systemd_takes_the_unit(installed):
+    """Without a word: keys that it does not know it ignores, and says so."""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze here")
+    done = run(["systemd-analyze", "verify", "--man=no", installed / "lib/systemd/system/weftd.service"], check=False)
+    said = [line for line in done.stderr.splitlines() if "weftd" in line]
+    assert done.returncode == 0 and not said, done.stderr
