@@ -90,11 +90,12 @@ def scp(sshd, reader, source, target, options=None):
 
 
 def others(holder, reader, model, directory):
-    """(name, function that reads the whole file cold and returns its seconds), one after the other."""
+    """(name, function that reads the whole file cold and returns its seconds, processes of its server), one after the
+    other."""
     where = directory / "others"
     where.mkdir()
     with Sshd(holder.host, where) as sshd:
-        yield "scp of the native file", scp(sshd, reader.host, model / FILE, where / "copy")
+        yield "scp of the native file", scp(sshd, reader.host, model / FILE, where / "copy"), [sshd.process.pid]
         for name, mounted in (("sshfs", sshfs), ("rclone mount over sftp", rclone)):
             if shutil.which(name.split()[0]) is None:
                 continue
@@ -104,9 +105,9 @@ def others(holder, reader, model, directory):
                     took = cat(mount / FILE)
                 (where / name.split()[0]).rmdir()
                 return took
-            yield name, read
+            yield name, read, [sshd.process.pid]
     try:
         with Gluster(holder.host, reader.host, where, model) as gluster:
-            yield "glusterfs, one brick", gluster.read
+            yield "glusterfs, one brick", gluster.read, [gluster.server.pid]
     except NotHere as reason:
         print(f"| peer: glusterfs | | did not run | {reason} | | | |", flush=True)

@@ -1,10 +1,8 @@
 """Part `whole` of the net bench: a whole file of one peer through a mount, against a raw loop of fi_read between the same
 two hosts; and other ways to read a file of another host."""
 
-import statistics
-
 from measure import PAIR_HEAD, Pairs, drop_caches, touch_memory
-from net_nodes import FILE, MIB, Cluster, Cores, Raw, cat, cold_mount, publish, random_tensors, warm, write_model
+from net_nodes import FILE, MIB, Account, Cluster, Raw, cat, cold_mount, publish, random_tensors, warm, write_model
 from net_others import others
 
 # By how weft verifies: what the raw loop does with what comes, and what is asked of the ratio.
@@ -15,30 +13,30 @@ LOOPS = {"xxh3": [("into a mapped file", "map:{}", 0.85)],
 
 
 class Reader:
-    """Reads one published file cold, through the mount of a node, and says how busy the machine was."""
+    """Reads one published file cold, through the mount of a node, and says who took the CPU."""
 
-    def __init__(self, node, size, policy):
-        self.node, self.size, self.policy = node, size, policy
-        self.cores = Cores()
+    def __init__(self, holder, node, size, policy):
+        self.holder, self.node, self.size, self.policy = holder, node, size, policy
+        self.account = Account()
 
     def __call__(self):
         with cold_mount(self.node, f"cold={self.policy}", moves=self.size) as mount:
             touch_memory(2 * self.size, self.node.directory)
-            with self.cores.measured():
+            with self.account.measured_mount(mount, self.holder, self.node):
                 return cat(mount.version("whole", 1) / FILE)
 
 
 class RawReader:
     def __init__(self, raw, into, scratch, size, native):
         self.raw, self.into, self.scratch, self.size, self.native = raw, into, scratch, size, native
-        self.cores = Cores()
+        self.account = Account()
 
     def __call__(self):
         self.scratch.unlink(missing_ok=True)
         drop_caches()
         warm(self.native)
         touch_memory(2 * self.size, self.scratch.parent)
-        with self.cores.measured():
+        with self.account.measured(server=[self.raw.server.pid]):
             return self.raw.read(self.into.format(self.scratch), MIB, 4, self.size)[0]
 
 
@@ -46,11 +44,25 @@ def against_loop(ours, raw, loop, size, native, count):
     name, into, goal = loop
     name = f"fi_read {name}; cold={ours.policy}"
     theirs = RawReader(raw, into, ours.node.directory / "raw", size, native)
-    ours.cores = Cores()
+    ours.account = Account()
     pairs = Pairs.alternate(count, ours, theirs, warm_up=1)
     print(pairs.row(f"peer: {name}", goal), flush=True)
-    return (f"{name}: the machine was busy {statistics.median(ours.cores.busy):.0%} (weft), "
-            f"{statistics.median(theirs.cores.busy):.0%} (raw)")
+    return [f"{name}: weft took {ours.account.text()}", f"{name}: raw took {theirs.account.text()}"]
+
+
+def against_others(ours, model, directory, count):
+    notes = []
+    for name, theirs, servers in others(ours.holder, ours.node, model, directory):
+        account = Account()
+
+        def peer(theirs=theirs, servers=servers, account=account):
+            drop_caches()
+            warm(model / FILE)
+            with account.measured(servers=servers):
+                return theirs()
+        print(Pairs.alternate(count, ours, peer).row(f"peer: {name}"), flush=True)
+        notes.append(f"{name} took {account.text()}; without what its mount takes in the background")
+    return notes
 
 
 def measure(verify, build, directory, model, args):
@@ -63,16 +75,14 @@ def measure(verify, build, directory, model, args):
             one.host.shape(f"{args.gbit:g}gbit", burst="2m")
         publish(cluster, one, model, "whole")
         size = (model / FILE).stat().st_size
-        reader, fetching = Reader(two, size, "auto"), Reader(two, size, "fetch")
+        reader, fetching = Reader(one, two, size, "auto"), Reader(one, two, size, "fetch")
         with Raw(build, args.provider, one.host, two.host, model / FILE) as raw:
-            notes = [against_loop(reader, raw, loop, size, model / FILE, args.pairs) for loop in LOOPS[verify]]
-            notes.append(against_loop(fetching, raw, LOOPS[verify][0], size, model / FILE, args.pairs))
-        for name, theirs in others(one, two, model, directory) if verify == "sha256" else []:
-            def peer(theirs=theirs):
-                drop_caches()
-                warm(model / FILE)
-                return theirs()
-            print(Pairs.alternate(min(3, args.pairs), reader, peer).row(f"peer: {name}"), flush=True)
+            notes = []
+            for loop in LOOPS[verify]:
+                notes += against_loop(reader, raw, loop, size, model / FILE, args.pairs)
+            notes += against_loop(fetching, raw, LOOPS[verify][0], size, model / FILE, args.pairs)
+        if verify == "sha256":
+            notes += against_others(reader, model, directory, min(3, args.pairs))
     return [f"{verify}: {note}" for note in notes]
 
 

@@ -54,7 +54,8 @@ class PeerSource::Reading {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
     while (run_ < runs_.size()) {
       if (yielded_) return failure_;
-      const auto candidates = source_.candidates(manifest_, &runs_[run_], asked_);
+      const auto candidates =
+          offers_ ? source_.everybody(manifest_, &runs_[run_]) : source_.candidates(manifest_, &runs_[run_], asked_);
       const bool again = failures_ < kPeerTriesMax;
       const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
       if (choice) {
@@ -63,6 +64,8 @@ class PeerSource::Reading {
         source_.links_.wait(Clock::now() + kBusyWait);
       } else if (!std::exchange(asked_, true)) {
         source_.news_.ask(manifest_);  // somebody else may have it by now
+      } else if (again && !offers_ && Clock::now() < offers_end_) {
+        offers_ = true;
       } else {
         return failure_.code == Errc::internal ? nobody_has(to_hex(runs_[run_].id.root)) : failure_;
       }
@@ -82,7 +85,7 @@ class PeerSource::Reading {
   std::vector<ChunkRun> next_runs(const PeerLinks::Choice& choice) const {
     std::vector<ChunkRun> asked;
     std::uint64_t room = choice.bytes_max;
-    for (std::size_t i = run_; i < runs_.size() && asked.size() < kRunsPerRequest; ++i) {
+    for (std::size_t i = run_; i < runs_.size() && asked.size() < (alone_ ? 1 : kRunsPerRequest); ++i) {
       ChunkRun part = runs_[i];
       const std::uint64_t done = i == run_ ? chunks_ : 0;
       part.first += done;
@@ -110,6 +113,7 @@ class PeerSource::Reading {
     const bool is_refusable = aid_.yields && choice.waits && done_ == 0;
     Status read = read_from(choice, asked, size, is_refusable);
     source_.links_.done(choice.number, read.ok() ? size : 0, Clock::now() - begin, read.ok() ? nullptr : &read.error());
+    if (read.ok() && offers_) source_.view_.gave(manifest_, choice.node);
     if (read.ok()) return advance(asked, size, choice.number);
     failure_ = std::move(read).error();
     if (is_refusable && (failure_.code == Errc::busy || failure_.code == Errc::exists)) {
@@ -119,9 +123,12 @@ class PeerSource::Reading {
       return;
     }
     const bool has_none = failure_.code == Errc::not_found;  // says so at once; there may be many of these
+    if (has_none && asked.size() > 1) {                      // it may have some of them
+      alone_ = true;
+      return;
+    }
     const bool was_behind = was_behind_since(choice.number, begin);
-    if (has_none)
-      for (const ChunkRun& run : asked) source_.view_.lacks(manifest_, &run, choice.node);
+    if (has_none) source_.view_.lacks(manifest_, &asked.front(), choice.node);
     if (!has_none && !was_behind) ++failures_;
     if (!was_behind) tried_.push_back(choice.number);
     if (target_.spoiled) leave_landing();
@@ -181,6 +188,7 @@ class PeerSource::Reading {
     done_ += size;
     tried_.clear();
     failures_ = 0;
+    alone_ = offers_ = false;
   }
 
   // What is given up may still write there: what has come goes on elsewhere.
@@ -196,6 +204,7 @@ class PeerSource::Reading {
   const std::span<const ChunkRun> runs_;
   const milliseconds patience_;
   const Deadline end_ = Clock::now() + kPeersBusyMax;
+  const Deadline offers_end_ = Clock::now() + patience_;
   ReadAid& aid_;
   SourceBytes out_;
   PeerTarget target_;
@@ -205,6 +214,8 @@ class PeerSource::Reading {
   std::vector<std::uint32_t> tried_;  // for what comes next
   std::size_t failures_ = 0;          // of these, by other than not having it
   bool asked_ = false;                // who else has it
+  bool alone_ = false;                // one run at a time
+  bool offers_ = false;               // to any node
   bool yielded_ = false;              // to other nodes
   Error failure_{Errc::internal, ""};
 };

@@ -34,22 +34,34 @@ std::vector<PeerCandidate> PeerSource::candidates(const Digest& manifest, const 
   return view_.candidates(manifest, run);
 }
 
-// One after the other, each with its share of the time that is left.
+// Who has it need not be known to any directory: a version may have bytes of another one that nobody reads, and whose
+// manifest is not here. Who lacks it says so at once.
+std::vector<PeerCandidate> PeerSource::everybody(const Digest& manifest, const ChunkRun* run) {
+  const auto nodes = links_.nodes();
+  return view_.others(manifest, run, nodes);
+}
+
+// One after the other, each with its share of the time that is left; those of whom nothing is known once.
 template <class T>
 Result<T> PeerSource::from_any(const Digest& manifest, const ChunkRun* run, Deadline deadline,
                                const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask) {
   Error last = nobody_has(fmt::format("manifest {}", to_hex(manifest)));
   std::vector<std::uint32_t> tried;
   bool asked = false;
+  bool offers = false;
+  bool offered = false;
   const Deadline end = Clock::now() + kPeersBusyMax;
   for (std::size_t tries = 0; tries < kPeerTriesMax;) {
     auto choice = links_.take(candidates(manifest, run, asked), tried, PeerLinks::Size::question);
-    if (!choice) {  // somebody else may have it by now
+    if (!choice && !offers) {  // somebody else may have it by now
       news_.ask(manifest);
       choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
+      if (!choice) offers = !std::exchange(offered, true);
     }
+    if (!choice && offers) choice = links_.take(everybody(manifest, run), tried, PeerLinks::Size::question);
     if (!choice) {  // or the same may answer now
       ++tries;
+      offers = false;
       tried.clear();
       choice = links_.take(view_.candidates(manifest, run), tried, PeerLinks::Size::question);
     }
@@ -58,6 +70,7 @@ Result<T> PeerSource::from_any(const Digest& manifest, const ChunkRun* run, Dead
     const auto begin = Clock::now();
     auto got = ask(choice->node, begin + share);
     links_.done(choice->number, 0, Clock::now() - begin, got.ok() ? nullptr : &got.error());
+    if (got.ok() && offers) view_.gave(manifest, choice->node);
     if (got.ok()) return got;
     last = std::move(got).error();
     if (last.code == Errc::timed_out && begin < end && links_.moved_since(choice->number, begin)) continue;

@@ -39,6 +39,7 @@ class PeerSource final : public BlobSource {
   class Reading;
   Result<std::vector<std::byte>> ask(const std::string& node, const PeerRequest& request, Deadline deadline);
   std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run, bool& asked);
+  std::vector<PeerCandidate> everybody(const Digest& manifest, const ChunkRun* run);
   template <class T>
   Result<T> from_any(const Digest& manifest, const ChunkRun* run, Deadline deadline,
                      const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask);

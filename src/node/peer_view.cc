@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kKnownMax = 1024;  // manifests
 constexpr std::size_t kLacksMax = 4096;
+constexpr std::size_t kGaveMax = 8;
 constexpr auto kLacksFor = std::chrono::seconds(2);
 constexpr auto kYieldsFor = std::chrono::milliseconds(500);
 constexpr auto kExpectedFor = std::chrono::seconds(30);
@@ -25,10 +26,15 @@ PeerView::Known& PeerView::entry(const Digest& manifest) {
   return known_[manifest];
 }
 
-// Of blobs that another version had first: its manifest, and who published it.
+// Of blobs that another version had first: its manifest, and who published it. A parent's record is here also where its
+// manifest is not.
 Status PeerView::find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                              std::map<Digest, std::string>& others) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (const ParentRef& parent : version.parents) {
+    if (parent.same_bytes == 0) continue;
+    if (const auto row = snapshot->version(parent.id); row.ok()) known.kin.push_back(row->publisher);
+  }
   for (const ContentId& id : blobs) {
     WEFT_TRY(const auto owner, snapshot->owner(id));
     if (!owner || owner->first == version.id) continue;
@@ -57,6 +63,7 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
   known.publisher = version.publisher;
   known.chunks = std::move(chunks);
   known.inherited.merge(fresh.inherited);
+  known.kin = std::move(fresh.kin);
   known.expected = now;
 }
 
@@ -72,24 +79,26 @@ std::string PeerView::publisher(const Digest& manifest) const {
   return found == known_.end() ? "" : found->second.publisher;
 }
 
+// Unless it is this node, or has said that it lacks it, or is there already.
+void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
+                   std::vector<PeerCandidate>& out) const {
+  const auto lacking = lacking_.find({node, what});
+  if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > Clock::now())) return;
+  if (std::ranges::find(out, node, &PeerCandidate::node) == out.end()) out.push_back({node, kind});
+}
+
 void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
-  const auto now = Clock::now();
-  const auto put = [&](const std::string& node, PeerCandidate::Kind kind) {
-    const auto lacking = lacking_.find({node, what});
-    if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > now)) return;
-    if (std::none_of(out.begin(), out.end(), [&](const PeerCandidate& one) { return one.node == node; }))
-      out.push_back({node, kind});
-  };
   bool sought = false;
   for (const HadChunks& had : known.had) {
     if (had.node == known.publisher) continue;
     sought = sought || (had.moving && had.node != self_);
     if (had.chunks_per_bit == 0)
-      put(had.node, PeerCandidate::Kind::whole);
+      put(had.node, PeerCandidate::Kind::whole, what, out);
     else if (run != nullptr && known.chunks && known.chunks->has(had, *run))
-      put(had.node, PeerCandidate::Kind::part);
+      put(had.node, PeerCandidate::Kind::part, what, out);
   }
-  put(known.publisher, sought ? PeerCandidate::Kind::sought : PeerCandidate::Kind::first);
+  put(known.publisher, sought ? PeerCandidate::Kind::sought : PeerCandidate::Kind::first, what, out);
+  for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
 }
 
 // Who has the version's own manifest has its blobs; who had a blob first comes before who published the version.
@@ -107,6 +116,27 @@ std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const Ch
   }
   add(found->second, what, run, out);
   return out;
+}
+
+std::vector<PeerCandidate> PeerView::others(const Digest& manifest, const ChunkRun* run,
+                                            std::span<const std::string> nodes) {
+  std::vector<PeerCandidate> out;
+  const Digest& what = run == nullptr ? manifest : run->id.root;
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(manifest); found != known_.end())
+    for (const std::string& node : found->second.kin) put(node, PeerCandidate::Kind::whole, what, out);
+  for (const std::string& node : nodes) put(node, PeerCandidate::Kind::first, what, out);
+  return out;
+}
+
+void PeerView::gave(const Digest& manifest, const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  if (found == known_.end()) return;
+  std::vector<std::string>& gave = found->second.gave;
+  if (std::ranges::find(gave, node) != gave.end()) return;
+  if (gave.size() >= kGaveMax) gave.erase(gave.begin());
+  gave.push_back(node);
 }
 
 // Who has said something new since it lacked something may have it by now.

@@ -1,5 +1,6 @@
 // What this node believes about who has what: by version records and the owner map who first had it, by what directory
 // nodes say who has it now. Beliefs: whoever is asked may answer otherwise. Never asks anybody itself.
+// The owner map tells of versions whose manifests are here; what a version has from others is found without theirs.
 #pragma once
 
 #include <chrono>
@@ -39,6 +40,11 @@ class PeerView {
   void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs);
   // Never this node itself. Without a run: of the manifest's own bytes.
   std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run);
+  // Those of `nodes` that have not said that they lack it, when none of candidates() has it: who published a version
+  // that this one shares bytes with, then any.
+  std::vector<PeerCandidate> others(const Digest& manifest, const ChunkRun* run, std::span<const std::string> nodes);
+  // One of others() gave it, and may well have more of the version: one of candidates() from now on.
+  void gave(const Digest& manifest, const std::string& node);
 
   // What a directory node said; takes the place of what was said of that manifest before.
   void heard(const Digest& manifest, std::vector<HadChunks> had);
@@ -61,11 +67,15 @@ class PeerView {
     std::string publisher;  // of the version
     std::shared_ptr<const ChunkMap> chunks;
     std::unordered_map<ContentId, Digest> inherited;  // blob -> manifest of the version that had it first
+    std::vector<std::string> kin;                     // publishers of parents that it shares bytes with
+    std::vector<std::string> gave;                    // as gave()
     std::vector<HadChunks> had;
     Clock::time_point asked = Clock::time_point::min();  // for its holders
     Clock::time_point expected{};                        // lately, by a reader
   };
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
+  void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
+           std::vector<PeerCandidate>& out) const;
   void add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const;
   Status find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                      std::map<Digest, std::string>& others);

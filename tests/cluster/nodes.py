@@ -4,6 +4,7 @@ import errno
 import os
 import pathlib
 import signal
+import time
 
 from clusterlib import Etcd, Network
 from daemonlib import Daemon, metrics
@@ -56,15 +57,19 @@ def errno_of(path):
 
 
 def comes_right_on(node, source):
-    """Whether a node's mount reads as it should within the time; until then reads may fail, but bring nothing wrong."""
+    """Whether a node's mount reads as it should within the time; until then reads may fail, each in time, but bring
+    nothing wrong."""
     expected = (source / MODEL_FILE).read_bytes()
     with node.mounted() as mount:
         def right():
+            begin = time.monotonic()
             try:
                 got = (mount.version("model", 1) / MODEL_FILE).read_bytes()
             except OSError as failure:
                 assert failure.errno == errno.EIO
                 return False
+            finally:
+                assert time.monotonic() - begin < SECONDS_MAX
             assert got == expected
             return True
         wait_until(right, seconds_max=2 * SECONDS_MAX, pause=0.2)

@@ -93,14 +93,45 @@ def test_a_derived_model_moves_only_what_differs(cluster, three, tmp_path):
     assert 3 << 20 <= three[1].fetched() - before <= (3 << 20) + 65536
 
 
-def test_what_a_derived_model_inherits_comes_from_who_had_it_first(cluster, three, tmp_path):
+def publish_changed(cluster, node, base, name, changed):
+    """Publishes what `base` has with these tensors changed: the node takes nothing else of it."""
+    part = write_model(cluster.directory / f"part of {name}", changed)
+    return cluster.publish(node, part, name, inherit=base)
+
+
+def manifests_looked_at(node):
+    return node.daemon.status()["fetched"]["manifests"]
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_what_a_derived_model_inherits_comes_from_who_had_it_first(cluster, three, tmp_path, looks):
     tensors = random_tensors(4, 3 << 20, seed="base")
-    cluster.publish(three[0], write_model(tmp_path / "base", tensors), "base")
-    other = random_tensors(4, 3 << 20, seed="other")
-    derived = write_model(tmp_path / "derived", tensors | {"layer.1.weight": other["layer.1.weight"]})
-    spec = cluster.publish(three[1], derived, "derived")
-    three[1].store.weft("evict", "--all")
+    changed = {"layer.1.weight": random_tensors(4, 3 << 20, seed="other")["layer.1.weight"]}
+    derived = write_model(tmp_path / "derived", tensors | changed)
+    spec = publish_changed(cluster, three[1], cluster.publish(three[0], write_model(tmp_path / "base", tensors), "base"),
+                           "derived", changed)
+    assert three[1].fetched() < 1 << 20  # it has none of what it inherits
+    if looks:
+        three[2].store.weft("info", "base")
     assert loads_equal(three[2], derived, spec)
+    assert manifests_looked_at(three[2]) == (2 if looks else 1)
+    assert 3 * (3 << 20) <= three[0].exchange()["served_bytes"] < 3.5 * (3 << 20)
+    assert 3 << 20 <= three[1].exchange()["served_bytes"] < 1.5 * (3 << 20)
+
+
+def test_a_chain_of_ancestors_is_not_walked_to_who_had_it_first(cluster, three, tmp_path):
+    reader = cluster.node()
+    tensors = random_tensors(6, 1 << 20, seed="chain")
+    other = random_tensors(6, 1 << 20, seed="later")
+    spec = cluster.publish(three[0], write_model(tmp_path / "base", tensors), "base")
+    for number, node in enumerate(three[1:], 1):
+        changed = {f"layer.{number}.weight": other[f"layer.{number}.weight"]}
+        tensors |= changed
+        spec = publish_changed(cluster, node, spec, f"derived{number}", changed)
+    assert loads_equal(reader, write_model(tmp_path / "last", tensors), spec)
+    assert manifests_looked_at(reader) == 1  # of what it read, and of no ancestor
+    assert three[0].exchange()["served_bytes"] >= 4 << 20
+    assert all(node.exchange()["served_bytes"] >= 1 << 20 for node in three[1:])
 
 
 def test_a_view_moves_its_own_chunks_alone(cluster, three, tmp_path):

@@ -54,6 +54,11 @@ def ends_with_an_errno(reader):
     assert os.strerror(errno.EIO) in said
 
 
+def nothing_is_lost(*nodes):
+    for node in nodes:
+        node.store.assert_sound()
+
+
 def pack_with(node, needle):
     """(pack, offset) of these bytes in a node's store."""
     for pack in node.store.path.rglob("*.pack"):
@@ -161,6 +166,18 @@ def test_a_holder_that_stops_or_dies_mid_read_is_replaced_by_another(cluster, th
     three[2].store.assert_sound()
 
 
+def test_a_slow_holder_holds_up_nobody_while_another_is_fast(cluster, three):
+    source = write_model(cluster.directory / "source", random_tensors(4, 8 << 20, seed="slow"))
+    cluster.publish(three[0], source, "model")
+    three[1].store.weft("prefetch", "model")
+    three[0].host.shape("256kbit", burst="32k")
+    begin = time.monotonic()
+    comes_right_on(three[2], source)
+    assert time.monotonic() - begin < SECONDS_MAX
+    assert three[1].exchange()["served_bytes"] > 0.9 * (source / FILE).stat().st_size
+    three[2].store.assert_sound()
+
+
 def test_the_only_holder_killed_mid_read_is_an_errno_and_the_bytes_when_it_is_back(cluster, three):
     source = slowly_from(cluster, three[0], seed="only")
     with reading(three[1], source) as reader:
@@ -168,6 +185,7 @@ def test_the_only_holder_killed_mid_read_is_an_errno_and_the_bytes_when_it_is_ba
         ends_with_an_errno(reader)
     three[0].daemon.start()
     comes_right_on(three[1], source)
+    nothing_is_lost(three[0], three[1])
 
 
 def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster, three):
@@ -180,6 +198,7 @@ def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster
         finally:
             os.kill(three[0].daemon.pid, signal.SIGCONT)
     comes_right_on(three[1], source)
+    nothing_is_lost(three[0], three[1])
 
 
 def test_a_partition_is_an_errno_and_its_end_brings_the_bytes(cluster, three):
@@ -191,6 +210,7 @@ def test_a_partition_is_an_errno_and_its_end_brings_the_bytes(cluster, three):
         finally:
             three[0].host.mend()
     comes_right_on(three[1], source)
+    nothing_is_lost(three[0], three[1])
 
 
 def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, three):
@@ -208,6 +228,8 @@ def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, th
         reader.join(2 * SECONDS_MAX)
         three[1].daemon.start()
     comes_right_on(three[2], source)
+    comes_right_on(three[1], source)
+    nothing_is_lost(*three)
 
 
 def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp_path):

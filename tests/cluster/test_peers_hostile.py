@@ -177,6 +177,42 @@ def test_what_is_no_message_at_all_ends_its_connection_alone(cluster, three):
     still_serves(cluster, three[0], three[1], source, memory)
 
 
+# As many connections as are asked for that stay: every other one says nothing, the others half of what net begins one
+# with. Ends with its input.
+TCP_SILENT = """
+import resource, socket, struct, sys
+host, port = sys.argv[1].rsplit(":", 1)
+resource.setrlimit(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)[1:] * 2)
+kept = [socket.create_connection((host, int(port)), 5) for _ in range(int(sys.argv[2]))]
+for connection in kept[::2]:
+    connection.sendall(struct.pack(">BBHIQ", 3, 1, 16, 1, 2))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def staying(node, script, *words):
+    """A program on this node's host that has said "ready" and stays until the end."""
+    program = subprocess.Popen([*node.host.inside, sys.executable, "-c", script, *map(str, words)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert program.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def test_connections_that_stay_and_say_nothing_cost_little(cluster, three):
+    source = model_on(cluster, three[0], seed="silent")
+    memory, before = resident(three[0]), descriptors(three[0])
+    with staying(three[2], TCP_SILENT, three[0].exchange()["address"], 2000):
+        wait_until(lambda: descriptors(three[0]) >= before + 1900, seconds_max=SECONDS_MAX, pause=0.05)
+        still_serves(cluster, three[0], three[1], source, memory)
+    wait_until(lambda: descriptors(three[0]) < before + DESCRIPTORS_SPARE, seconds_max=SECONDS_MAX, pause=0.05)
+
+
 # Keeps what is sent from here to a host: a file for each connection, in the order of its bytes. Ends with its input.
 OVERHEAR = """
 import pathlib, select, socket, struct, sys
@@ -237,6 +273,22 @@ print(heard + sum(hear(connection) for connection in kept))
 """
 
 
+# Says what was said, but for the end of one message in its middle, by many connections that stay. Ends with its input.
+SAY_HALF = """
+import pathlib, socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+files = [path.read_bytes() for path in pathlib.Path(sys.argv[2]).iterdir()]
+halves = [said[:at + 20] for said in files for at in range(len(said)) if said.startswith(b"WFT1", at)]
+assert halves
+kept = []
+for number in range(int(sys.argv[3])):
+    kept.append(socket.create_connection((host, int(port)), 5))
+    kept[-1].sendall(halves[number % len(halves)])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
 @contextlib.contextmanager
 def overheard(node, other, directory):
     """What a node's daemon sends to another node's is in files of this directory afterwards."""
@@ -272,3 +324,16 @@ def test_what_two_daemons_said_is_worth_nothing_to_who_says_it(cluster, three, t
     still_serves(cluster, three[0], three[2], source, memory)
     three[1].store.weft("evict", "--all")
     assert bytes_or_errno(three[1], source)
+
+
+def test_connections_that_end_in_the_middle_of_a_message_and_stay_cost_little(cluster, three, tmp_path):
+    address = three[0].exchange()["address"]
+    with overheard(three[1], three[0], tmp_path / "heard"):
+        source = model_on(cluster, three[0], seed="half")
+        three[1].store.weft("prefetch", "model")
+    wait_until(lambda: three[0].exchange()["served_bytes"] >= TENSOR_BYTES, seconds_max=SECONDS_MAX, pause=0.05)
+    served, memory, before = three[0].exchange()["served_bytes"], resident(three[0]), descriptors(three[0])
+    with staying(three[2], SAY_HALF, address, tmp_path / "heard", 300):
+        assert three[0].exchange()["served_bytes"] == served
+        still_serves(cluster, three[0], three[2], source, memory)
+    wait_until(lambda: descriptors(three[0]) < before + DESCRIPTORS_SPARE, seconds_max=SECONDS_MAX, pause=0.05)

@@ -6,6 +6,7 @@
 
 #include "base/sys.h"
 #include "exchange_support.h"
+#include "pinning_provider.h"
 
 namespace weft {
 namespace {
@@ -205,6 +206,25 @@ TEST_CASE("more calls than a node takes are turned away, and it goes on") {
     CHECK(good >= 64);
     CHECK(b->figures().busy >= static_cast<std::uint64_t>(busy));
     CHECK(ask(*a, at(*b, "b"), "echo").ok());
+  });
+}
+
+TEST_CASE("buffers are registered once, however much is read into them") {
+  in_every_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    server.content = testing::random_bytes(3'000'000, 6);
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    const int before = registrations_for_reads();
+    for (int round = 0; round < 30; ++round) {
+      auto answer = ask(*a, at(*b, "b"), "bytes");
+      REQUIRE(answer.ok());
+      const auto got = read_all(*a, *answer);
+      REQUIRE(got.ok());
+      CHECK(*got == server.content);
+    }
+    CHECK(registrations_for_reads() - before <= 4);
   });
 }
 

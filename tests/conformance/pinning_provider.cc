@@ -57,6 +57,7 @@ struct Operations {
 Operations net_own;
 
 std::atomic<int> closed_too_early{0};
+std::atomic<int> for_reads{0};
 
 // May [memory, +length) be used for this, by its descriptor?
 bool is_registered(const void* descriptor, const void* memory, std::size_t length, std::uint64_t access) {
@@ -144,6 +145,7 @@ int register_region(fid* fid, const void* memory, std::size_t length, std::uint6
   if (length == 0 || offset != 0 || key != 0 || flags != 0) return -FI_EINVAL;  // the key is the provider's to choose
   if (is_file(memory)) return -FI_EFAULT;
   if (!has_pages(memory, length)) return -FI_EINVAL;
+  if (access == FI_READ) ++for_reads;
   auto* const region = new Region;
   region->domain = reinterpret_cast<fid_domain*>(fid);
   region->begin = static_cast<const std::byte*>(memory);
@@ -231,6 +233,10 @@ Result<std::unique_ptr<Transport>> open_pinning_transport(Transport::Receiver re
   WEFT_TRY(auto endpoint, net::Endpoint::open(std::move(info)));
   take_place_of(*endpoint);
   return net::FabricTransport::open(std::move(endpoint), std::move(receiver));
+}
+
+int registrations_for_reads() {
+  return for_reads;
 }
 
 int endpoints_closed_too_early() {

@@ -12,6 +12,8 @@ namespace weft::conformance {
 // Endpoints of one process alone reach each other.
 Result<std::unique_ptr<Transport>> open_pinning_transport(Transport::Receiver receiver);
 
+// How often memory was registered for reads to land in, by all endpoints so far.
+int registrations_for_reads();
 // Those that memory was still bound to.
 int endpoints_closed_too_early();
 

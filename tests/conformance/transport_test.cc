@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "net/provider.h"
 #include "testing.h"
 #include "transport_worlds.h"
 #include "weft/window_memory.h"
@@ -439,7 +440,18 @@ TEST_CASE("a provider that cannot be waited for, or is not to be used, is refuse
     REQUIRE(!opened.ok());
     CHECK(opened.error().code == Errc::unsupported);
     CHECK(opened.error().message.find(provider) != std::string::npos);
+    const std::string reason = std::string_view(provider) == "shm"       ? "a completion queue that can be waited for"
+                               : std::string_view(provider) == "sockets" ? "never used"
+                                                                         : "";
+    CHECK(opened.error().message.find(reason) != std::string::npos);
   }
+}
+
+// Hardware, then tcp as libfabric has it by itself, then tcp below another provider.
+TEST_CASE("providers are tried from the best on, and sockets never") {
+  const std::vector<std::string_view> expected{"verbs;ofi_rxm", "efa", "cxi", "psm3", "psm2", "net", "tcp;ofi_rxm"};
+  const auto order = net::provider_order();
+  CHECK(std::vector<std::string_view>(order.begin(), order.end()) == expected);
 }
 
 TEST_CASE("auto takes the best provider that works here") {

@@ -20,9 +20,11 @@ Error no_versions() {
 class BlobSnapshot final : public Snapshot {
  public:
   BlobSnapshot(std::map<ContentId, BlobPlace> places, std::map<VersionId, VersionRow> versions,
-               std::set<Digest> manifests, std::uint64_t sequence, std::atomic<int>& looks)
+               std::map<ContentId, VersionId> owners, std::set<Digest> manifests, std::uint64_t sequence,
+               std::atomic<int>& looks)
       : places_(std::move(places)),
         versions_(std::move(versions)),
+        owners_(std::move(owners)),
         manifests_(std::move(manifests)),
         sequence_(sequence),
         looks_(looks) {}
@@ -65,7 +67,11 @@ class BlobSnapshot final : public Snapshot {
     return no_versions();
   }
   Result<std::vector<MatchHit>> match(const MatchQuery&) override { return no_versions(); }
-  Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId&) override { return no_versions(); }
+  Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId& id) override {
+    const auto found = owners_.find(id);
+    if (found == owners_.end()) return std::optional<std::pair<VersionId, std::uint32_t>>{};
+    return std::optional(std::pair(found->second, std::uint32_t{0}));
+  }
   Result<StoreCounts> counts() override { return no_versions(); }
   std::uint64_t registry_revision() const override { return 0; }
   Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return no_versions(); }
@@ -75,6 +81,7 @@ class BlobSnapshot final : public Snapshot {
  private:
   std::map<ContentId, BlobPlace> places_;
   std::map<VersionId, VersionRow> versions_;
+  std::map<ContentId, VersionId> owners_;
   std::set<Digest> manifests_;
   std::uint64_t sequence_;
   std::atomic<int>& looks_;
@@ -140,15 +147,20 @@ void BlobStore::forget_blob(const ContentId& id) {
   ++sequence_;
 }
 
-VersionId BlobStore::add_version(const Digest& manifest) {
+VersionId BlobStore::add_version(const Digest& manifest, std::string_view publisher) {
   const std::lock_guard lock(mutex_);
   VersionRow row;
   row.id = versions_.size() + 1;
   row.model_name = "model";
   row.number = row.id;
   row.manifest = manifest;
+  row.publisher = publisher;
   versions_[row.id] = row;
   return row.id;
+}
+void BlobStore::own(const ContentId& id, VersionId first) {
+  const std::lock_guard lock(mutex_);
+  owners_[id] = first;
 }
 void BlobStore::add_absent(const ContentId& id) {
   const std::lock_guard lock(mutex_);
@@ -165,7 +177,7 @@ Result<std::unique_ptr<Snapshot>> BlobStore::snapshot() {
   std::set<Digest> known;
   for (const auto& [digest, bytes] : manifests_) known.insert(digest);
   return std::unique_ptr<Snapshot>(
-      std::make_unique<BlobSnapshot>(places_, versions_, std::move(known), sequence_, looks));
+      std::make_unique<BlobSnapshot>(places_, versions_, owners_, std::move(known), sequence_, looks));
 }
 
 Result<IndexState> BlobStore::state() {

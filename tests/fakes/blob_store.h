@@ -27,7 +27,8 @@ class BlobStore final : public ClusterStore {
   void forget_blob(const ContentId& id);
 
   // A version of this manifest; bare until it is adopted. Its blobs are absent where they are not added.
-  VersionId add_version(const Digest& manifest);
+  VersionId add_version(const Digest& manifest, std::string_view publisher = "");
+  void own(const ContentId& id, VersionId first);  // the version that first had it
   void add_absent(const ContentId& id);
   Status no_room;            // what adding fetched blobs fails with
   std::size_t adds() const;  // how often fetched blobs were added
@@ -84,6 +85,7 @@ class BlobStore final : public ClusterStore {
   mutable std::mutex mutex_;                  // of what follows
   std::map<ContentId, BlobPlace> places_;     // pack 0: absent
   std::map<VersionId, VersionRow> versions_;  // by number
+  std::map<ContentId, VersionId> owners_;
   std::map<Digest, std::vector<std::byte>> manifests_;
   std::size_t adds_ = 0;
 };

@@ -51,6 +51,11 @@ Result<SourceBytes> TwinSource::read(const Digest&, std::span<const ChunkRun> ru
   return bytes;
 }
 
+void TwinSource::arrived(const Digest& /*manifest*/, std::span<const ChunkRun> runs) {
+  const std::lock_guard lock(mutex_);
+  announced_.insert(announced_.end(), runs.begin(), runs.end());
+}
+
 void TwinSource::put_manifest(const Digest& digest, std::vector<std::byte> bytes) {
   const std::lock_guard lock(mutex_);
   manifests_[digest] = std::move(bytes);
@@ -109,6 +114,11 @@ std::uint64_t TwinSource::reads() const {
 std::uint64_t TwinSource::bytes_read() const {
   const std::lock_guard lock(mutex_);
   return bytes_read_;
+}
+
+std::vector<ChunkRun> TwinSource::announced() const {
+  const std::lock_guard lock(mutex_);
+  return announced_;
 }
 
 }  // namespace weft::testing

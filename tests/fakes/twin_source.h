@@ -21,6 +21,7 @@ class TwinSource final : public BlobSource {
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override;
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override;
+  void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
 
   struct Stored {
     std::vector<std::byte> bytes;
@@ -39,6 +40,7 @@ class TwinSource final : public BlobSource {
 
   std::uint64_t reads() const;
   std::uint64_t bytes_read() const;
+  std::vector<ChunkRun> announced() const;  // that have arrived(), in no order
 
  private:
   Result<Stored> find(const ContentId& id, Deadline deadline);
@@ -52,6 +54,7 @@ class TwinSource final : public BlobSource {
   bool summed_ = false;
   std::uint64_t reads_ = 0;
   std::uint64_t bytes_read_ = 0;
+  std::vector<ChunkRun> announced_;
 };
 
 }  // namespace weft::testing

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -190,6 +191,20 @@ std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap
   return {status.sources.at(0).bytes, status.sources.at(1).bytes};
 }
 
+std::uint64_t bytes_of(std::span<const ChunkRun> runs) {
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : runs) bytes += run.length();
+  return bytes;
+}
+
+// How many of these runs it would give to others.
+std::size_t given_of(Fetcher& fetcher, std::span<const ChunkRun> runs) {
+  const auto places = fetcher.here(runs);
+  REQUIRE(places.ok());
+  return static_cast<std::size_t>(
+      std::ranges::count_if(*places, [](const LockedPlace& place) { return place.pack != nullptr; }));
+}
+
 FetchOptions quick() {
   FetchOptions options;
   options.patience = 300ms;
@@ -345,6 +360,43 @@ TEST_CASE("bytes that do not verify are given to nobody, and the next source is 
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
   CHECK(fetcher.status().sources.at(0).bytes == 0);
   CHECK(fetcher.status().sources.at(0).failures > 0);
+}
+
+TEST_CASE("what does not verify is neither told to others nor given to them, what verifies is") {
+  Away away({2 * kDigestChunk, 300});
+  const ContentId large = away.file.extents[0].id;
+  const std::vector<ChunkRun> runs{{large, 0, 1}, {large, 1, 1}, {away.file.extents[1].id, 0, 1}};
+  away.twin->change(large, [](auto& stored) { stored.bytes[kDigestChunk] ^= std::byte{1}; });
+  {
+    Fetcher fetcher(away.store, {away.twin}, quick());
+    CHECK(!away.bring(fetcher, {0, away.file.size}).ok());
+    CHECK(away.bring(fetcher, {0, 10}).ok());
+    CHECK(away.bring(fetcher, {2 * kDigestChunk, 10}).ok());
+    CHECK(given_of(fetcher, std::span(&runs[1], 1)) == 0);
+    CHECK(given_of(fetcher, runs) == 2);
+  }  // all is told when it ends
+  CHECK(bytes_of(away.twin->announced()) == kDigestChunk + 300);
+  for (const ChunkRun& run : away.twin->announced()) CHECK_FALSE((run.id == large && run.first + run.count > 1));
+}
+
+TEST_CASE("where the first source is silent the next gives, in bounded time") {
+  Away away({2 * kDigestChunk, 300});
+  const auto silent = std::make_shared<TwinSource>();
+  for (const Extent& extent : away.file.extents) {
+    const auto part = as_bytes(away.bytes).subspan(extent.offset, extent.id.length);
+    silent->put(extent.id, {part.begin(), part.end()});
+    silent->change(extent.id, [](auto& stored) { stored.hangs = true; });
+  }
+  const Range all{0, away.file.size};
+  const auto begin = Deadline::clock::now();
+  Fetcher fetcher(away.store, {silent, away.twin}, quick());
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(Deadline::clock::now() - begin < 10 * quick().patience);
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(fetcher.status().sources.at(0).failures > 0);
+  CHECK(fetcher.status().sources.at(0).bytes == 0);
+  CHECK(fetcher.status().sources.at(1).bytes == away.file.size);
 }
 
 TEST_CASE("what others fetch too is taken little by little, and what was given to another comes later") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "base/sha256.h"
 #include "fakes/blob_store.h"
 #include "testing.h"
@@ -113,6 +115,61 @@ TEST_CASE("holders are asked for while somebody reads, and not too often") {
   CHECK(it.view.to_ask(std::chrono::hours(1)) == std::vector<Digest>{it.row.manifest});
   CHECK(it.view.to_ask(std::chrono::hours(1)).empty());
   CHECK(it.view.to_ask(std::chrono::milliseconds(0)).size() == 1);
+}
+
+TEST_CASE("who first had a blob is asked for it, and for it alone") {
+  Viewed it;
+  const Digest base = sha256(random_bytes(8, 98));
+  it.store.own(it.large, it.store.add_version(base, "first"));
+  it.row.id = 2;
+  it.view.expect(it.row, &it.manifest, std::vector{it.large, it.small});
+  CHECK(it.of({it.large, 0, 4}) ==
+        std::vector<std::pair<std::string, Kind>>{{"first", Kind::first}, {"publisher", Kind::first}});
+  CHECK(it.of({it.small, 0, 1}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
+  // Who has that version has the blob: its holders are asked for too.
+  const auto to_ask = it.view.to_ask(std::chrono::milliseconds(0));
+  CHECK(std::ranges::find(to_ask, base) != to_ask.end());
+  it.view.heard(base, {{base, "whole", 0, {}}});
+  CHECK(it.of({it.large, 0, 4}).size() == 3);
+  CHECK(it.of({it.small, 0, 1}).size() == 1);
+}
+
+TEST_CASE("a version that had its own blobs first asks nobody else for them") {
+  Viewed it;
+  it.store.own(it.large, it.row.id);
+  it.view.expect(it.row, &it.manifest, std::vector{it.large});
+  CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
+}
+
+TEST_CASE("what nobody is known to have is offered to all, first to who published what it shares bytes with") {
+  Viewed it;
+  const std::vector<std::string> nodes{"self", "a", "parent", "publisher"};
+  const ChunkRun run{it.large, 0, 1};
+  ParentRef parent{"base", 1, true, 1, 100, it.store.add_version(sha256(random_bytes(8, 98)), "parent")};
+  ParentRef shares_nothing{"other", 1, true, 0, 0, it.store.add_version(sha256(random_bytes(8, 97)), "a")};
+  it.row.parents = {shares_nothing, parent};
+  it.view.expect(it.row, &it.manifest, {});
+  it.view.lacks(it.row.manifest, &run, "publisher");
+  const auto others = it.view.others(it.row.manifest, &run, nodes);
+  REQUIRE(others.size() == 2);
+  CHECK(others[0].node == "parent");
+  CHECK(others[0].kind == Kind::whole);
+  CHECK(others[1].node == "a");
+  CHECK(others[1].kind == Kind::first);
+  it.view.lacks(it.row.manifest, &run, "parent");
+  CHECK(it.view.others(it.row.manifest, &run, nodes).size() == 1);
+  CHECK(it.view.others(sha256({}), nullptr, nodes).size() == 3);
+}
+
+TEST_CASE("who gave what nobody had named is asked for the rest of that version") {
+  Viewed it;
+  const ChunkRun run{it.large, 0, 1};
+  it.view.gave(it.row.manifest, "a");
+  it.view.gave(it.row.manifest, "a");
+  CHECK(it.of(run) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}, {"a", Kind::first}});
+  it.view.lacks(it.row.manifest, &run, "a");
+  CHECK(it.of(run).size() == 1);
+  CHECK(it.of({it.small, 0, 1}).size() == 2);
 }
 
 }  // namespace weft::testing
