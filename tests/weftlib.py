@@ -50,6 +50,11 @@ class Store:
     def weft(self, *arguments, check=True, **options):
         return run([WEFT, "--store", self.path, *arguments], check=check, **options)
 
+    def start(self, *arguments):
+        """`weft` that runs beside."""
+        return subprocess.Popen([WEFT, "--store", self.path, *arguments], env=environment(), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def publish(self, *paths, name, **options):
         """`weft import`; options with an underscore for each `--option`, a list for one that repeats."""
         words = []
@@ -181,6 +186,25 @@ def wait_until(condition, seconds_max=10.0 * PATIENCE, pause=0.001):
             raise AssertionError(f"not so after {seconds_max} s")
         time.sleep(pause)
     return time.monotonic() - start
+
+
+class Deadline:
+    """As a context: all that is inside ends within one time."""
+
+    def __init__(self, seconds_max):
+        self.seconds_max = seconds_max
+
+    def __enter__(self):
+        self.begin = time.monotonic()
+        return self
+
+    def wait_until(self, condition, pause=0.001):
+        wait_until(condition, seconds_max=self.begin + self.seconds_max - time.monotonic(), pause=pause)
+
+    def __exit__(self, failed, *exception):
+        took = time.monotonic() - self.begin
+        if not failed and took > self.seconds_max:
+            raise AssertionError(f"took {took:.1f} s, expected at most {self.seconds_max}")
 
 
 # Files.

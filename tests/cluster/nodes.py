@@ -10,6 +10,7 @@ from clusterlib import Etcd, Network
 from daemonlib import Daemon, metrics
 from weftlib import PATIENCE, Mount, Store, run, wait_until
 
+MESSAGES = ("weft_request_seconds_count", "weft_fetches_total", "weft_fetched_manifests_total")
 MODEL_FILE = "model.safetensors"  # of what write_model() writes
 SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
 CLOSED_SECONDS_MAX = 1.5 * PATIENCE  # within which a stranger, or a session that hears nonsense, is closed: 1, and the asking
@@ -38,6 +39,12 @@ class Node:
         samples = metrics(self.daemon.ask("metrics")["text"])
         return {name: count for name, count in samples.items()
                 if name.startswith("weft_request_seconds_count") and ('"look"' in name or '"bring"' in name)}
+
+    def messages(self):
+        """All that its daemon was asked for, but how it is, and all that it asked others for to answer."""
+        samples = metrics(self.daemon.ask("metrics")["text"])
+        return {name: count for name, count in samples.items() if name.startswith(MESSAGES)
+                and not any(f'"{request}"' in name for request in ("status", "peers", "metrics"))}
 
     def exchange(self):
         """What its daemon says of what it and its peers tell and give each other."""
@@ -72,7 +79,7 @@ def comes_right_on(node, source):
                 assert time.monotonic() - begin < SECONDS_MAX
             assert got == expected
             return True
-        wait_until(right, seconds_max=2 * SECONDS_MAX, pause=0.2)
+        wait_until(right, seconds_max=SECONDS_MAX, pause=0.2)
 
 
 def resident(node):

@@ -13,7 +13,7 @@ import pytest
 from clusterlib import can_make_networks
 from daemonlib import metrics, receive, send
 from nodes import SECONDS_MAX, Cluster, errno_of, fuse_directory
-from weftlib import WEFT, environment, random_tensors, run, wait_until, write_model
+from weftlib import WEFT, Deadline, environment, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
@@ -89,17 +89,38 @@ def test_what_came_from_the_origin_is_in_memory_once(cluster, pair, tmp_path):
     assert sum(map(cached_bytes, packs)) < (source / FILE).stat().st_size / 4
 
 
-def test_after_the_first_look_nobody_is_asked(cluster, pair, tmp_path):
-    one, two = pair
-    cluster.publish(one, model_at(tmp_path / "source"), "model")
-    with two.mounted() as mount:
-        run(["ls", "-lR", mount.version("model", 1)])
-        before = two.asked()
-        assert before
-        run(["ls", "-lR", mount.version("model", 1)])
-        assert (mount.version("model", 1) / "info.json").read_text()
-        assert two.asked() == before
-    assert two.fetched() == 0
+def looks(node, mount):
+    """What listings, stat and info say."""
+    version = mount.version("model", 1)
+    said = [run(words).stdout for words in (["ls", "-lR", version], ["stat", version / FILE])]
+    said.append((version / "info.json").read_text())
+    for words in (["ls"], ["ls", "model@1", "--tensors"], ["info", "model"], ["log", "model"]):
+        said.append(node.store.weft(*words).stdout)
+    return said
+
+
+@pytest.mark.parametrize("peers", [False, True], ids=["by the origin", "by peers"])
+def test_after_the_first_look_nobody_is_asked(tmp_path, peers):
+    """Nor is anybody needed: etcd and the other node have stopped when it is looked at once more."""
+    with Cluster(tmp_path, peers=peers) as cluster:
+        one, two = cluster.node(), cluster.node()
+        cluster.publish(one, model_at(tmp_path / "source"), "model")
+        with two.mounted() as mount:
+            said = looks(two, mount)
+            before = two.messages()
+            assert any('"look"' in name for name in before) and before["weft_fetched_manifests_total"] == 1
+            assert looks(two, mount) == said
+            assert two.messages() == before
+            one.daemon.signal(signal.SIGSTOP)
+            cluster.etcd.stop_answering()
+            try:
+                with Deadline(SECONDS_MAX):
+                    assert looks(two, mount) == said
+            finally:
+                cluster.etcd.answer_again()
+                one.daemon.signal(signal.SIGCONT)
+            assert two.messages() == before
+        assert two.fetched() == 0
 
 
 def test_commands_look_into_versions_of_other_nodes(cluster, pair, tmp_path):
@@ -161,8 +182,7 @@ def test_a_view_moves_its_own_chunks_alone(cluster, pair, tmp_path):
     with two.mounted() as mount:
         view = mount.version("model", 1) / "tensors/layer.3.weight.npy"
         assert view.read_bytes().endswith(tensors["layer.3.weight"][2])
-        assert two.fetched() <= len(tensors["layer.3.weight"][2]) + (8 << 20)
-        assert two.fetched() < size_of(tensors) / 2
+        assert two.fetched() <= len(tensors["layer.3.weight"][2]) * 1.02 + 65536
 
 
 def test_a_derived_model_moves_only_what_differs(cluster, pair, tmp_path):
@@ -438,12 +458,14 @@ def test_an_origin_that_returns_wrong_or_short_bytes(cluster, pair, tmp_path, da
                 file.seek(pack.stat().st_size // 2)
                 file.write(b"\xff" * 4096)
     with two.mounted() as mount:
-        with pytest.raises(OSError) as failure:
-            (mount.version("model", 1) / FILE).read_bytes()
-        assert failure.value.errno == errno.EIO
+        with Deadline(SECONDS_MAX):
+            assert errno_of(mount.version("model", 1) / FILE) == errno.EIO
         for kept in (cluster.origin / "packs").glob("*.kept"):
             kept.rename(kept.with_suffix(".pack"))
-        assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+        with Deadline(SECONDS_MAX):
+            assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+    two.daemon.stop()
+    two.store.assert_sound()
 
 
 def test_a_stopped_origin_costs_a_bounded_wait_and_keeps_nobody_local_waiting(tmp_path):
@@ -529,7 +551,8 @@ def test_without_a_daemon_what_is_here_is_read_and_the_rest_is_eio(cluster, pair
         assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
 
 
-def test_a_full_disk_on_the_reader_is_an_error_or_the_bytes(cluster, tmp_path):
+@pytest.mark.parametrize("policy", ["auto", "stream", "fetch"])
+def test_a_full_disk_on_the_reader_is_an_error_and_the_bytes_with_more_room(cluster, tmp_path, policy):
     one = cluster.node()
     source = model_at(tmp_path / "source", random_tensors(4, 16 << 20, seed="large"))
     small = tmp_path / "small"
@@ -538,10 +561,15 @@ def test_a_full_disk_on_the_reader_is_an_error_or_the_bytes(cluster, tmp_path):
     try:
         two = cluster.node(path=small)
         cluster.publish(one, source, "model")
-        with two.mounted() as mount:
-            assert errno_of(mount.version("model", 1) / FILE) in (errno.ENOSPC, errno.EIO)
+        with two.mounted(f"cold={policy}") as mount:
+            with Deadline(SECONDS_MAX):
+                assert errno_of(mount.version("model", 1) / FILE) == errno.ENOSPC
             assert two.daemon.alive()
+            run(["mount", "-o", "remount,size=256m", small])
+            with Deadline(SECONDS_MAX):
+                assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
         two.daemon.stop()
+        two.store.assert_sound()
     finally:
         run(["umount", "-l", small])
 
@@ -558,18 +586,23 @@ def test_a_node_that_lost_its_disk_reads_everything_from_the_origin(cluster, pai
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
 
 
-def test_removal_on_one_node_and_a_read_on_another_never_give_half_a_file(cluster, pair, tmp_path):
+@pytest.mark.parametrize("policy", ["stream", "fetch"])
+def test_removal_on_one_node_and_a_read_on_another_never_give_half_a_file(cluster, pair, tmp_path, policy):
     one, two = pair
-    with two.mounted("cold=stream") as mount:
+    with two.mounted(f"cold={policy}") as mount:
         for round_ in range(5):
             source = model_at(tmp_path / f"source{round_}")
             number = cluster.publish(one, source, "model").split("@")[1]
             reader = subprocess.Popen(["cat", mount.version("model", number) / FILE], stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL)
             one.store.weft("rm", f"model@{number}")
+            for node in pair:
+                node.store.weft("gc")
             got = reader.stdout.read()
             whole = (source / FILE).read_bytes()
             assert (reader.wait(SECONDS_MAX), got) == (0, whole) or reader.returncode != 0 and whole.startswith(got)
+    two.daemon.stop()
+    two.store.assert_sound()
 
 
 def test_pending_work_survives_a_restart(tmp_path):
@@ -637,7 +670,47 @@ def test_a_new_origin_is_not_waited_for_with_bytes_that_only_the_one_of_before_h
     one.store.weft("stage-out", "kept@1")
 
 
-def test_an_import_can_wait_for_the_origin(cluster, pair, tmp_path):
+def versions_at(origin):
+    return len(list((origin / "places").iterdir()))
+
+
+@pytest.mark.parametrize("words, waits", [(["--durability", "origin"], True), (["--sync"], True),
+                                          (["--durability", "local"], False), ([], False)])
+def test_an_import_waits_for_the_origin_when_told_to(cluster, pair, tmp_path, words, waits):
     one, _ = pair
-    one.store.publish(model_at(tmp_path / "source"), name="model", durability="origin")
-    assert len(list((cluster.origin / "places").iterdir())) == 1
+    one.store.weft("import", model_at(tmp_path / "first"), "--name", "first", *words)
+    if waits:
+        assert versions_at(cluster.origin) == 1
+    one.store.weft("stage-out")
+    cluster.origin.rename(tmp_path / "real")
+    cluster.origin.mkdir()  # it is not mounted: nothing gets there
+    done = one.store.weft("import", model_at(tmp_path / "second"), "--name", "second", *words, check=False)
+    assert (done.returncode != 0) == waits, done.stderr
+    assert one.knows("second@1")
+    cluster.origin.rmdir()
+    (tmp_path / "real").rename(cluster.origin)
+    one.store.weft("stage-out")
+    assert versions_at(cluster.origin) == 2
+
+
+def test_status_tells_what_has_gone_to_the_origin(cluster, pair, tmp_path):
+    one, _ = pair
+    tensors = random_tensors(6, 3 << 20, seed="behind")
+    seen = []
+
+    def saved(count):
+        seen.append(one.daemon.status()["write_behind"])
+        return seen[-1]["versions_saved"] == count
+
+    one.store.publish(model_at(tmp_path / "first", tensors), name="first")
+    wait_until(lambda: saved(1), seconds_max=SECONDS_MAX)
+    written = [status["bytes_written"] for status in seen]
+    assert written == sorted(written)
+    assert size_of(tensors) <= written[-1] <= size_of(tensors) * 1.02 + 65536
+    wait_until(lambda: one.daemon.status()["write_behind"]["active"] == "", seconds_max=SECONDS_MAX)
+    assert seen[-1]["problem"] == ""
+    other = random_tensors(6, 3 << 20, seed="other")
+    one.store.publish(model_at(tmp_path / "second", tensors | {"layer.2.weight": other["layer.2.weight"]}), name="second")
+    wait_until(lambda: saved(2), seconds_max=SECONDS_MAX)
+    assert 3 << 20 <= seen[-1]["bytes_written"] - written[-1] <= (3 << 20) + 65536
+    wait_until(lambda: one.daemon.status()["write_behind"]["waiting"] == 0, seconds_max=SECONDS_MAX)

@@ -10,7 +10,7 @@ import pytest
 from clusterlib import can_make_networks
 from daemonlib import Daemon, metrics
 from nodes import SECONDS_MAX, cluster_key, errno_of
-from weftlib import PATIENCE, Store, random_tensors, run, wait_until, write_model
+from weftlib import PATIENCE, Deadline, Store, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
@@ -149,6 +149,18 @@ def test_prefetch_of_layers_moves_these_alone(cluster, three, tmp_path):
     part = three[1].store.json("prefetch", "model", "--layers", "layer.[01]")
     assert 2 * (3 << 20) <= part["moved_bytes"] <= 1.02 * 2 * (3 << 20) + 65536
     assert three[1].fetched() == part["moved_bytes"]
+
+
+def test_without_etcd_nodes_go_on_reading_from_each_other(cluster, three, tmp_path):
+    """Also what a node has not looked at before."""
+    source = write_model(tmp_path / "source", random_tensors(4, 1 << 20, seed="no etcd"))
+    spec = cluster.publish(three[0], source, "model")
+    cluster.etcd.kill()
+    for node in three[1:]:
+        wait_until(lambda node=node: not node.daemon.status()["registry"]["connected"], seconds_max=SECONDS_MAX)
+        with Deadline(SECONDS_MAX):
+            assert loads_equal(node, source, spec)
+        assert node.fetched("peer") >= (source / FILE).stat().st_size
 
 
 def test_who_fetched_gives_to_others(cluster, three, tmp_path):

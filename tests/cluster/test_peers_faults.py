@@ -225,7 +225,8 @@ def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, th
         wait_until(lambda: three[0].exchange()["windows"] == 0, seconds_max=LEASE_SECONDS + 2, pause=0.05)
         assert three[0].exchange()["window_bytes"] == 0
         assert resident(three[0]) < memory + (32 << 20) * PATIENCE
-        reader.join(2 * SECONDS_MAX)
+        reader.join(SECONDS_MAX)
+        assert not reader.is_alive()
         three[1].daemon.start()
     comes_right_on(three[2], source)
     comes_right_on(three[1], source)
