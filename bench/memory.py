@@ -18,6 +18,10 @@ VERSIONS_WALKED = 5
 REST_SECONDS = 20  # what is unused is kept for 10, and looked for every 5
 AT_REST_MAX = 64 * MIB
 BYTES_PER_INODE_MAX = 200
+INODES_LEFT_MAX = 100  # the root, and what a program looked at meanwhile
+KEPT_MAX = 8 * MIB  # more than after the mount: the bound of the listings that are kept
+WALKS = 3
+GROWTH_MAX = MIB
 
 
 def write_version(path, number, tensors):
@@ -96,21 +100,43 @@ class Bench:
         fresh = memory(pids)
         self.add("after the mount", fresh / MIB, "MiB", AT_REST_MAX // MIB)
         drop_caches()
-        before = inodes_held()
-        walked_dirs = [self.mount / "models/many" / str(n + 1) for n in range(min(VERSIONS_WALKED, self.versions))]
-        subprocess.run(["find", *walked_dirs, "-ls"], check=True, stdout=subprocess.DEVNULL)
-        walked, held = memory(pids), inodes_held() - before
-        self.add(f"inodes that the kernel holds after a walk of {len(walked_dirs)} versions", held, "")
+        unknown = inodes_held()
+        self.measure_walk(pids, fresh, unknown)
+        self.measure_forgetting(pids, fresh, unknown)
+        began, first = time.monotonic(), wakes(pids)
+        time.sleep(10)
+        self.add("wakes a second when idle, all threads", (wakes(pids) - first) / (time.monotonic() - began), "", 1)
+
+    def walk(self):
+        walked = [self.mount / "models/many" / str(n + 1) for n in range(min(VERSIONS_WALKED, self.versions))]
+        subprocess.run(["find", *walked, "-ls"], check=True, stdout=subprocess.DEVNULL)
+        return len(walked)
+
+    def measure_walk(self, pids, fresh, unknown):
+        versions = self.walk()
+        walked, held = memory(pids), inodes_held() - unknown
+        self.add(f"inodes that the kernel holds after a walk of {versions} versions", held, "")
         self.add("after the walk", walked / MIB, "MiB")
         self.add("bytes an inode, right after the walk", max(0, walked - fresh) / max(1, held), "B", BYTES_PER_INODE_MAX)
         time.sleep(REST_SECONDS)
         self.add(f"after {REST_SECONDS} s of rest", memory(pids) / MIB, "MiB", AT_REST_MAX // MIB)
+
+    def measure_forgetting(self, pids, fresh, unknown):
+        left = [self.left_when_forgotten(pids)]
+        self.add("inodes that it holds when told to forget them", inodes_held() - unknown, "", INODES_LEFT_MAX)
+        self.add("after the kernel forgot them", left[0] / MIB, "MiB", AT_REST_MAX // MIB)
+        self.add("of that, more than after the mount", (left[0] - fresh) / MIB, "MiB", KEPT_MAX // MIB)
+        for _ in range(WALKS - 1):
+            self.walk()
+            left.append(self.left_when_forgotten(pids))
+        self.add(f"growth from the first to the {WALKS}rd time that they were walked and forgotten",
+                 (left[-1] - left[0]) / MIB, "MiB", GROWTH_MAX // MIB)
+
+    @staticmethod
+    def left_when_forgotten(pids):
         drop_caches()
         time.sleep(REST_SECONDS)
-        self.add("after the kernel forgot them", memory(pids) / MIB, "MiB", AT_REST_MAX // MIB)
-        began, first = time.monotonic(), wakes(pids)
-        time.sleep(10)
-        self.add("wakes a second when idle, all threads", (wakes(pids) - first) / (time.monotonic() - began), "", 1)
+        return memory(pids)
 
     def table(self):
         print("| supervisor and server, RssAnon + RssShmem | | goal | met |\n|---|---|---|---|")

@@ -38,6 +38,7 @@ def run(bench):
         ("read(2), 1 MiB", lambda: bench.read_seconds("read", ours), 0.95),
         ("(the native file's load_file)", lambda: loader.seconds("load_file", native), None),
         ("(the native file's mmap)", lambda: bench.read_seconds("mmap", native), None),
+        ("(the native file's safe_open)", lambda: loader.seconds("in_order", native), None),
     ]
     for name, way, goal in rows:
         print(Pairs.alternate(bench.pairs, lambda: cold.timed(way), cold.native_cat).row(name, goal), flush=True)

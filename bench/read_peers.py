@@ -1,8 +1,11 @@
-"""Part `peers`: one container, warm, in weft and in other file systems: what each gives to read(2) and to mmap."""
+"""Part `peers`: one container, warm, in weft and in other file systems: what each gives to read(2) and to mmap. As in the
+part `warm`, both sides are brought in anew for each pair, by the same reads; only tmpfs, which cannot forget, keeps its
+pages."""
 
 import measure
-from measure import PAIR_HEAD, Pairs
-from read_set import unmount, warm
+from measure import PAIR_HEAD
+from read_set import unmount
+from read_warm import Warm
 
 
 def mounted(bench, name, *command):
@@ -15,7 +18,7 @@ def mounted(bench, name, *command):
 
 
 def peers(bench, native):
-    """Name -> the model in that file system."""
+    """(name -> the model in that file system, the images that some of them are in)."""
     source = bench.dir / "source"
     source.mkdir()
     model = source / native.name
@@ -33,16 +36,16 @@ def peers(bench, native):
         "squashfs of the kernel, loop": mounted(bench, "squashfs", "mount", "-t", "squashfs", "-o", "loop", squashed),
         "EROFS, loop": mounted(bench, "erofs", "mount", "-t", "erofs", "-o", "loop", eroded),
     }
-    return {name: directory / native.name for name, directory in directories.items()}
+    return {name: directory / native.name for name, directory in directories.items()}, [squashed, eroded]
 
 
 def run(bench):
-    native, ours, _ = bench.sides()
+    native, ours, store = bench.sides()
     print("Peers: the same container in other file systems, warm\n\n" + PAIR_HEAD)
-    warm(ours)
-    for name, peer in peers(bench, native).items():
-        warm(peer)
+    files, images = peers(bench, native)
+    below = [native, *images, *(store / "packs").glob("*.pack")]
+    for name, peer in files.items():
+        sides = Warm(peer, ours, below if name == "tmpfs" else [peer, *below])
         for how in ("read", "mmap"):
-            pairs = Pairs.alternate(bench.pairs, lambda: bench.read_seconds(how, ours),
-                                    lambda: bench.read_seconds(how, peer), warm_up=1)
+            pairs = sides.pairs(bench.pairs, lambda path: bench.read_seconds(how, path))
             print(pairs.row(f"{how}; peer: {name}"), flush=True)

@@ -118,10 +118,14 @@ class ReadBench:
 
     def mount(self, store, name="mnt", *options):
         """Mounts until close(); returns the directory of models."""
+        return self.mount_until(self.undo, store, name, *options)
+
+    def mount_until(self, undo, store, name, *options):
+        """The same until `undo` (an ExitStack) is left."""
         where = self.dir / name
         where.mkdir()
         run(self.build / "fuse/mount.weft", store, where, *(["-o", ",".join(options)] if options else []))
-        self.undo.callback(unmount, where)
+        undo.callback(unmount, where)
         return where / "models"
 
     def mode(self, name="mnt"):

@@ -1,8 +1,10 @@
 """Ways in which loaders read a file, beyond read(2). Each takes a path and returns what it saw, or raises OSError."""
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
+import socket
 import struct
 import tempfile
 
@@ -246,6 +248,14 @@ def read_splice(path):
             os.close(sink)
 
 
+def read_sendfile_to_socket(path):
+    with Opened(path) as file:
+        source, sink = socket.socketpair()
+        with source, sink:
+            return in_chunks(lambda offset: source.recv(got, socket.MSG_WAITALL)
+                             if (got := os.sendfile(sink.fileno(), file.fd, offset, 1 << 15)) else b"")
+
+
 def mapped(use, flags=mmap.MAP_SHARED, protection=mmap.PROT_READ):
     """What use(map) returns of a mapping."""
     def way(path):
@@ -273,6 +283,17 @@ def advised(advice):
         return memory[:]
 
     return use
+
+
+def collapsed(memory):
+    """The kernel makes large pages of it, or not, as it finds them: what is read there is all that counts."""
+    collapse, not_now = 25, {errno.EINVAL, errno.EAGAIN, errno.EBUSY, errno.ENOMEM}
+    try:
+        memory.madvise(collapse)
+    except OSError as error:
+        if error.errno not in not_now:
+            raise
+    return memory[:]
 
 
 def locked(memory):

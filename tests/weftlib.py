@@ -159,6 +159,19 @@ def is_mounted(path):
     return str(path) in (place.encode().decode("unicode_escape") for place in places)
 
 
+@contextlib.contextmanager
+def overlay_over(lower, area):
+    """A directory that shows `lower` through overlayfs, as the root of a container is; what is written lies in `area`."""
+    upper, work, merged = (pathlib.Path(area) / name for name in ("upper", "work", "merged"))
+    for directory in (lower, upper, work, merged):
+        pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
+    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", merged])
+    try:
+        yield merged
+    finally:
+        run(["umount", merged])
+
+
 def in_mount_namespace(script, *options):
     """Runs a shell script whose mounts nobody else sees, and which end with it."""
     if "--user" in options and run(["unshare", "--user", "true"], check=False).returncode != 0:

@@ -14,31 +14,21 @@ import pytest
 
 import loaders
 from clusterlib import can_make_networks
+from loader_ways import MAY_FAIL, SAME, failed_with, is_turned_off, outcome
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
 from weftlib import is_alive, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 PIECE = 256 << 10
-WAYS = {
-    "read": loaders.read,
-    "O_DIRECT": loaders.read_direct,
-    "preadv2": loaders.read_with_flags(0),
-    "libaio": loaders.read_libaio,
-    "io_uring": loaders.read_io_uring,
-    "sendfile": loaders.read_sendfile,
-    "MAP_SHARED": loaders.mapped(loaders.all_bytes),
-    "MAP_PRIVATE": loaders.mapped(loaders.all_bytes, mmap.MAP_PRIVATE),
-    "MAP_POPULATE": loaders.mapped(loaders.all_bytes, mmap.MAP_PRIVATE | mmap.MAP_POPULATE),
-    "readahead": loaders.read_ahead,
-    "WILLNEED": loaders.file_advised(os.POSIX_FADV_WILLNEED),
-    "seeks": loaders.seeks,
-}
+BESIDE = ("read", "O_DIRECT", "preadv2", "libaio", "io_uring", "sendfile", "MAP_SHARED", "MAP_PRIVATE",
+          "MAP_PRIVATE MAP_POPULATE", "readahead", "fadvise WILLNEED", "seeks")
 
 
 class Streamed:
     def __init__(self, node, source):
         self.node, self.native = node, source / MODEL_FILE
         self.bytes = self.native.read_bytes()
+        self.native.chmod(0o444)  # as all is in a mount
 
     def mounted(self):
         self.node.store.weft("evict", "--all")
@@ -61,13 +51,6 @@ def file_of(mount):
     return mount.version("model", 1) / MODEL_FILE
 
 
-def outcome(way, path):
-    try:
-        return way(path)
-    except OSError as failure:
-        return f"errno {failure.errno}"
-
-
 def mapped(path):
     with open(path, "rb") as file:
         return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
@@ -81,11 +64,17 @@ def is_native(path):
 
 
 def test_every_way_to_read_gives_the_native_bytes(streamed):
-    """The first to open it, and beside one who has it open."""
-    for name, way in WAYS.items():
+    """The first to open it, and some of them beside one who has it open."""
+    for name, way in SAME.items():
         expected = outcome(way, streamed.native)
+        if is_turned_off(name, expected):
+            continue
+        may_fail = {failed_with(number) for number in MAY_FAIL.get(name, ())}
         with streamed.mounted() as mount:
-            assert outcome(way, file_of(mount)) == expected, name
+            got = outcome(way, file_of(mount))
+            assert got == expected or got in may_fail, name
+        if name not in BESIDE:
+            continue
         with streamed.mounted() as mount, open(file_of(mount), "rb", buffering=0) as beside:
             assert beside.read(PIECE) == streamed.bytes[:PIECE]
             assert outcome(way, file_of(mount)) == expected, name

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "fuse/channel.h"
 #include "fuse/serve.h"
 #include "fuse/supervisor.h"
 #include "weft/store.h"
@@ -24,22 +25,51 @@ namespace {
 using Tree = std::function<std::unique_ptr<Vfs>()>;
 
 // What the kernel offered lies in the memory that supervisor and server share.
+void take_away(std::uint32_t flag2, InitWords& words) {
+  kernel::InitIn init{};
+  std::memcpy(&init, words.request + sizeof(kernel::InHeader), sizeof init);
+  init.flags2 &= ~flag2;
+  std::memcpy(words.request + sizeof(kernel::InHeader), &init, sizeof init);
+}
+
 void take_resend_away(int state) {
   const auto shared = SharedState::attach(Fd(state));
   if (!shared.ok()) ::_exit(3);
   InitWords& words = shared->head().init;
   while (words.answered == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  kernel::InitIn init{};
-  std::memcpy(&init, words.request + sizeof(kernel::InHeader), sizeof init);
-  init.flags2 &= ~kernel::kHasResendFlag2;
-  std::memcpy(words.request + sizeof(kernel::InHeader), &init, sizeof init);
+  take_away(kernel::kHasResendFlag2, words);
+}
+
+void pass_on(const Fd& from, int to) {
+  for (;;) {
+    const auto message = hear(from.get());
+    if (!message.ok() || !*message) return;
+    if ((*message)->what != Say::opened && !say(to, (*message)->what, (*message)->text).ok()) return;
+  }
+}
+
+// The server has the device, and can answer, only once the offer is gone: what it and the supervisor say goes through
+// here. Returns its end; `relay` runs as long as the server.
+int take_passthrough_away(const ServerEnds& ends, std::thread& relay) {
+  auto between = make_channel();
+  if (!between.ok() || !say(ends.channel, Say::opened).ok()) ::_exit(3);
+  const auto given = hear(ends.channel);
+  const auto shared = SharedState::attach(Fd(::dup(ends.state)));
+  if (!given.ok() || !*given || !shared.ok()) ::_exit(3);
+  take_away(kernel::kPassthroughFlag2, shared->head().init);
+  if (!say(between->supervisor.get(), Say::device, "", (*given)->device.get()).ok()) ::_exit(3);
+  relay = std::thread(
+      [to = ends.channel, from = std::make_shared<Fd>(std::move(between->supervisor))] { pass_on(*from, to); });
+  return between->server.release();
 }
 
 [[noreturn]] void run_server(const Tree& tree, const MountOptions& options, Kernel kernel, const ServerEnds& ends) {
   std::thread pretender;
+  ServerEnds own = ends;
   if (kernel == Kernel::without_resend) pretender = std::thread(take_resend_away, ::dup(ends.state));
+  if (kernel == Kernel::without_passthrough) own.channel = take_passthrough_away(ends, pretender);
   const auto vfs = tree();
-  ::_exit(serve(*vfs, options, ends).ok() ? 0 : 1);
+  ::_exit(serve(*vfs, options, own).ok() ? 0 : 1);
 }
 
 [[noreturn]] void run_supervisor(const Tree& tree, const MountOptions& options, Kernel kernel, int report) {

@@ -16,12 +16,12 @@ namespace weft::testing {
 // Can this process mount at all?
 bool can_mount();
 
-enum class Kernel { as_it_is, without_resend };
+enum class Kernel { as_it_is, without_resend, without_passthrough };
 
 class ServedMount {
  public:
-  // `tree` runs in the child. `options`.store and .directory are set here. `kernel`: what it is taken for once it
-  // serves.
+  // `tree` runs in the child. `options`.store and .directory are set here. `kernel`: what it is taken for,
+  // without_resend once it serves.
   ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, MountOptions options,
               Kernel kernel = Kernel::as_it_is);
   ~ServedMount();  // unmounts by force if need be

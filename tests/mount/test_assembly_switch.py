@@ -1,5 +1,5 @@
 """Files that are open through the server while they get an assembled file, and while it is evicted. No read, open or
-mapping may fail or see a wrong byte. WEFT_SWITCH_SECONDS is how long; scripts/check takes a minute."""
+mapping may fail or see a wrong byte. WEFT_SWITCH_SECONDS is how long; scripts/test and scripts/check take a minute."""
 import mmap
 import os
 import random

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, Mount, Store, in_mount_namespace, is_alive, is_mounted,
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, in_mount_namespace, is_alive, is_mounted, overlay_over,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -16,15 +16,15 @@ def mount_status(text):
     return json.loads(text)["mount"]
 
 
+def assert_told(status, said):
+    """`weft status` says the mode of a mount that reads through its server, and why."""
+    assert re.search('mode: "?cached', said) and status["mode_reason"] in said, said
+
+
 @pytest.fixture
 def overlay(tmp_path):
-    """An overlay, as the root of a container is."""
-    for name in ("lower", "upper", "work", "merged"):
-        (tmp_path / name).mkdir()
-    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,"
-         f"workdir={tmp_path}/work", tmp_path / "merged"])
-    yield tmp_path / "merged"
-    run(["umount", tmp_path / "merged"])
+    with overlay_over(tmp_path / "lower", tmp_path) as merged:
+        yield merged
 
 
 def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
@@ -47,24 +47,19 @@ def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
 
 def test_a_store_on_two_overlays_is_not_passed_through(overlay, tmp_path):
     """The kernel stacks no third file system upon them: the mount says so, and assembles nothing in vain."""
-    for name in ("upper2", "work2", "merged2"):
-        (tmp_path / name).mkdir()
     store = Store(overlay / "store")
     model = write_model(tmp_path / "model", random_tensors(4, 1 << 20, seed="overlays"))
     store.publish(model, name="m")
-    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={overlay},upperdir={tmp_path}/upper2,"
-         f"workdir={tmp_path}/work2", tmp_path / "merged2"])
-    store.path = tmp_path / "merged2/store"
-    try:
+    with overlay_over(overlay, tmp_path / "second") as second:
+        store.path = second / "store"
         with Mount(store, tmp_path / "mnt") as mount:
             said = json.loads((mount.path / ".weft/status").read_text())
             assert said["mount"]["mode"] == "cached", said
             assert "stacked" in said["mount"]["mode_reason"]
             assert said["assembly"]["state"] == "off"
+            assert_told(said["mount"], store.weft("status").stdout)
             content = (mount.version("m", 1) / "model.safetensors").read_bytes()
             assert content == (model / "model.safetensors").read_bytes()
-    finally:
-        run(["umount", tmp_path / "merged2"])
 
 
 def test_without_the_capability_it_reads_through_the_server(store, small_model, open_dir):
@@ -72,14 +67,21 @@ def test_without_the_capability_it_reads_through_the_server(store, small_model, 
     store.publish(small_model, name="m")
     where = open_dir / "mnt"
     where.mkdir()
+    marker = "----"
     script = f"""
         {MOUNT_WEFT} {store.path} {where}
         cat {where}/.weft/status
+        echo
+        echo {marker}
+        {WEFT} --store {store.path} status
+        echo {marker}
         cmp {where}/models/m/1/model.safetensors {small_model}/model.safetensors
         umount {where}"""
-    status = mount_status(in_mount_namespace(script, "--user", "--map-root-user").stdout)
+    own, said, _ = in_mount_namespace(script, "--user", "--map-root-user").stdout.split(marker)
+    status = mount_status(own)
     assert status["mode"] == "cached"
     assert "CAP_SYS_ADMIN" in status["mode_reason"]
+    assert_told(status, said)
     assert "restart_problem" not in status
 
 
@@ -125,7 +127,8 @@ def test_an_ordinary_users_mount(user):
     status = user.status()
     assert "read_ahead_kb" not in status
     said = user.weft("status").stdout
-    assert re.search('mode: "?cached', said) and status["mode_reason"] in said and status["read_ahead_problem"] in said
+    assert_told(status, said)
+    assert status["read_ahead_problem"] in said
     user.run("sh", "-c", f"exec 5< {user.where}/models/m/1/model.safetensors; kill -9 {status['pid']}; "
              f"cmp - {user.model}/model.safetensors <&5")
     after = user.status()

@@ -10,12 +10,14 @@ import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
+import threading
 import time
 
 import pytest
 
-from assembled import publish_family
+from assembled import container_of, publish_family
 from weftlib import (MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
@@ -234,19 +236,106 @@ def test_a_server_that_does_not_come_up_is_given_up(store, model, tmp_path):
     assert "got nowhere" in log.read_text() and str(store.path) in log.read_text()
 
 
-def test_a_damaged_index_ends_requests_and_not_the_server(store, model, tmp_path):
-    """What the index's cut map cannot answer fails, says what to do, and what the kernel reads goes on."""
-    store.publish(model, name="m")
-    log = tmp_path / "weft.log"
-    with Mount(store, tmp_path / "mnt", options=f"log={log}") as mount:
-        with open(mount.version("m", 1) / "model.safetensors", "rb") as held:
-            before = status_of(mount)
-            os.truncate(store.path / "index/data.mdb", 8192)
-            with pytest.raises(OSError):
-                os.listdir(mount.version("m", 1))
-            assert is_alive(before["pid"]) and is_alive(before["supervisor_pid"])
-            assert held.read() == (model / "model.safetensors").read_bytes()
-    assert "weft fsck --rebuild" in log.read_text()
+class Held:
+    """Files that are open and mapped, and read past the page cache all the while: none may fail or read wrong."""
+
+    def __init__(self, files):
+        self.files = files  # path -> its bytes
+        self.rounds, self.failures, self.stop = 0, [], threading.Event()
+        self.fds, self.maps = {}, {}
+        for path in files:
+            self.fds[path] = os.open(path, os.O_RDONLY)
+            self.maps[path] = mmap.mmap(self.fds[path], 0, prot=mmap.PROT_READ)
+        self.thread = threading.Thread(target=self.loop)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stop.set()
+        self.thread.join()
+        for path, fd in self.fds.items():
+            self.maps[path].close()
+            os.close(fd)
+
+    def read_once(self):
+        for path, expected in self.files.items():
+            assert read_uncached(self.fds[path], len(expected)) == expected, path
+            self.maps[path].madvise(mmap.MADV_DONTNEED)
+            os.posix_fadvise(self.fds[path], 0, 0, os.POSIX_FADV_DONTNEED)
+            assert self.maps[path][:] == expected, path
+
+    def loop(self):
+        while not self.stop.is_set():
+            try:
+                self.read_once()
+                self.rounds += 1
+            except (OSError, AssertionError) as failure:
+                self.failures.append(failure)
+                return
+
+    def check(self, rounds=3):
+        """That so many rounds more go well."""
+        before = self.rounds
+        wait_until(lambda: self.rounds >= before + rounds or self.failures, seconds_max=60)
+        assert self.failures == []
+
+
+@pytest.fixture
+def held_kinds(store, tmp_path):
+    """A mount that assembles nothing, and of it files of each way to be read: path -> bytes."""
+    containers = publish_family(store, tmp_path / "source", ["derived"])
+    with Mount(store, tmp_path / "mnt", options=f"log={tmp_path}/weft.log,assembly_cache_max=0") as mount:
+        view = mount.version("derived", 1) / "tensors/layer.0.weight.npy"
+        base = mount.version("base", 1) / "model.safetensors"
+        yield mount, {base: (tmp_path / "source/base/model.safetensors").read_bytes(),
+                      container_of(mount, "derived"): containers["derived"], view: view.read_bytes()}
+
+
+def cut_index(store):
+    os.truncate(store.path / "index/data.mdb", 8192)
+
+
+def wild_pointers(store):
+    """Each page of the tree sends whoever searches it far out of the file."""
+    page, of_a_tree, header = 4096, 1 | 2, 16
+    with open(store.path / "index/data.mdb", "r+b", buffering=0) as file:
+        for at in range(2 * page, os.fstat(file.fileno()).st_size, page):
+            flags, lower = struct.unpack_from("=10xHH", os.pread(file.fileno(), header, at))
+            if flags & of_a_tree and header <= lower <= page:
+                os.pwrite(file.fileno(), b"\xff" * (lower - header), at + header)
+
+
+@pytest.mark.parametrize("damage", [cut_index, wild_pointers])
+def test_a_damaged_index_ends_requests_and_not_the_server(store, held_kinds, tmp_path, damage):
+    """What the index cannot answer fails, and says what to do; what is open is read on."""
+    mount, files = held_kinds
+    with Held(files) as held:
+        held.check()
+        before = status_of(mount)
+        damage(store)
+        with pytest.raises(OSError):
+            os.listdir(mount.version("derived", 1) / "layers")
+        held.check()
+        assert children(before["supervisor_pid"]) == [before["pid"]]
+    said = (tmp_path / "weft.log").read_text()
+    assert "index/data.mdb" in said and "weft fsck --rebuild" in said
+
+
+def test_a_server_lost_on_a_damaged_index_leaves_what_the_kernel_reads(store, held_kinds, tmp_path):
+    """The next server cannot open again what it would have to read."""
+    mount, files = held_kinds
+    base = mount.version("base", 1) / "model.safetensors"
+    with Held({base: files[base]}) as held:
+        before = status_of(mount)
+        cut_index(store)
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_until(lambda: not is_alive(before["pid"]), seconds_max=30)
+        held.check()
+        wait_until(lambda: not is_alive(before["supervisor_pid"]), seconds_max=30)
+        held.check()
+    assert "got nowhere" in (tmp_path / "weft.log").read_text()
 
 
 class IndexReaders:

@@ -116,6 +116,21 @@ TEST_CASE("a part counts with its full size from the start, for all who share th
   CHECK(other.begin(key_of(3), 40, 0).ok());
 }
 
+TEST_CASE("who adds a file goes by a bound of its own") {
+  Directory directory;
+  const AssembledDir wide = directory.open(100);
+  const AssembledDir narrow = directory.open(50);
+  make(wide, 1, 40);
+  make(wide, 2, 40);
+  CHECK(narrow.usage().bytes == 80);  // nothing goes before it adds one
+  CHECK(narrow.begin(key_of(3), 60, 0).error().code == Errc::no_space);
+  CHECK(wide.usage().bytes == 80);
+  make(narrow, 4, 50);
+  CHECK(wide.usage().bytes == 50);
+  make(wide, 5, 50);
+  CHECK(narrow.usage().bytes == 100);
+}
+
 TEST_CASE("the disk is not filled") {
   Directory directory;
   const AssembledDir dir = directory.open(UINT64_MAX);
