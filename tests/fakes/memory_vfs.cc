@@ -203,7 +203,7 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
   Fd backing;
   if (!inode->backing.empty()) {
     WEFT_TRY(backing, open_file(inode->backing, O_RDONLY));
-    content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
+    if (content.empty()) content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
   }
   Meeting* const meeting = inode->meeting ? &meeting_ : nullptr;
   return std::shared_ptr<OpenFile>(std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter,

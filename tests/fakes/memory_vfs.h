@@ -29,8 +29,9 @@ class MemoryVfs final : public Vfs {
 
   // Parents are made. `path` is relative to the root.
   void add_file(const std::string& path, std::string content);
-  void add_backed_file(const std::string& path, const std::string& backing);  // wholly the file `backing`
-  void add_streamed_file(const std::string& path, std::string content);       // says that its bytes come from elsewhere
+  // Wholly the file `backing`. The server gives other bytes, unless add_file() said which ones it has.
+  void add_backed_file(const std::string& path, const std::string& backing);
+  void add_streamed_file(const std::string& path, std::string content);  // says that its bytes come from elsewhere
   void add_meeting(const std::string& path, std::string content);  // a read waits for another, 10 s; then Errc::io
   void add_link(const std::string& path, std::string target);
   void add_counter(

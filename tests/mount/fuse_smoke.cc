@@ -30,7 +30,7 @@ std::string big_text() {
   return std::string(as_text(bytes));
 }
 
-std::unique_ptr<Vfs> small_tree(const std::string& backing) {
+std::unique_ptr<MemoryVfs> small_tree(const std::string& backing) {
   auto vfs = std::make_unique<MemoryVfs>();
   vfs->add_file("models/m/1/config.json", "{}\n");
   vfs->add_file("models/m/1/empty", "");
@@ -161,20 +161,25 @@ TEST_CASE("without passthrough in the kernel a backed file is read through the s
   const TempDir other;
   const std::string backing = other / "pack";
   write_file(backing, big_text());
-  const ServedMount mount([&backing] { return small_tree(backing); }, {}, Kernel::without_passthrough);
+  const auto tree = [&backing] {
+    auto vfs = small_tree(backing);
+    vfs->add_file("models/m/1/model.safetensors", big_text());  // what the server itself gives of it
+    return vfs;
+  };
+  const ServedMount mount(tree, {}, Kernel::without_passthrough);
   REQUIRE(mount.started().ok());
   const std::string status = read_text(mount / "status");
   CAPTURE(status);
   CHECK(status.find(R"("mode":"cached")") != std::string::npos);
   CHECK(status.find("the kernel does not offer it") != std::string::npos);
   const std::string path = mount / "models/m/1/model.safetensors";
-  CHECK(read_text(path) == big_text());
+  CHECK((read_text(path) == big_text()));
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   REQUIRE(::kill(server_of(mount), SIGKILL) == 0);  // the next one goes by the same answer
   CHECK(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED) == 0);
   std::vector<std::byte> bytes(big_text().size());
   CHECK(read_exact(file.get(), 0, bytes, "model.safetensors").ok());
-  CHECK(as_text(bytes) == big_text());
+  CHECK((as_text(bytes) == big_text()));
 }
 
 TEST_CASE("a file that changes is read anew at each open") {
