@@ -105,7 +105,7 @@ class ClusterRegistry final : public Registry {
   Mirror mirror_;
 };
 
-// Just started, it is not known yet.
+// Just started, or when a watch has just ended, it is not known yet.
 Status ClusterRegistry::check_connected() const {
   mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
   RegistryStatus status;

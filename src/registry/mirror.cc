@@ -348,7 +348,7 @@ void Mirror::set_applied(std::uint64_t revision) {
 void Mirror::set_connected(bool connected, const std::string& trouble) {
   {
     std::lock_guard lock(mutex_);
-    tried_ = true;
+    tried_ = connected || !status_.connected;  // where the last watch ended, the next try says whether etcd can be had
     wake_.notify_all();
     bool same = status_.connected == connected && status_.trouble == trouble;
     if (same) return;

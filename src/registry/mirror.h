@@ -107,7 +107,7 @@ class Mirror {
   mutable std::condition_variable wake_;
   bool ending_ = false;                 // guarded by mutex_
   std::string suspicion_;               // guarded by mutex_: why the session is to end; empty: it is not
-  bool tried_ = false;                  // guarded by mutex_
+  bool tried_ = false;                  // guarded by mutex_: since the last watch ended
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_
   etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the one that runs
