@@ -140,6 +140,7 @@ void EtcdProcess::set_back() {
 
 void EtcdProcess::pause() {
   ::kill(pid_, SIGSTOP);
+  ::waitpid(pid_, nullptr, WUNTRACED);  // on a busy machine it answers for a while before it stops
 }
 
 void EtcdProcess::resume() {
