@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <memory>

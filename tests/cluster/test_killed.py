@@ -9,15 +9,10 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
-from weftlib import WEFT, environment, random_tensors, wait_until, write_model
+from weftlib import random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 ROUNDS = 8
-
-
-def begun(node, *words):
-    return subprocess.Popen([WEFT, "--store", node.store.path, *words], env=environment(), stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, text=True)
 
 
 def finished(process):
@@ -30,8 +25,8 @@ def what_a_reader_does(rng, node, mount, number, source):
     """Beside a publish: reads the version before, brings all of it, or drops what it has of it."""
     file = mount.version("model", number) / MODEL_FILE
     return rng.choice([lambda: subprocess.Popen(["cmp", source / MODEL_FILE, file], stderr=subprocess.PIPE, text=True),
-                       lambda: begun(node, "prefetch", f"model@{number}"),
-                       lambda: begun(node, "evict", "--all")])()
+                       lambda: node.store.start("prefetch", f"model@{number}"),
+                       lambda: node.store.start("evict", "--all")])()
 
 
 def reads(path, expected):
@@ -59,7 +54,7 @@ def test_a_daemon_killed_at_any_moment(tmp_path):
         mount = stack.enter_context(two.mounted("cold=stream"))
         for turn in range(1, ROUNDS + 1):
             following = write_model(tmp_path / f"source{turn}", random_tensors(8, 4 << 20, seed=f"killed {turn}"))
-            publisher = begun(one, "import", following, "--name", "model")
+            publisher = one.store.start("import", following, "--name", "model")
             reader = what_a_reader_does(rng, two, mount, number, source)
             time.sleep(rng.uniform(0, 0.5))
             killed = rng.choice([one, two])

@@ -20,6 +20,19 @@ pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, net
 
 
 @contextlib.contextmanager
+def staying(node, *command):
+    """A program on this node's host that has said "ready" and stays until the end."""
+    program = subprocess.Popen([*node.host.inside, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env=environment())
+    try:
+        assert program.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        program.kill()
+        program.communicate()
+
+
+@contextlib.contextmanager
 def impostor(cluster, node, fault):
     """In the place of this node's daemon, which is killed: a peer with its id, address, key and store, and this fault.
     At the end the daemon is there again."""
@@ -27,14 +40,10 @@ def impostor(cluster, node, fault):
     host, port = address.rsplit(":", 1)
     node.daemon.kill()
     stay_member(cluster, address)
-    peer = subprocess.Popen([*node.host.inside, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider,
-                             host, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
     try:
-        assert peer.stdout.readline() == b"ready\n"
-        yield
+        with staying(node, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider, host, port):
+            yield
     finally:
-        peer.kill()
-        peer.communicate()
         node.daemon.start()
 
 
@@ -191,23 +200,10 @@ sys.stdin.read()
 """
 
 
-@contextlib.contextmanager
-def staying(node, script, *words):
-    """A program on this node's host that has said "ready" and stays until the end."""
-    program = subprocess.Popen([*node.host.inside, sys.executable, "-c", script, *map(str, words)],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert program.stdout.readline() == b"ready\n"
-        yield
-    finally:
-        program.kill()
-        program.communicate()
-
-
 def test_connections_that_stay_and_say_nothing_cost_little(cluster, three):
     source = model_on(cluster, three[0], seed="silent")
     memory, before = resident(three[0]), descriptors(three[0])
-    with staying(three[2], TCP_SILENT, three[0].exchange()["address"], 2000):
+    with staying(three[2], sys.executable, "-c", TCP_SILENT, three[0].exchange()["address"], 2000):
         wait_until(lambda: descriptors(three[0]) >= before + 500, seconds_max=SECONDS_MAX, pause=0.05)  # that it took
         still_serves(cluster, three[0], three[1], source, memory)
     wait_until(lambda: descriptors(three[0]) < before + DESCRIPTORS_SPARE, seconds_max=SECONDS_MAX, pause=0.05)
@@ -333,7 +329,7 @@ def test_connections_that_end_in_the_middle_of_a_message_and_stay_cost_little(cl
         three[1].store.weft("prefetch", "model")
     wait_until(lambda: three[0].exchange()["served_bytes"] >= TENSOR_BYTES, seconds_max=SECONDS_MAX, pause=0.05)
     served, memory, before = three[0].exchange()["served_bytes"], resident(three[0]), descriptors(three[0])
-    with staying(three[2], SAY_HALF, address, tmp_path / "heard", 300):
+    with staying(three[2], sys.executable, "-c", SAY_HALF, address, tmp_path / "heard", 300):
         assert three[0].exchange()["served_bytes"] == served
         still_serves(cluster, three[0], three[2], source, memory)
     wait_until(lambda: descriptors(three[0]) < before + DESCRIPTORS_SPARE, seconds_max=SECONDS_MAX, pause=0.05)
