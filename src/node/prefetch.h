@@ -12,30 +12,19 @@
 
 #include "base/sys.h"
 #include "base/thread_pool.h"
-#include "node/prefetch_window.h"
+#include "node/prefetch_subject.h"
 
 namespace weft {
 
-// [offset, offset + length) of a file is what lies in `fd` from fd_offset on.
-struct FilePiece {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  int fd = -1;
-  std::uint64_t fd_offset = 0;
-};
-
-// What to read ahead in. Pieces are in order and touch, from pieces[0].offset to the file's end.
-struct PrefetchSubject {
-  std::vector<FilePiece> pieces;
-  std::vector<std::uint64_t> borders;  // where tensors begin, ascending
-  bool reads_seen = false;             // every read is told; else the page cache is watched
-};
+class PrefetchedFile;
 
 class Prefetcher {
   using Clock = std::chrono::steady_clock;
 
  public:
-  // One open file that is read ahead in, until this is destroyed; then its descriptors are not used any more.
+  // One open file that is read ahead in, until this is destroyed; then its descriptors are not used any more. Where
+  // reads are not seen, a mapping may outlive the file's last close (loaders map and close), and its readers go on: who
+  // was preceded then is, by a descriptor of the prefetcher's own, as long as they move, and ten seconds more.
   class Watch {
    public:
     ~Watch();
@@ -47,11 +36,9 @@ class Prefetcher {
 
    private:
     friend class Prefetcher;
-    struct State;
-    Watch(Prefetcher& owner, std::shared_ptr<State> state) : owner_(owner), state_(std::move(state)) {}
-    static bool rest(State& state, Clock::time_point now);
+    Watch(Prefetcher& owner, std::shared_ptr<PrefetchedFile> file) : owner_(owner), file_(std::move(file)) {}
     Prefetcher& owner_;
-    std::shared_ptr<State> state_;
+    std::shared_ptr<PrefetchedFile> file_;
   };
 
   Prefetcher() = default;
@@ -65,11 +52,15 @@ class Prefetcher {
  private:
   void run();
   void wake_at(Clock::time_point when);
-  void start();                                                                                 // under mutex_
-  Clock::time_point step(const std::shared_ptr<Watch::State>& watched, Clock::time_point now);  // when it is due again
+  void start();  // under mutex_
+  Clock::time_point step(const std::shared_ptr<PrefetchedFile>& watched,
+                         Clock::time_point now);                             // when it is due again
+  std::shared_ptr<PrefetchedFile> rejoined(const PrefetchSubject& subject);  // under mutex_; nullptr: nobody left it
+  void end_left();                                                           // those that are over
+  void end_oldest_left();                                                    // under mutex_, where they are too many
 
   std::mutex mutex_;
-  std::vector<std::shared_ptr<Watch::State>> watched_;     // guarded by mutex_
+  std::vector<std::shared_ptr<PrefetchedFile>> watched_;   // guarded by mutex_
   Clock::time_point wakes_at_ = Clock::time_point::max();  // guarded by mutex_: when timer_ goes off at the latest
   Fd timer_;                                               // of the clock that steady_clock is
   bool ending_ = false;                                    // guarded by mutex_

@@ -46,18 +46,27 @@ std::vector<ByteRange> PrefetchWindow::advance(const IsReached& is_reached) {
     reach(wires_[i] + shape_.page);
     break;
   }
-  std::uint64_t target = reader_ + room_;
+  const std::uint64_t ahead = reader_ + room_;
+  std::uint64_t target = ahead;
   if (begin_ > 0 && reader_ <= tensor_end_ + shape_.wire_gap)
     target = std::min(target, tensor_end_ + shape_.window_first);
   if (target >= size_) return fill(size_);
-  const std::uint64_t step = room_ / 4;  // in large strides: what is asked for in small ones comes in small pages
-  return fill(target / step * step);
+  const std::uint64_t stride = room_ / 4;  // what is asked for in small ones comes in small pages
+  if (target == ahead && target < front_ + stride) return {};
+  return fill(target / shape_.stride_unit * shape_.stride_unit);
 }
 
 void PrefetchWindow::lay_wire() {
   wires_.push_back(wire_next_);
   if (shape_.leave_out) front_ = wire_next_ + shape_.page;
-  wire_next_ += shape_.leave_out ? std::max(shape_.wire_gap, room_ / 2) : shape_.wire_gap;
+  wire_next_ = next_wire(wire_next_, shape_.leave_out ? std::max(shape_.wire_gap, room_ / 2) : shape_.wire_gap);
+}
+
+// Loaders may look at the first page of each tensor before they read any: about there, where a tensor begins.
+std::uint64_t PrefetchWindow::next_wire(std::uint64_t last, std::uint64_t gap) const {
+  const auto behind = std::upper_bound(borders_.begin(), borders_.end(), last + gap + gap / 8);
+  if (behind == borders_.begin() || *std::prev(behind) < last + gap / 4) return last + gap;
+  return *std::prev(behind) / shape_.page * shape_.page;
 }
 
 std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {

@@ -22,8 +22,9 @@ struct ByteRange {
 struct PrefetchShape {
   std::uint64_t window_max = 64U << 20U;    // ahead of the reader
   std::uint64_t window_first = 16U << 20U;  // when a file is opened, and after a jump
-  std::uint64_t wire_gap = 8U << 20U;    // between wires, and half the window when that is wider and they are left out
-  std::uint64_t wire_first = 1U << 20U;  // from where reading begins to the first wire
+  std::uint64_t wire_gap = 8U << 20U;     // between wires, and half the window when that is wider and they are left out
+  std::uint64_t wire_first = 1U << 20U;   // from where reading begins to the first wire
+  std::uint64_t stride_unit = 2U << 20U;  // it goes on in strides of many of them, each for a large page
   std::uint64_t page = 4096;
   bool leave_out = true;  // wires, of what is brought in
 };
@@ -60,6 +61,7 @@ class PrefetchWindow {
   void reach(std::uint64_t offset);
   std::vector<ByteRange> fill(std::uint64_t target);
   void lay_wire();
+  std::uint64_t next_wire(std::uint64_t last, std::uint64_t gap) const;
   std::optional<std::size_t> touched(const AnyCached& any_cached, std::size_t first, std::size_t end);
 
   const std::uint64_t size_;

@@ -1,5 +1,6 @@
 """What is read from the store's packs, seen in the page cache of the pack files."""
 import contextlib
+import ctypes
 import mmap
 import os
 import pathlib
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from loaders import cached_pages, forget
+from loaders import LIBC, cached_pages, forget
 from weftlib import MOUNT_WEFT, Mount, Store, environment, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
@@ -130,6 +131,68 @@ def test_a_reader_of_a_mapping_is_preceded(mount):
 
 def touch_all(memory):
     return sum(memory[::mmap.PAGESIZE])
+
+
+@contextlib.contextmanager
+def mapped_and_closed(path):
+    """The bytes of a file whose last descriptor is closed, as PyTorch's loaders leave it. The kernel itself reads no page
+    of it but those that are touched."""
+    size = path.stat().st_size
+    LIBC.mmap.restype = ctypes.c_void_p
+    with open(path, "rb") as file:
+        address = LIBC.mmap(None, ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE,
+                            file.fileno(), ctypes.c_long(0))
+    assert address != ctypes.c_void_p(-1).value
+    where = ctypes.c_void_p(address)
+    LIBC.madvise(where, ctypes.c_size_t(size), mmap.MADV_RANDOM)
+    try:
+        yield memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+    finally:
+        LIBC.munmap(where, ctypes.c_size_t(size))
+
+
+@pytest.mark.parametrize("page_of_each_tensor", [False, True], ids=["every page", "one page of each tensor"])
+def test_a_mapping_of_a_closed_file_is_preceded(mount, page_of_each_tensor):
+    """Loaders map a container and close it, and some look at each tensor's first byte before they read any."""
+    go_cold(mount)
+    with mapped_and_closed(mount.version("m", 1) / "model.safetensors") as memory:
+        end = len(memory)
+        first = end - TENSORS * TENSOR  # where the first tensor begins
+        places = range(first, end, TENSOR) if page_of_each_tensor else range(0, end, mmap.PAGESIZE)
+        wait_until(lambda: cached_bytes(mount) >= WINDOW_FIRST - MIB)
+        for begin in range(0, end, STEP):
+            until = min(begin + STEP, end)
+            wanted = min(begin + WINDOW_FIRST, end)
+
+            def touch_and_look():
+                assert sum(memory[at] for at in places if begin <= at < until) >= 0
+                cached = cached_bytes(mount)
+                assert cached <= begin + STEP + WINDOW_MAX + MORE
+                return cached >= wanted - MIB
+
+            wait_until(touch_and_look)
+        assert cached_bytes(mount) >= end - MIB
+
+
+def descriptors_of_packs(mount):
+    names = []
+    for server in mount.server_pids():
+        for link in pathlib.Path(f"/proc/{server}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                names.append(os.readlink(link))
+    return sum(name.endswith(".pack") for name in names)
+
+
+def test_closed_files_are_not_watched_for_long(mount):
+    """However often one was opened, it is held once after its last close, and soon no more."""
+    wait_until(lambda: descriptors_of_packs(mount) == 0, seconds_max=40)
+    for _ in range(5):
+        go_cold(mount)
+        with open(mount.version("m", 1) / "model.safetensors", "rb") as file:
+            wait_until(lambda: cached_bytes(mount) >= WINDOW_FIRST - MIB)
+            assert file.read(MIB)
+    wait_until(lambda: descriptors_of_packs(mount) <= 1)
+    wait_until(lambda: descriptors_of_packs(mount) == 0, seconds_max=40)
 
 
 def test_who_joins_an_open_file_that_has_left_memory_is_preceded(mount):

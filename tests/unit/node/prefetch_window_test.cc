@@ -52,6 +52,21 @@ std::vector<std::uint64_t> borders_every(std::uint64_t step) {
 
 }  // namespace
 
+TEST_CASE("who looks at the first page of each tensor, and no other, is preceded to the end") {
+  for (const std::uint64_t tensor : {kMiB, 4 * kMiB, 7 * kMiB}) {
+    CAPTURE(tensor);
+    Cache cache;
+    const auto borders = borders_every(tensor);
+    PrefetchWindow window(kSize, borders, {});
+    for (const std::uint64_t border : borders) {
+      cache.bring_in(window.advance(cache.look()));
+      cache.read(border, border + 1);
+      CHECK(cache.front() >= std::min(border + 7 * kMiB, kSize));
+      CHECK(cache.front() <= border + 64 * kMiB);
+    }
+  }
+}
+
 TEST_CASE("an opened file has its beginning brought in, and no more while nobody reads") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
