@@ -21,15 +21,13 @@ constexpr std::size_t kLeftMax = 64;  // files that are watched after their last
 }  // namespace
 
 Prefetcher::Watch::~Watch() {
+  std::shared_ptr<PrefetchedFile> over = file_;
   {
     const std::lock_guard lock(owner_.mutex_);
-    if (file_->leave(Clock::now())) {
-      owner_.end_oldest_left();
-      return;
-    }
-    std::erase(owner_.watched_, file_);
+    if (owner_.thread_.joinable() && file_->leave(Clock::now())) over = owner_.oldest_left();
+    std::erase(owner_.watched_, over);
   }
-  file_->end();
+  if (over) over->end();
 }
 
 void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
@@ -70,7 +68,7 @@ void Prefetcher::end_left() {
   std::erase_if(watched_, [](const auto& file) { return file->is_over(); });
 }
 
-void Prefetcher::end_oldest_left() {
+std::shared_ptr<PrefetchedFile> Prefetcher::oldest_left() const {
   std::size_t count = 0;
   auto oldest = watched_.end();
   std::optional<Clock::time_point> since;
@@ -80,7 +78,7 @@ void Prefetcher::end_oldest_left() {
     ++count;
     if (!since || *left < *since) since = left, oldest = file;
   }
-  if (count > kLeftMax) watched_.erase(oldest);
+  return count > kLeftMax ? *oldest : nullptr;
 }
 
 void Prefetcher::start() {
@@ -125,8 +123,8 @@ void Prefetcher::run() {
     auto next = Clock::time_point::max();
     const auto now = Clock::now();
     for (const auto& file : watched) next = std::min(next, step(file, now));
-    watched.clear();
     end_left();
+    watched.clear();  // the last descriptors of what is over are closed here, with no lock held
     wake_at(next);
     std::uint64_t times = 0;
     static_cast<void>(::read(timer_.get(), &times, sizeof times));

@@ -1,6 +1,6 @@
-// Reads ahead in containers that are open, each around its reader (prefetch_window.h): one thread looks how far readers
-// are, and a few others wait for the disk. While nobody reads, the first wakes once a second at most; with nothing to
-// watch it sleeps. Any thread.
+// Reads ahead in containers that are open or were just closed, each around its reader (prefetch_window.h): one thread
+// looks how far readers are, and a few others wait for the disk. While nobody reads, the first wakes once a second at
+// most; with nothing to watch it sleeps. Any thread.
 #pragma once
 
 #include <chrono>
@@ -57,7 +57,7 @@ class Prefetcher {
                          Clock::time_point now);                             // when it is due again
   std::shared_ptr<PrefetchedFile> rejoined(const PrefetchSubject& subject);  // under mutex_; nullptr: nobody left it
   void end_left();                                                           // those that are over
-  void end_oldest_left();                                                    // under mutex_, where they are too many
+  std::shared_ptr<PrefetchedFile> oldest_left() const;  // under mutex_; nullptr: they are not too many
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<PrefetchedFile>> watched_;   // guarded by mutex_

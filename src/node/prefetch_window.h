@@ -22,7 +22,7 @@ struct ByteRange {
 struct PrefetchShape {
   std::uint64_t window_max = 64U << 20U;    // ahead of the reader
   std::uint64_t window_first = 16U << 20U;  // when a file is opened, and after a jump
-  std::uint64_t wire_gap = 8U << 20U;     // between wires, and half the window when that is wider and they are left out
+  std::uint64_t wire_gap = 8U << 20U;  // between wires, about; half the window when that is wider and they are left out
   std::uint64_t wire_first = 1U << 20U;   // from where reading begins to the first wire
   std::uint64_t stride_unit = 2U << 20U;  // it goes on in strides of many of them, each for a large page
   std::uint64_t page = 4096;
@@ -52,6 +52,7 @@ class PrefetchWindow {
   void told(std::uint64_t offset, std::uint64_t length);
 
   bool begun() const { return front_ > 0; }
+  std::uint64_t reader() const { return reader_; }  // is here or further
   // Nothing is left to bring in ahead of the reader.
   bool at_end() const { return front_ >= size_; }
 

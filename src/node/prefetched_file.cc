@@ -131,8 +131,19 @@ bool PrefetchedFile::reached(std::uint64_t wire) {
     seen = wires_seen_.emplace(wire, *page).first;
   }
   if (!used(seen->second)) return false;
+  if (!is_still(seen->second, wire)) {
+    wires_seen_.erase(seen);
+    return false;
+  }
   wires_seen_.erase(wires_seen_.begin(), std::next(seen));
   return true;
+}
+
+// A frame may have been given to another file since.
+bool PrefetchedFile::is_still(const PageUse& seen, std::uint64_t wire) const {
+  std::optional<PageUse> page;
+  each_part(wire, 1, [&](int fd, std::uint64_t at, std::uint64_t) { page = page_use(fd, at); });
+  return page && page->frame == seen.frame;
 }
 
 // What brings a page in has it mapped for a moment: that is no use of it.
@@ -154,7 +165,11 @@ void PrefetchedFile::cut(const ByteRange& range, std::vector<FdRange>& parts) co
 // What is to be brought in now: it is in `coming_` then. Sets when it is due again.
 std::vector<PrefetchedFile::FdRange> PrefetchedFile::look(Clock::time_point now) {
   due_ = now + kPollReading;
-  if (coming_.size() >= kComingMax) return {};
+  if (coming_.size() >= kComingMax) {
+    moved_ = now;
+    return {};
+  }
+  const std::uint64_t reader = window_.reader();
   restart_if_opened_anew();
   const auto is_reached = [this](std::uint64_t wire) { return reached(wire); };
   auto wanted = window_.advance(is_reached);
@@ -164,7 +179,7 @@ std::vector<PrefetchedFile::FdRange> PrefetchedFile::look(Clock::time_point now)
   std::vector<FdRange> parts;
   for (const ByteRange& range : wanted) cut(range, parts);
   coming_.insert(coming_.end(), parts.begin(), parts.end());
-  if (!wanted.empty()) moved_ = now;
+  if (!wanted.empty() || window_.reader() != reader) moved_ = now;
   const auto still = now - moved_;
   if (still >= kReadingLasts)
     due_ = subject_.reads_seen ? Clock::time_point::max()  // until somebody tells
@@ -186,7 +201,8 @@ bool PrefetchedFile::look_for_jump(Clock::time_point now) {
 // Whoever reads already is not left for who opens the file now.
 PrefetchedFile::Clock::time_point PrefetchedFile::begin(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (window_.begun() && now - moved_ < kReadingLasts) return due_;
+  const bool is_read = window_.begun() && now - moved_ < kReadingLasts;
+  if (!std::exchange(rejoined_, false) && is_read) return due_;
   resting_ = seems_cached();
   due_ = resting_ ? now + kSeemsToRest : now;
   opened_anew_ = window_.begun();
@@ -209,6 +225,7 @@ bool PrefetchedFile::told(std::uint64_t offset, std::uint64_t length) {
   const auto now = Clock::now();
   window_.told(offset, length);
   moved_ = now;
+  served_ = true;
   if (due_ == Clock::time_point::max()) looking_ = false;  // nobody began it: something is missing
   if (resting_ || due_ <= now + kPollReading) return false;
   due_ = now;
@@ -217,11 +234,12 @@ bool PrefetchedFile::told(std::uint64_t offset, std::uint64_t length) {
 
 PrefetchedFile::Step PrefetchedFile::step(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (left_ && nobody_left(now)) ended_ = true;
   if (ended_) return {{}, Clock::time_point::max()};
+  if (now < due_) return {{}, due_};
   Step step;
-  if (now >= due_ && !rest(now)) step.parts = look(now);
-  step.due = due_;
+  if (!rest(now)) step.parts = look(now);
+  ended_ = left_ && (resting_ || nobody_left(now));
+  step.due = ended_ ? Clock::time_point::max() : due_;
   return step;
 }
 
@@ -245,7 +263,7 @@ void PrefetchedFile::end() {
 
 // Before anything is brought in: what follows is done by a descriptor that stays when the file is closed.
 bool PrefetchedFile::hold() {
-  if (held_.valid() || subject_.reads_seen || subject_.pieces.size() != 1) return held_.valid();
+  if (held_.valid() || !coming_.empty() || subject_.reads_seen || subject_.pieces.size() != 1) return held_.valid();
   held_ = open_again(subject_.pieces.front().fd);
   if (held_.valid()) subject_.pieces.front().fd = held_.get();
   return held_.valid();
@@ -255,28 +273,34 @@ bool PrefetchedFile::hold() {
 bool PrefetchedFile::leave(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const bool was_begun = moved_ != Clock::time_point();
-  if (!was_begun || resting_ || !hold()) return false;
+  if (!was_begun || served_ || resting_ || !hold()) return false;
   left_ = now;
-  return !nobody_left(now);
+  is_left_ = !nobody_left(now);
+  return is_left_;
 }
 
 bool PrefetchedFile::rejoin(const PrefetchSubject& subject) {
+  if (!is_left_) return false;
   const std::lock_guard lock(mutex_);
-  if (!left_ || ended_ || subject.reads_seen || subject.pieces.size() != 1) return false;
+  if (ended_ || subject.reads_seen || subject.pieces.size() != 1) return false;
   if (!is_same_file(held_.get(), subject.pieces.front().fd)) return false;
+  if (size_of(subject) != size_of(subject_) || subject.borders != subject_.borders) return false;
   left_.reset();
-  moved_ = {};  // who opens it now begins anew
+  is_left_ = false;
+  rejoined_ = true;
   return true;
 }
 
 std::optional<PrefetchedFile::Clock::time_point> PrefetchedFile::left() const {
+  if (!is_left_) return {};
   const std::lock_guard lock(mutex_);
-  return left_;
+  return std::max(moved_, *left_);
 }
 
 bool PrefetchedFile::is_over() const {
+  if (!is_left_) return false;
   const std::lock_guard lock(mutex_);
-  return left_ && ended_;
+  return ended_;
 }
 
 // Nor is there anything to read where the file is gone from the store.

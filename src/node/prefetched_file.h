@@ -2,6 +2,7 @@
 // what is coming. Any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -31,7 +32,7 @@ class PrefetchedFile {
     Clock::time_point due;       // when to ask again
   };
 
-  // Descriptors are the caller's, and used until end(). Begins with begin() or told().
+  // Descriptors are the caller's, and used until end(), or until leave() is true. Begins with begin() or told().
   explicit PrefetchedFile(PrefetchSubject subject);
 
   Clock::time_point begin(Clock::time_point now);         // somebody opened it; when it is due
@@ -44,9 +45,9 @@ class PrefetchedFile {
   // descriptor of its own, as long as they move, and kLeftFor more. False: end() it. Only where reads are not seen.
   static constexpr auto kLeftFor = std::chrono::seconds(10);
   bool leave(Clock::time_point now);
-  bool rejoin(const PrefetchSubject& subject);  // false: it was not left, is over, or is another file
-  std::optional<Clock::time_point> left() const;
-  bool is_over() const;  // it was left, and its readers have ended
+  bool rejoin(const PrefetchSubject& subject);    // false: it was not left, is over, or is another file
+  std::optional<Clock::time_point> left() const;  // when it was left, or its readers last moved
+  bool is_over() const;                           // it was left, and its readers have ended
 
  private:
   template <class Visit>
@@ -56,6 +57,7 @@ class PrefetchedFile {
   void look_through();
   bool rest(Clock::time_point now);
   bool reached(std::uint64_t wire);
+  bool is_still(const PageUse& seen, std::uint64_t wire) const;
   bool is_coming(int fd, std::uint64_t at) const;
   void cut(const ByteRange& range, std::vector<FdRange>& parts) const;
   std::vector<FdRange> look(Clock::time_point now);
@@ -64,11 +66,15 @@ class PrefetchedFile {
   bool hold();
   bool nobody_left(Clock::time_point now) const;
 
-  mutable std::mutex mutex_;  // of all that follows, and held where private functions are called
+  // Of all that follows, and held where private functions are called. After Prefetcher's where both are held.
+  mutable std::mutex mutex_;
   std::condition_variable idle_;
   PrefetchSubject subject_;
   Fd held_;                                // subject_'s only descriptor, once it is valid
   std::optional<Clock::time_point> left_;  // since when it is closed, and watched on
+  std::atomic<bool> is_left_ = false;  // changes under Prefetcher's mutex: so others need not be locked to be passed
+  bool rejoined_ = false;              // and not begun yet
+  bool served_ = false;                // its reads are told after all, so no mapping outlives its last close
   bool ended_ = false;
   unsigned working_ = 0;  // threads in bring_in()
   bool looking_ = true;   // through the file, so far found in memory up to `looked_`
