@@ -27,7 +27,6 @@ MirroredVersion sample() {
   row.tensors = 8;
   row.tensor_bytes = 9;
   version.tree_nodes = 10;
-  version.tree_layout = 1;
   version.packs = {11, 12};
   row.publisher = kNode;
   return version;
@@ -101,7 +100,6 @@ TEST_CASE("records: what is said comes back") {
   CHECK(row.tensor_bytes == 9);
   CHECK_FALSE(row.removed);
   CHECK(out->tree_nodes == 10);
-  CHECK(out->tree_layout == 1);
   CHECK(out->packs == std::vector<PackId>{11, 12});
   CHECK(row.publisher == kNode);
 
