@@ -1,8 +1,10 @@
 #include "base/file_lock.h"
 
+#include <fcntl.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -68,6 +70,46 @@ Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::strin
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }
+}
+
+namespace {
+
+// As struct flock has it: a length of 0 reaches to the end of all files.
+struct flock words_of(short type, LockRange range) {
+  struct flock words {};
+  words.l_type = type;
+  words.l_whence = SEEK_SET;
+  words.l_start = static_cast<off_t>(range.first);
+  words.l_len = static_cast<off_t>(range.count);
+  return words;
+}
+
+short type_of(LockKind kind) {
+  return kind == LockKind::shared ? F_RDLCK : F_WRLCK;
+}
+
+std::string named(LockRange range, std::string_view where) {
+  return range.count == 1 ? fmt::format("{}: lock of byte {}", where, range.first) : fmt::format("{}: lock", where);
+}
+
+}  // namespace
+
+Status lock_bytes(int fd, LockKind kind, LockRange range, std::string_view where) {
+  struct flock words = words_of(type_of(kind), range);
+  if (::fcntl(fd, F_OFD_SETLK, &words) == 0) return {};
+  return sys_error(errno, named(range, where));
+}
+
+Status unlock_bytes(int fd, LockRange range, std::string_view where) {
+  struct flock words = words_of(F_UNLCK, range);
+  if (::fcntl(fd, F_OFD_SETLK, &words) == 0) return {};
+  return sys_error(errno, named(range, where));
+}
+
+Result<bool> excluded(int fd, LockKind kind, LockRange range, std::string_view where) {
+  struct flock words = words_of(type_of(kind), range);
+  if (::fcntl(fd, F_OFD_GETLK, &words) == 0) return words.l_type != F_UNLCK;
+  return sys_error(errno, named(range, where));
 }
 
 }  // namespace weft

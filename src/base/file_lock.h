@@ -1,6 +1,7 @@
 // Waiting for a lock that somebody else holds.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,19 @@ Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::strin
 
 // "process 1234 (weft)" that holds a flock of this file; "" when /proc/locks does not tell, as from another container.
 std::string lock_holder(int fd);
+
+// Locks of byte ranges, which are the open file description's (fcntl F_OFD_*): copies of a descriptor share them, also
+// in other processes, and they end with the last copy. A file need not be as long as its locked bytes. They do not see
+// flock(2).
+struct LockRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;  // 0: all bytes from `first` on
+};
+// Does not wait. Errc::busy if another description's lock excludes this one. An exclusive lock needs a descriptor that
+// is open for writing, a shared one a descriptor that is open for reading. A lock of the same description is replaced.
+Status lock_bytes(int fd, LockKind kind, LockRange range, std::string_view where);
+Status unlock_bytes(int fd, LockRange range, std::string_view where);
+// Whether a lock of this kind would be refused. Takes none, so nobody else meets it; any descriptor will do.
+Result<bool> excluded(int fd, LockKind kind, LockRange range, std::string_view where);
 
 }  // namespace weft

@@ -3,27 +3,17 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <thread>
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
+
 namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// One attempt to set a byte's lock. Errc::busy when somebody's excludes it.
-Status set_byte(int fd, short type, unsigned byte, std::string_view where) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return {};
-  return sys_error(errno, fmt::format("{}: lock of byte {}", where, byte));
-}
 
 }  // namespace
 
@@ -40,11 +30,11 @@ Result<std::shared_ptr<Generations>> Generations::open(const std::string& index_
 }
 
 // Polls rather than blocks: a writer that waited in the kernel would keep new readers of the byte out.
-Status Generations::wait_byte(int fd, short type, unsigned byte) const {
+Status Generations::wait_byte(int fd, LockKind kind, unsigned byte) const {
   auto end = Clock::now() + std::chrono::milliseconds(wait_ms_);
   auto pause = std::chrono::microseconds(50);
   for (;;) {
-    Status status = set_byte(fd, type, byte, path_);
+    Status status = lock_bytes(fd, kind, {byte, 1}, path_);
     if (status.ok() || status.error().code != Errc::busy || Clock::now() >= end) return status;
     if (patience_.cancelled && patience_.cancelled())
       return Error{Errc::cancelled, fmt::format("{}: given up waiting for readers of the index", path_)};
@@ -67,7 +57,7 @@ Result<Generations::Hold> Generations::hold(std::uint64_t transaction) {
   auto parity = static_cast<unsigned>(transaction % 2);
   std::lock_guard lock(mutex_);
   if (counts_[parity] == 0) {
-    WEFT_CHECK(wait_byte(readers_.get(), F_RDLCK, parity));
+    WEFT_CHECK(wait_byte(readers_.get(), LockKind::shared, parity));
   }
   ++counts_[parity];
   return Hold(shared_from_this(), parity);
@@ -75,16 +65,16 @@ Result<Generations::Hold> Generations::hold(std::uint64_t transaction) {
 
 void Generations::release(unsigned parity) {
   std::lock_guard lock(mutex_);
-  if (--counts_[parity] == 0) static_cast<void>(set_byte(readers_.get(), F_UNLCK, parity, path_));
+  if (--counts_[parity] == 0) static_cast<void>(unlock_bytes(readers_.get(), {parity, 1}, path_));
 }
 
 Status Generations::drain(std::uint64_t transaction) {
   auto parity = static_cast<unsigned>(transaction % 2);
-  Status status = wait_byte(writer_.get(), F_WRLCK, parity);
+  Status status = wait_byte(writer_.get(), LockKind::exclusive, parity);
   if (!status.ok() && status.error().code == Errc::busy)
     return Error{Errc::busy, fmt::format("{}: a reader has held an old state of the index for {} ms", path_, wait_ms_)};
   WEFT_CHECK(status);
-  return set_byte(writer_.get(), F_UNLCK, parity, path_);
+  return unlock_bytes(writer_.get(), {parity, 1}, path_);
 }
 
 }  // namespace weft

@@ -61,7 +61,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
         writer_(std::move(writer)),
         wait_ms_(wait_ms),
         patience_(std::move(patience)) {}
-  Status wait_byte(int fd, short type, unsigned byte) const;
+  Status wait_byte(int fd, LockKind kind, unsigned byte) const;
   void release(unsigned parity);
 
   const std::string path_;
