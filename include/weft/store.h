@@ -263,6 +263,7 @@ struct ClusterIdentity {
 struct CreateOptions {
   DigestMode digest = DigestMode::tree_sha256;
   Patience patience = {};  // with another who makes a store there
+  std::string group = {};  // may read the store too: new files belong to it; "": the group of the maker
 };
 struct OpenOptions {
   bool write = false;                     // publish, tag, remove, gc, fsck --rebuild

@@ -12,7 +12,9 @@ constexpr CommandInfo kInfo = {
         "not there. `weft import` does it by itself with the defaults. With --digest none\n"
         "content is compared byte by byte in place of being named by a SHA-256: faster to\n"
         "publish, but the XXH3-128 alone, a checksum and no proof, tells later whether the\n"
-        "bytes are right, and the store cannot join others.\n",
+        "bytes are right, and the store cannot join others. Only its owner can open the\n"
+        "store, and users of its group; --group gives it to another group. Other users\n"
+        "read it through a mount of its owner or of root.\n",
     .examples =
         "weft init --store /srv/weft\n"
         "WEFT_STORE=/scratch/weft weft init --digest none\n",
@@ -26,6 +28,7 @@ class InitCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.value("--digest", "MODE", digest_, "tree-sha256 (the default) or none");
+    options.value("--group", "NAME", group_, "a group whose users may read the store too");
   }
 
   Status check_usage() const override {
@@ -35,7 +38,7 @@ class InitCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_CHECK(context.create({digest_ == "none" ? DigestMode::none : DigestMode::tree_sha256, {}}));
+    WEFT_CHECK(context.create({digest_ == "none" ? DigestMode::none : DigestMode::tree_sha256, {}, group_}));
     if (context.json) {
       JsonWriter json;
       json.begin_object().member("store", context.store_path()).member("digest", digest_).end_object();
@@ -48,6 +51,7 @@ class InitCommand final : public Command {
 
  private:
   std::string digest_ = "tree-sha256";
+  std::string group_;
 };
 
 }  // namespace

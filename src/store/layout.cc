@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::uint64_t kIdentityMax = 64U << 10U;
 constexpr int kAttempts = 16;
+constexpr std::string_view kMakerLock = "maker.lock";
 constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "manifests", "journal", "tmp", "cache"};
 
 std::string identity_path(const std::string& path) {
@@ -53,13 +55,45 @@ Status put_identity(const std::string& path, const StoreInfo& info) {
   return sync_directory(path);
 }
 
+// Left by a maker that was killed before it wrote the file weft-store: directories of a store with nothing in them. A
+// store that has lost that file has a journal or packs, and a restore has its mark in tmp/.
+bool is_hardly_made(const std::string& path, const std::vector<std::string>& names) {
+  const auto ours = [](const std::string& name) {
+    return name == "daemon.lock" || std::ranges::find(kDirectories, name) != kDirectories.end();
+  };
+  if (!std::ranges::all_of(names, ours)) return false;
+  for (const std::string_view name : {"packs", "manifests", "tmp"}) {
+    auto inside = list_directory(fmt::format("{}/{}", path, name));
+    if (inside.ok()) std::erase(*inside, "weft-store");
+    if (inside.ok() ? !inside->empty() : inside.error().code != Errc::not_found) return false;
+  }
+  const auto journal = Journal(path).size();
+  return journal.ok() ? *journal == 0 : journal.error().code == Errc::not_found;
+}
+
+// Files that are made below belong to the group of their directory.
+Status share_directory(const std::string& path, const std::string& group) {
+  WEFT_TRY(const Fd dir, open_file(path, O_RDONLY | O_DIRECTORY));
+  return give_to_group(dir.get(), group, path);
+}
+
+// Whatever the umask was: readers of the group lock these.
+Status share_locks(const std::string& path) {
+  for (const char* name : {"/index/readers", "/index/open"}) {
+    WEFT_TRY(const Fd lock, open_file(path + name, O_RDWR));
+    WEFT_CHECK(set_mode(lock.get(), 0640, path + name));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_unused(const std::string& path) {
   if (stat_file(identity_path(path)).ok())
     return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
   WEFT_TRY(std::vector<std::string> names, list_directory(path));
-  if (names.empty()) return {};
+  std::erase(names, kMakerLock);
+  if (names.empty() || is_hardly_made(path, names)) return {};
   return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
 }
 
@@ -77,16 +111,17 @@ Status make_store(const std::string& path, DigestMode digest) {
   return put_identity(path, {kStoreFormat, random_uuid(), digest, now_ns()});
 }
 
-// Who had the lock before may have taken the directory away.
+// The holder before may have taken the store away, and the lock file with it.
 Result<Fd> lock_maker(const std::string& path, const Patience& patience) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     WEFT_CHECK(make_directories(path));
-    auto maker = open_file(path, O_RDONLY | O_DIRECTORY);
+    const std::string file = fmt::format("{}/{}", path, kMakerLock);
+    auto maker = open_file(file, O_RDWR | O_CREAT, 0600);
     if (!maker.ok() && maker.error().code == Errc::not_found) continue;
     if (!maker.ok()) return maker;
-    WEFT_CHECK(wait_for_lock(maker->get(), LockKind::exclusive, patience, path));
-    WEFT_TRY(struct stat locked, stat_fd(maker->get(), path));
-    auto there = stat_file(path);
+    WEFT_CHECK(wait_for_lock(maker->get(), LockKind::exclusive, patience, file));
+    WEFT_TRY(struct stat locked, stat_fd(maker->get(), file));
+    auto there = stat_file(file);
     if (there.ok() && there->st_ino == locked.st_ino && there->st_dev == locked.st_dev) return maker;
   }
   return Error{Errc::busy, fmt::format("{}: it is made and taken away all the time", path)};
@@ -98,10 +133,14 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   Status status = check_file_system(path);
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
-    status = lay_out(path);
+    status = remove_store(path);  // what a maker that was killed has left
+    if (status.ok() && !options.group.empty()) status = share_directory(path, options.group);
+    if (status.ok()) status = lay_out(path);
+    if (status.ok() && !options.group.empty()) status = share_locks(path);
     if (status.ok()) status = make_store(path, options.digest);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
+  if (!status.ok() && !stat_file(identity_path(path)).ok()) static_cast<void>(remove_maker_lock(path));
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
   return status;
 }
@@ -112,14 +151,15 @@ Status remove_store(const std::string& path) {
   return remove_cluster_files(path);
 }
 
-Result<Fd> lock_identity(const std::string& path, const Patience& patience) {
-  auto fd = open_file(identity_path(path), O_RDONLY);
-  if (!fd.ok() && (fd.error().code == Errc::not_found || fd.error().code == Errc::not_dir)) return no_store(path);
-  if (!fd.ok()) return fd;
-  WEFT_CHECK(wait_for_lock(fd->get(), LockKind::shared, patience, identity_path(path)));
-  WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
-  if (st.st_nlink == 0) return no_store(path);
-  return fd;
+Status remove_maker_lock(const std::string& path) {
+  return remove_file(fmt::format("{}/{}", path, kMakerLock));
+}
+
+Status check_is_store(const std::string& path) {
+  auto identity = stat_file(identity_path(path));
+  if (!identity.ok() && (identity.error().code == Errc::not_found || identity.error().code == Errc::not_dir))
+    return no_store(path);
+  return identity.ok() ? Status{} : Status{std::move(identity).error()};
 }
 
 Result<StoreInfo> read_identity(const std::string& path) {

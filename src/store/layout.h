@@ -12,10 +12,12 @@ namespace weft {
 
 // As Store::create.
 Status create_store(const std::string& path, const CreateOptions& options);
-// The file weft-store, locked shared by who has the store open, exclusively by who takes it away. Errc::not_found.
-Result<Fd> lock_identity(const std::string& path, const Patience& patience);
-// The directory that is or will be a store, locked by who makes it or takes it away; made where it is not there.
+// Errc::not_found where there is no store.
+Status check_is_store(const std::string& path);
+// STORE/maker.lock, locked by the process that makes the store or takes it away. The directory is made when it is not
+// there.
 Result<Fd> lock_maker(const std::string& path, const Patience& patience);
+Status remove_maker_lock(const std::string& path);  // by its holder, when there is no store after all
 // The parts of making one: that nothing is there; all but the file weft-store; that, the last step.
 Status check_unused(const std::string& path);
 Status lay_out(const std::string& path);

@@ -42,7 +42,7 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
 
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
   std::string path = store_path + "/index/gc";
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_TRY(Fd fd, open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR));
   WEFT_CHECK(wait_for_lock(fd.get(), kind, patience, path));
   return fd;
 }

@@ -118,7 +118,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   };
 
   struct Holds {
-    Fd in_use;  // the identity, shared: a store that somebody has open is not taken away
     Fd writes;  // daemon.lock, of who writes
   };
   StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
