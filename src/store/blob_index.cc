@@ -46,6 +46,13 @@ Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   return false;
 }
 
+Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
+  WEFT_TRY(const std::vector<VersionRow> versions, unreaped_versions(txn));
+  std::vector<VersionId> ids;
+  for (const VersionRow& version : versions) ids.push_back(version.id);
+  return ids;
+}
+
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (blob) return put(txn, Table::blobs, blob->key, BlobRow{id.root, place});
@@ -72,6 +79,7 @@ class TxnBlobIndex final : public BlobIndex {
   Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(txn_, length); }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
+  Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
 
  private:
   Txn txn_;
@@ -89,6 +97,7 @@ class TxnBlobWriter final : public BlobWriter {
   Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(*txn_, length); }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
+  Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });

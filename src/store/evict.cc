@@ -1,7 +1,5 @@
 // The cache of fetched packs: what is in it, and making room. A pack leaves the index first, then the disk: what the
 // index names is always there.
-#include <fcntl.h>
-
 #include <algorithm>
 #include <set>
 
@@ -81,21 +79,20 @@ Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
   return packs;
 }
 
-// False: somebody has it open.
+// False: it is being filled. The index goes first, the files while the writer lock is held: whoever begins to fill the
+// pack looks for both with that lock.
 Result<bool> StoreImpl::evict_pack(PackId pack) {
-  auto fd = open_exclusive(pack_path(path_, pack));
-  if (!fd.ok() && fd.error().code == Errc::busy) return false;
-  if (!fd.ok() && fd.error().code == Errc::not_found) return true;
-  if (!fd.ok()) return std::move(fd).error();
   WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_TRY(PackToc toc, packs_.toc(pack));
-  if (!toc.cached) {  // a publish took it for its own, and died before the index said so
+  if (is_being_filled(packs_, pack)) return false;
+  auto toc = packs_.toc(pack);
+  if (!toc.ok() && toc.error().code == Errc::not_found) return true;  // gc was here
+  if (!toc.ok()) return std::move(toc).error();
+  if (!toc->cached) {  // a publish took it for its own, and died before the index said so
     WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
-  WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, toc); }));
-  WEFT_CHECK(remove_file(pack_path(path_, pack)));
-  WEFT_CHECK(remove_file(toc_path(path_, pack)));
+  WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, *toc); }));
+  WEFT_CHECK(remove_pack(packs_, pack));
   return true;
 }
 

@@ -21,7 +21,7 @@ Result<KnownBlobs::Rows> KnownBlobs::rows_of(BlobIndex& index, const ContentId& 
   return rows;
 }
 
-// Answers with the packs that must be held before it can say.
+// Answers with the packs that must be open before it can say.
 Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> ids, bool proven,
                                                     std::vector<std::vector<Candidate>>& out) {
   std::vector<PackId> missing;
@@ -35,7 +35,13 @@ Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> i
         missing.push_back(place.pack);
         continue;
       }
-      WEFT_CHECK(pack->second->check_place(id, place.offset));
+      Status there = pack->second->check_place(id, place.offset);
+      if (!there.ok() && there.error().code == Errc::not_found) {  // removed before its .toc was read: look again
+        held_.erase(pack);
+        missing.push_back(place.pack);
+        continue;
+      }
+      WEFT_CHECK(std::move(there));
       out[i].push_back({id, {pack->second, place.offset}});
     }
   }
@@ -64,6 +70,18 @@ Result<std::vector<std::vector<Candidate>>> KnownBlobs::look_up(std::span<const 
   }
   return Error{Errc::corrupt, fmt::format("pack {}: in the index but not there; run `weft fsck --rebuild`",
                                           pack_name(missing.front()))};
+}
+
+Result<std::vector<ContentId>> KnownBlobs::lost() {
+  WEFT_TRY(const std::unique_ptr<BlobIndex> index, index_.read());
+  std::vector<ContentId> lost;
+  for (const auto& [id, place] : shared_) {
+    WEFT_TRY(const std::optional<BlobPlace> now, index->find(id));
+    if (now) continue;
+    WEFT_TRY(const bool absent, index->is_absent(id));  // evicted: the versions that need it can be relied on
+    if (!absent) lost.push_back(id);
+  }
+  return lost;
 }
 
 Result<bool> KnownBlobs::any_of_length(std::uint64_t length) {

@@ -79,6 +79,8 @@ class Importer final : public PackImport {
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
   Status hold(std::span<const ContentId> ids) override;
+  Result<std::vector<ContentId>> lost() override { return known_.lost(); }
+  Status store_again(std::span<const ContentId> ids) override;
   bool holds(PackId pack) const override { return known_.holds(pack); }
 
  private:
@@ -91,6 +93,7 @@ class Importer final : public PackImport {
   Status finish_file(Source& source);
   Status fill_gaps(Source& source);
   void note_known(std::size_t range);
+  Status copy_again(const ContentId& id, PackWriter& pack);
 
   // Extents that fit a window (pack_import_batch.cc).
   Result<std::size_t> add_batch(Source& source, std::size_t first);

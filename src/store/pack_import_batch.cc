@@ -66,8 +66,11 @@ Result<std::vector<StoredMatch>> Importer::match_stored(ImportWindow& window) {
     WEFT_CHECK(compare_stored(window, candidates, matches));
     return matches;
   }
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    if (!candidates[i].empty()) matches[i].equal = candidates[i].front().id;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (candidates[i].empty()) continue;
+    matches[i].equal = candidates[i].front().id;
+    known_.share(candidates[i].front().id, candidates[i].front().place);
+  }
   return matches;
 }
 

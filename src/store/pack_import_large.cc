@@ -28,6 +28,7 @@ Status Importer::add_large(Source& source, std::size_t range) {
 Result<std::vector<LargeTwin>> Importer::large_twins(const ContentId& id) {
   WEFT_TRY(auto stored, known_.look_up(std::span(&id, 1), false));
   std::vector<LargeTwin> twins;
+  for (const Candidate& candidate : stored.front()) known_.share(candidate.id, candidate.place);
   for (const Candidate& candidate : stored.front())
     twins.push_back({candidate.id, {candidate.place.pack->fd(), candidate.place.offset}});
   for (std::size_t number : fresh_.find(id.length, id.xxh))

@@ -9,9 +9,7 @@
 #include "store/store_impl.h"
 
 namespace weft {
-namespace {
 
-// Removed, with a local part still there.
 Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
   std::vector<VersionRow> versions;
   WEFT_CHECK(each_entry(txn, Table::locals, {}, [&](const Entry& entry) -> Status {
@@ -21,6 +19,8 @@ Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
   }));
   return versions;
 }
+
+namespace {
 
 Status release_view(Txn& txn, Ino ino) {
   WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
@@ -59,18 +59,15 @@ Result<bool> release_version(Txn& txn, const VersionRow& version) {
 
 }  // namespace
 
-// Returns whether it was reaped; not while somebody uses its manifest.
+// Returns whether it was reaped.
 Result<bool> StoreImpl::reap_version(const VersionRow& version) {
-  WEFT_TRY(WriterLock lock, lock_writer());  // first: other writers wait for manifests while they have it
-  auto in_use = manifests_.lock_exclusive(version.manifest);
-  if (!in_use.ok() && in_use.error().code == Errc::busy) return false;
-  if (!in_use.ok() && in_use.error().code != Errc::not_found) return std::move(in_use).error();
+  WEFT_TRY(WriterLock lock, lock_writer());
   bool last = false;
   WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(last, release_version(txn, version));
     return {};
   }));
-  if (last) WEFT_CHECK(manifests_.remove(version.manifest));
+  if (last && !reliances_.is_needed(version.manifest)) WEFT_CHECK(manifests_.remove(version.manifest));
   return true;
 }
 
@@ -89,7 +86,7 @@ Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
   return {};
 }
 
-// Manifests that no version needs: of publishes that died before their commit.
+// Manifests that no version needs: of publishes that failed, or died before their commit.
 Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(std::uint64_t temporaries, manifests_.remove_temporaries(options.dry_run));
@@ -98,8 +95,7 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   WEFT_TRY(Txn txn, env_->read());
   for (const Digest& manifest : manifests) {
     WEFT_TRY(std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
-    if (needed || (cluster() && is_young(manifests_.path_of(manifest)))) continue;
-    if (!manifests_.lock_exclusive(manifest).ok()) continue;
+    if (needed || reliances_.is_needed(manifest) || is_left_young(manifests_.path_of(manifest))) continue;
     ++report.stale_temporaries;
     if (!options.dry_run) WEFT_CHECK(manifests_.remove(manifest));
   }
@@ -132,25 +128,46 @@ Status StoreImpl::check_collectable(const GcOptions& options) {
   return check_judgeable(txn);
 }
 
+Result<std::vector<ContentId>> StoreImpl::extents_of(VersionId id) {
+  Digest manifest;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+    manifest = version.manifest;
+  }
+  WEFT_TRY(const VersionContent content, content_of(manifest));
+  std::vector<ContentId> extents;
+  for (const VersionContent::FileContent& file : content.files)
+    extents.insert(extents.end(), file.extents.begin(), file.extents.end());
+  return extents;
+}
+
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
+  WEFT_CHECK(check_collectable(options));
   progress.phase("reaping removed versions");
   WEFT_CHECK(reap(options, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
-  return collect_packs(packs_, path_, *this, options, progress, report);
+  CollectInput input{options};
+  // A dry run has reaped nothing, and tells of what would be freed.
+  if (!options.dry_run) input.content_of = [this](VersionId version) { return extents_of(version); };
+  input.is_relied_on = [this](const PackToc& toc) {
+    return reliances_.is_needed(toc.pack) || (!toc.cached && is_left_young(packs_.toc_file(toc.pack)));
+  };
+  return collect_packs(packs_, *this, input, progress, report);
 }
 
-// On a full disk it begins again with the room that is kept for it: every step of a gc may be the last.
+// On a full disk it begins again with the space that is kept for it: every step of a gc may be the last. However it
+// ends, that space is kept again for the next.
 Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
   WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
-  WEFT_CHECK(check_collectable(options));
   GcReport report;
   Status status = collect(options, progress, report);
   if (!status.ok() && status.error().code == Errc::no_space && release_spare(path_))
     status = collect(options, progress, report);
-  WEFT_CHECK(std::move(status));
   if (!options.dry_run) make_spare(path_);
+  WEFT_CHECK(std::move(status));
   return report;
 }
 

@@ -23,8 +23,8 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
       holds_(std::move(holds)),
       env_(std::move(env)),
       journal_(path_),
-      manifests_(path_, options_.patience),
-      packs_(path_, info_.digest, *this, options_.patience) {}
+      manifests_(path_),
+      packs_(path_, info_.digest, *this) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {

@@ -15,6 +15,7 @@
 
 #include "store/apply.h"
 #include "store/env.h"
+#include "store/file_ops.h"
 #include "store/index.h"
 #include "store/journal.h"
 #include "store/manifests.h"
@@ -91,10 +92,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
   // A publish that a registry decides on, up to there. `packs` are not sealed yet.
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
-  // Takes back what a publish that failed has put into packs/ and manifests/.
-  void discard(const Digest& manifest, std::span<const NewBlob> blobs);
+  // Takes back what a publish that failed has put into packs/. Its manifest is gc's: another publish may need it.
+  void discard(std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
-  void published(const Promotion& promotion, const Digest& manifest);  // or, when the index lacks it, perhaps
+  void published(const Promotion& promotion);  // or, when the index lacks it, perhaps
 
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
@@ -146,10 +147,14 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
   Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const;
   Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, PackImport& packs) const;
-  Result<PublishOutcome> publish(const PublishRequest& request, const Digest& manifest,
-                                 std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
+  // What a publish has put in place, and the writer lock that keeps it there until the commit.
+  struct Placed {
+    WriterLock lock;
+    std::span<const NewBlob> new_blobs;
+  };
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
-                                     std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
+                                     const std::function<Result<Placed>()>& place);
+  Result<WriterLock> lock_with_shared(PackImport& packs);
   void foresee(const PublishRequest& request) const;
   Status check_collisions(std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
@@ -157,7 +162,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_publish(Txn& txn, const PublishEvent& event);
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
-  Status promote(const WriterLock& lock, const std::set<PackId>& packs);
+  Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain();
   Status give_back_unneeded();
@@ -176,6 +181,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<VersionContent> content_of(const Digest& manifest);
   Status reap(const GcOptions& options, GcReport& report);
   Result<bool> reap_version(const VersionRow& version);
+  Result<std::vector<ContentId>> extents_of(VersionId id);
+  // In a cluster: left by a daemon before this one, so lately that the registry may still take what relies on it.
+  bool is_left_young(const std::string& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
@@ -194,6 +202,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Journal journal_;
   const Manifests manifests_;
   Packs packs_;
+  const std::uint64_t opened_ns_ = now_ns();
   Reliances reliances_;
   std::mutex settling_;                 // behind the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
@@ -205,6 +214,9 @@ Status check_request(const PublishRequest& request);  // that it is within bound
 
 // Blobs of these packs as their tables of contents say; packs that are gone give none.
 Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids);
+
+// Removed, with a local part still there.
+Result<std::vector<VersionRow>> unreaped_versions(Txn& txn);
 
 // A Snapshot of this transaction.
 std::unique_ptr<Snapshot> make_snapshot(std::string store_path, Txn txn);
