@@ -21,7 +21,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kOriginFormat = 1;
+constexpr std::uint32_t kOriginFormat = 2;
 constexpr std::array<std::string_view, 5> kFolders = {"packs", "manifests", "places", "journal", "tmp"};
 
 Error of_origin(const std::string& path, const Error& error) {
@@ -33,9 +33,10 @@ Result<StoreInfo> read_identity(const std::string& path) {
   WEFT_TRY(const auto record, read_file(file, limits::kOriginIdentityMax));
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, record, file));
   WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, file));
-  if (info.format <= kOriginFormat) return info;
-  return Error{Errc::unsupported, fmt::format("{}: a newer weft wrote this: expected origin format {}, got {}", file,
-                                              kOriginFormat, info.format)};
+  if (info.format == kOriginFormat) return info;
+  return Error{Errc::unsupported, fmt::format("{}: expected an origin of format {}, got format {}: export its versions "
+                                              "with the weft that wrote it and import them with this one",
+                                              file, kOriginFormat, info.format)};
 }
 
 std::vector<std::byte> fresh_identity() {

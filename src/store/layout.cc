@@ -73,8 +73,8 @@ Status lay_out(const std::string& path) {
   return {};
 }
 
-Status make_store(const std::string& path, DigestMode digest) {
-  return put_identity(path, {kStoreFormat, random_uuid(), digest, now_ns()});
+Status make_store(const std::string& path) {
+  return put_identity(path, {kStoreFormat, random_uuid(), now_ns()});
 }
 
 // Who had the lock before may have taken the directory away.
@@ -99,7 +99,7 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
     status = lay_out(path);
-    if (status.ok()) status = make_store(path, options.digest);
+    if (status.ok()) status = make_store(path);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
@@ -122,20 +122,6 @@ Result<Fd> lock_identity(const std::string& path, const Patience& patience) {
   return fd;
 }
 
-Status check_format(const std::string& path, const StoreInfo& info) {
-  if (info.format == kStoreFormat) return {};
-  return Error{Errc::unsupported,
-               fmt::format("{}: expected a store of format {}, got {} of an older weft; run `weft fsck "
-                           "--rebuild`",
-                           path, kStoreFormat, info.format)};
-}
-
-Status upgrade_identity(const std::string& path, StoreInfo info) {
-  if (info.format == kStoreFormat) return {};
-  info.format = kStoreFormat;
-  return put_identity(path, info);
-}
-
 Result<StoreInfo> read_identity(const std::string& path) {
   auto bytes = read_file(identity_path(path), kIdentityMax);
   if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
@@ -143,7 +129,11 @@ Result<StoreInfo> read_identity(const std::string& path) {
   if (!bytes.ok()) return std::move(bytes).error();
   WEFT_CHECK(check_file_system(path));
   WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));
-  return decode_row<StoreInfo>(payload, identity_path(path));
+  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, identity_path(path)));
+  if (info.format == kStoreFormat) return info;
+  return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got format {}: export its versions "
+                                              "with the weft that made it and import them with this one",
+                                              path, kStoreFormat, info.format)};
 }
 
 }  // namespace weft

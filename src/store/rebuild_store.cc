@@ -54,7 +54,7 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_CHECK(read_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -68,7 +68,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   Journal journal(path);
   Manifests manifests(path);
   NoIndex no_index;
-  Packs packs(path, info.digest, no_index);
+  Packs packs(path, no_index);
   FsckReport report;
   for (const std::string& file : placed) report.repaired.push_back(placed_again(file));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
@@ -81,7 +81,6 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
-  WEFT_CHECK(upgrade_identity(path, info));
   report.rebuilt = true;
   return report;
 }
