@@ -15,8 +15,8 @@ namespace weft {
 
 using BlobSink = std::function<Status(std::uint64_t offset_in_blob, std::span<const std::byte> bytes)>;
 
-// Reads all of a blob on this thread and checks its chunk digests and their root. Each piece goes to `sink`, if any, when
-// its own digest has been checked. Errc::corrupt, Errc::cancelled.
+// Reads all of a blob on this thread and checks its chunk digests and their root. Each piece goes to `sink`, if any,
+// when its own digest has been checked. Errc::corrupt, Errc::cancelled.
 Status check_blob(int fd, std::string_view where, const PackEntry& entry, const Progress& progress,
                   const BlobSink& sink = {});
 

@@ -89,7 +89,7 @@ class PackWriter {
   std::string path_;  // without suffix
   std::string store_path_;
   std::uint64_t end_ = 0;
-  bool cut_ = false;  // bytes behind the last blob are to go
+  bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be
   bool past_cache_ = false;  // something went by direct_
   BlockBuffer bounce_;

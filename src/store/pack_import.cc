@@ -121,16 +121,16 @@ void Importer::note_gap(std::size_t range, std::optional<Twin> stored) {
   if (file_.whole && !file_.cloned) file_.gaps.push_back({range, stored});
 }
 
-Result<Spot> Importer::next_spot(std::size_t range) {
+Result<PackSpot> Importer::next_spot(std::size_t range) {
   const Range& here = file_.ranges[range];
   if (file_.whole) {
     if (file_.own == nullptr) {
       WEFT_TRY(file_.own, fresh_.new_pack());
     }
-    return Spot{file_.own, here.offset, file_.cloned};
+    return PackSpot{file_.own, here.offset, file_.cloned};
   }
   WEFT_TRY(PackWriter * pack, fresh_.mixed());
-  return Spot{pack, pack->reserve(here.length, here.offset)};
+  return PackSpot{pack, pack->reserve(here.length, here.offset)};
 }
 
 Status Importer::finish_file() {

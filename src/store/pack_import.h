@@ -66,7 +66,8 @@ using Claims = std::vector<std::optional<std::size_t>>;
 
 class Importer final : public PackImport {
  public:
-  static Result<std::unique_ptr<Importer>> begin(const std::string& store_path, IndexAccess& index, ImportTuning tuning);
+  static Result<std::unique_ptr<Importer>> begin(const std::string& store_path, IndexAccess& index,
+                                                 ImportTuning tuning);
   ~Importer() override = default;
 
   Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
@@ -107,9 +108,9 @@ class Importer final : public PackImport {
   enum class Stored : std::uint8_t { unknown, intact, damaged };
   Result<Stored> stored_state(const Streamed& seen);
   bool is_intact(const LockedPlace& place, const Streamed& seen);
-  void drop_written(std::size_t range, const Spot& spot);
+  void drop_written(std::size_t range, const PackSpot& spot);
 
-  Result<Spot> next_spot(std::size_t range);
+  Result<PackSpot> next_spot(std::size_t range);
 
   Packs packs_;
   ImportTuning tuning_;

@@ -106,7 +106,7 @@ Status Importer::write_new(ImportWindow& window, const Claims& claims) {
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (!claims[i]) continue;
     WindowExtent& extent = window.extents[i];
-    WEFT_TRY(Spot spot, next_spot(extent.range));
+    WEFT_TRY(PackSpot spot, next_spot(extent.range));
     fresh_.place(*claims[i], *spot.pack, spot.offset, std::move(extent.chunks));
     if (spot.is_there) continue;
     if (run.extend(spot.pack, spot.offset, window.bytes_of(extent))) continue;

@@ -66,7 +66,7 @@ bool Importer::is_intact(const LockedPlace& place, const Streamed& seen) {
 }
 
 // The bytes of known content that were written for nothing.
-void Importer::drop_written(std::size_t range, const Spot& spot) {
+void Importer::drop_written(std::size_t range, const PackSpot& spot) {
   note_known(range);
   if (spot.pack == file_.own)
     file_.loose = true;  // they make the file whole, or are pruned

@@ -98,7 +98,8 @@ struct SmallPack {
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index, Patience patience);
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
+                                                   Patience patience);
   virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.

@@ -14,8 +14,8 @@ RecordKind record_kind_of<StoreInfo>() {
 template <>
 std::vector<std::byte> encode_row(const StoreInfo& info) {
   Builder builder;
-  return flat::finish(builder, records::CreateIdentity(builder, info.format, builder.CreateString(info.uuid),
-                                                       info.created_ns));
+  return flat::finish(builder,
+                      records::CreateIdentity(builder, info.format, builder.CreateString(info.uuid), info.created_ns));
 }
 
 template <>

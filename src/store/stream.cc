@@ -47,9 +47,9 @@ class Passage {
   std::uint64_t hint_ = 0;
   std::optional<Candidate> candidate_;
   std::atomic<bool> differs_{false};
-  std::uint64_t equal_ = 0;   // bytes from the beginning on that equal the candidate's and are in no window any more
+  std::uint64_t equal_ = 0;    // bytes from the beginning on that equal the candidate's and are in no window any more
   std::deque<Slice> waiting_;  // the slices behind them, while they may be equal
-  std::optional<Spot> spot_;
+  std::optional<PackSpot> spot_;
 };
 
 void Passage::start_hashing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at) {
@@ -181,7 +181,7 @@ bool equals_twin(std::span<const std::byte> bytes, const Twin& twin) {
   return true;
 }
 
-Status copy_twin(const Twin& from, std::uint64_t length, const Spot& to) {
+Status copy_twin(const Twin& from, std::uint64_t length, const PackSpot& to) {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(kCopyStep, length));
   for (std::uint64_t done = 0; done < length;) {
     auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), length - done));

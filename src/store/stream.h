@@ -41,13 +41,13 @@ struct Twin {
 bool equals_twin(std::span<const std::byte> bytes, const Twin& twin);
 
 // Where an extent goes in a pack.
-struct Spot {
+struct PackSpot {
   PackWriter* pack = nullptr;
   std::uint64_t offset = 0;
   bool is_there = false;  // the pack has the bytes already: it is a clone of the source
 };
 // Writes `length` bytes of the twin there. No writes to that pack are on their way.
-Status copy_twin(const Twin& from, std::uint64_t length, const Spot& to);
+Status copy_twin(const Twin& from, std::uint64_t length, const PackSpot& to);
 
 // Content that may be that of an extent.
 struct Candidate {
@@ -59,7 +59,7 @@ struct StreamPlan {
   // Content with this length and hint (tables.h). Called once, after the extent's first MiB was read.
   std::function<Result<std::optional<Candidate>>(std::uint64_t hint)> find;
   // Where the extent is to be written. Called once, as soon as it is known not to be the candidate's.
-  std::function<Result<Spot>()> spot;
+  std::function<Result<PackSpot>()> spot;
 };
 struct Streamed {
   ContentId id;
@@ -67,7 +67,7 @@ struct Streamed {
   std::uint64_t hint = 0;
   std::optional<Candidate> candidate;
   // Where it was written; the writes may go on. None: the candidate's bytes and root are the extent's.
-  std::optional<Spot> spot;
+  std::optional<PackSpot> spot;
 };
 // Passes the extent. If its bytes turn out to differ from the candidate's, those before the difference are copied from
 // the stored bytes, which were equal, and the others are written from the windows.
