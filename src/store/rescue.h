@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
+#include <set>
 #include <vector>
 
 #include "store/packs.h"
@@ -13,20 +13,16 @@
 
 namespace weft {
 
-// Content that is wanted, by what a look at its bytes tells. One thread.
+// Wanted content, by length. One thread.
 class WantedBlobs {
  public:
-  void add(const ContentId& id) { by_length_[id.length].emplace(id.xxh.low, id); }
+  void add(const ContentId& id) { by_length_[id.length].insert(id.root); }
   void erase(const ContentId& id);
   bool empty() const { return by_length_.empty(); }
-  // The content with this length and XXH3-128, if there is exactly one.
-  const ContentId* find(std::uint64_t length, const Hash128& xxh) const;
-  const std::map<std::uint64_t, std::unordered_multimap<std::uint64_t, ContentId>>& by_length() const {
-    return by_length_;
-  }
+  const std::map<std::uint64_t, std::set<Digest>>& by_length() const { return by_length_; }
 
  private:
-  std::map<std::uint64_t, std::unordered_multimap<std::uint64_t, ContentId>> by_length_;
+  std::map<std::uint64_t, std::set<Digest>> by_length_;
 };
 
 // The table of contents that this pack may have had, of wanted blobs alone; they are wanted no more. Every blob that it
