@@ -161,10 +161,11 @@ std::vector<std::byte> seal_removal(std::uint64_t time_ns, std::string_view boun
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto opened, open<wire::Meta>(RecordKind::registry_meta, value, bound));
   RegistryMeta meta{opened.table->format(), flat::text(opened.table->cluster()), opened.table->created_ns()};
-  if (meta.format > kRegistryFormat)
-    return Error{Errc::unsupported, fmt::format("registry key {}: a newer weft made this cluster: expected format {}, "
-                                                "got {}",
-                                                bound, kRegistryFormat, meta.format)};
+  if (meta.format != kRegistryFormat)
+    return Error{Errc::unsupported,
+                 fmt::format("registry key {}: expected a cluster of format {}, got format {}: export "
+                             "its versions with the weft that made it and import them with this one",
+                             bound, kRegistryFormat, meta.format)};
   if (!parse_uuid(meta.cluster)) return refused(bound, "a cluster without an id");
   return meta;
 }
