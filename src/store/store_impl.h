@@ -144,7 +144,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<bool> settle_shown();
   Status look_at_stopped(FsckReport& report) const;
   static Status rebuild_shown(const std::string& path, const OpenOptions& options);
-  Status undo(std::uint64_t journal_end, Status failure);
+  Status undo(std::uint64_t journal_end, const Status& failure);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
   void foresee(const PublishRequest& request) const;
