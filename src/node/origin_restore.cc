@@ -295,4 +295,9 @@ Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept
   return Restoring(std::move(dir), options, progress).registry();
 }
 
+Status take_over_origin(const std::string& origin, std::string_view cluster) {
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
+  return dir.take_over(cluster);
+}
+
 }  // namespace weft
