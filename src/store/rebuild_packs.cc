@@ -18,15 +18,16 @@ class PackIndexer {
   PackIndexer(Env& env, const WriterLock& lock, const RebuildInput& input, Progress& progress, FsckReport& report)
       : env_(env), lock_(lock), input_(input), progress_(progress), report_(report) {}
 
-  Status run(const std::function<Result<std::vector<ContentId>>()>& wanted);
+  Result<std::vector<PackToc>> run(const std::function<Result<std::vector<ContentId>>()>& wanted);
 
  private:
   Status sort_packs();
+  Status sort_pack(PackId pack);
   Status add(const PackToc& toc);
   Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
-  Status rescue(const std::vector<ContentId>& wanted);
-  Status rescue_pack(PackId pack, WantedBlobs& wanted);
+  Result<std::vector<PackToc>> rescue(const std::vector<ContentId>& wanted);
+  Result<PackToc> rescue_pack(PackId pack, WantedBlobs& wanted);
 
   Env& env_;
   const WriterLock& lock_;
@@ -55,11 +56,11 @@ Status PackIndexer::add_entry(Txn& txn, PackId pack, const PackEntry& entry) {
 
 Result<bool> PackIndexer::verifies(const PackEntry& entry, const BlobPlace& place) {
   auto pack = input_.packs.open(place.pack);
-  if (!pack.ok()) return false;
+  if (!pack.ok()) return is_damage(pack.error()) ? Result<bool>(false) : std::move(pack).error();
   PackEntry there = entry;
   there.offset = place.offset;
   Status status = check_blob((*pack)->fd(), pack_name(place.pack), there, progress_, {});
-  if (!status.ok() && status.error().code == Errc::cancelled) return std::move(status).error();
+  if (!status.ok() && !is_damage(status.error())) return std::move(status).error();
   return status.ok();
 }
 
@@ -70,48 +71,50 @@ Status PackIndexer::add(const PackToc& toc) {
   });
 }
 
-// Adds what is whole, sets the rest aside.
+// Indexes packs that are whole and sets the others aside.
 Status PackIndexer::sort_packs() {
   WEFT_TRY(std::vector<PackId> packs, input_.packs.list());
   for (PackId pack : packs) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
-    const std::string path = pack_path(input_.packs.store_path(), pack);
-    auto toc = input_.packs.toc(pack);
-    auto st = stat_file(path);
-    if (!st.ok() && st.error().code == Errc::not_found) continue;  // taken back by who made it in vain
-    if (!toc.ok() && toc.error().code == Errc::unsupported) return std::move(toc).error();  // not ours to replace
-    if (!toc.ok()) {
-      mute_.push_back(pack);
-      if (!input_.mend) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), toc.error().message));
-      continue;
-    }
-    if (!st.ok() || static_cast<std::uint64_t>(st->st_size) < toc->size) {
-      report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size,
-                                             st.ok() ? std::to_string(st->st_size) : st.error().message));
-      if (st.ok()) toc->size = static_cast<std::uint64_t>(st->st_size);
-      cut_.push_back(std::move(*toc));
-      continue;
-    }
-    if (toc->cached)
-      cached_.push_back(std::move(*toc));
-    else
-      WEFT_CHECK(add(*toc));
+    WEFT_CHECK(sort_pack(pack));
   }
   return {};
 }
 
-Status PackIndexer::rescue_pack(PackId pack, WantedBlobs& wanted) {
-  auto toc = rescue_toc(input_.packs, pack, wanted, progress_);
-  if (!toc.ok()) return tell(report_, std::move(toc).error(), fmt::format("pack {}", pack_name(pack)));
-  WEFT_CHECK(replace_toc(toc_path(input_.packs.store_path(), pack), *toc));
+Status PackIndexer::sort_pack(PackId pack) {
+  const std::string path = pack_path(input_.packs.store_path(), pack);
+  auto toc = input_.packs.toc(pack);
+  auto st = stat_file(path);
+  if (!st.ok() && st.error().code == Errc::not_found) return {};  // gc or a failed publish has just removed it
+  if (!st.ok()) return std::move(st).error();
+  if (!toc.ok() && !is_damage(toc.error())) return std::move(toc).error();
+  if (!toc.ok()) {
+    mute_.push_back(pack);
+    if (!input_.mend) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), toc.error().message));
+    return {};
+  }
+  if (static_cast<std::uint64_t>(st->st_size) < toc->size) {
+    report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
+    toc->size = static_cast<std::uint64_t>(st->st_size);
+    cut_.push_back(std::move(*toc));
+    return {};
+  }
+  if (!toc->cached) return add(*toc);
+  cached_.push_back(std::move(*toc));
+  return {};
+}
+
+Result<PackToc> PackIndexer::rescue_pack(PackId pack, WantedBlobs& wanted) {
+  WEFT_TRY(PackToc toc, rescue_toc(input_.packs, pack, wanted, progress_));
   report_.repaired.push_back(
       fmt::format("pack {}: its table of contents is made again; {} blobs that versions need are "
                   "found",
-                  pack_name(pack), toc->entries.size()));
-  return add(*toc);
+                  pack_name(pack), toc.entries.size()));
+  WEFT_CHECK(add(toc));
+  return toc;
 }
 
-Status PackIndexer::rescue(const std::vector<ContentId>& wanted) {
+Result<std::vector<PackToc>> PackIndexer::rescue(const std::vector<ContentId>& wanted) {
   WantedBlobs blobs;
   {
     WEFT_TRY(Txn txn, env_.read());
@@ -121,11 +124,15 @@ Status PackIndexer::rescue(const std::vector<ContentId>& wanted) {
     }
   }
   progress_.phase("looking for blobs in packs without a table of contents");
-  for (PackId pack : mute_) WEFT_CHECK(rescue_pack(pack, blobs));
-  return sync_directory(input_.packs.store_path() + "/packs");
+  std::vector<PackToc> remade;
+  for (PackId pack : mute_) {
+    WEFT_TRY(PackToc toc, rescue_pack(pack, blobs));
+    remade.push_back(std::move(toc));
+  }
+  return remade;
 }
 
-Status PackIndexer::run(const std::function<Result<std::vector<ContentId>>()>& wanted) {
+Result<std::vector<PackToc>> PackIndexer::run(const std::function<Result<std::vector<ContentId>>()>& wanted) {
   WEFT_CHECK(sort_packs());
   for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
   for (PackToc& toc : cut_) {
@@ -134,16 +141,16 @@ Status PackIndexer::run(const std::function<Result<std::vector<ContentId>>()>& w
     });
     WEFT_CHECK(add(toc));
   }
-  if (mute_.empty() || !input_.mend) return {};
+  if (mute_.empty() || !input_.mend) return std::vector<PackToc>();
   WEFT_TRY(std::vector<ContentId> needed, wanted());
   return rescue(needed);
 }
 
 }  // namespace
 
-Status index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
-                   const std::function<Result<std::vector<ContentId>>()>& wanted, Progress& progress,
-                   FsckReport& report) {
+Result<std::vector<PackToc>> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
+                                         const std::function<Result<std::vector<ContentId>>()>& wanted,
+                                         Progress& progress, FsckReport& report) {
   return PackIndexer(env, lock, input, progress, report).run(wanted);
 }
 

@@ -9,9 +9,11 @@
 #include "store/apply.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
+#include "store/pack_file.h"
 #include "store/placing.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -37,6 +39,26 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
   }));
   if (outcome.repair) WEFT_CHECK(journal.append(encode_event(*outcome.repair, outcome.journal_end), counters));
   return journal.mend(counters.journal_end, counters);
+}
+
+// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that is
+// gone. The file of an earlier loss stays: it knows more.
+Status keep_lost_toc(const std::string& path, PackId pack) {
+  const std::string kept = lost_toc_path(path, pack);
+  Status linked = link_file(toc_path(path, pack), kept);
+  if (!linked.ok() && linked.error().code == Errc::not_found) {
+    auto empty = open_file(kept, O_WRONLY | O_CREAT);
+    return empty.ok() ? Status{} : Status{std::move(empty).error()};
+  }
+  return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
+}
+
+Status put_tocs(const std::string& path, const RebuildOutcome& outcome) {
+  for (const PackToc& toc : outcome.remade) {
+    if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
+    WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
+  }
+  return outcome.remade.empty() ? Status{} : sync_directory(path + "/packs");
 }
 
 }  // namespace
@@ -75,8 +97,10 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
-  report.refused = outcome.repair && !options.accept_loss;
+  report.refused = outcome.loses() && !options.accept_loss;
+  if (report.refused) report.repaired.clear();
   if (report.refused) return report;
+  WEFT_CHECK(put_tocs(path, outcome));
   WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));

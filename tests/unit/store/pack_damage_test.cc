@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <filesystem>
+#include <map>
 
 #include <fmt/core.h>
 
@@ -47,7 +49,114 @@ void put_place(StoreImpl& store, unsigned content, const BlobPlace& place) {
               .ok());
 }
 
+// The bytes of the files that an index is rebuilt from, by path.
+std::map<std::string, std::string> files_of(const std::string& path) {
+  std::map<std::string, std::string> files;
+  for (const char* directory : {"/packs", "/manifests", "/journal"})
+    for (const auto& entry : std::filesystem::directory_iterator(path + directory))
+      if (entry.is_regular_file()) files[entry.path().string()] = read_text(entry.path().string());
+  return files;
+}
+
+// Makes every open of a file fail, by a link that leads to itself, until it goes.
+class Unopenable {
+ public:
+  explicit Unopenable(const std::string& path) : path_(path) {
+    std::filesystem::rename(path_, path_ + ".away");
+    std::filesystem::create_symlink(path_, path_);
+  }
+  ~Unopenable() { std::filesystem::rename(path_ + ".away", path_); }
+
+ private:
+  std::string path_;
+};
+
+// Flips the low bit of the byte in the middle of a blob.
+void damage_blob(StoreImpl& store, const std::string& path, unsigned content) {
+  const BlobPlace place = store.snapshot().value()->find_blob(content_id(content)).value();
+  std::string bytes = read_text(pack_path(path, place.pack));
+  char& byte = bytes[place.offset + content_id(content).length / 2];
+  byte = static_cast<char>(byte ^ 1);
+  write_file(pack_path(path, place.pack), bytes);
+}
+
 }  // namespace
+
+TEST_CASE("a rebuild that cannot open a file just now ends with an error and changes nothing") {
+  TestStore test;
+  std::string toc, manifest;
+  {
+    auto store = open_store(test.path);
+    must_publish(*store, "m", {{1, 2}, {3}});
+    manifest = test.path + "/manifests/" + to_hex(must_publish(*store, "n", {{2, 4}}).version.manifest);
+    toc = toc_path(test.path, pack_of(*store, 2));
+  }
+  const std::string before = state(test.path);
+  for (const std::string& file : {toc, manifest}) {
+    CAPTURE(file);
+    const auto files = files_of(test.path);
+    {
+      Unopenable hidden(file);
+      CHECK_FALSE(Store::rebuild(test.path, decode, no_progress(), {true, {}}).ok());
+    }
+    CHECK(files_of(test.path) == files);
+    CHECK(rebuild(test.path).clean());
+    CHECK(state(test.path) == before);
+  }
+}
+
+TEST_CASE("a rebuild that runs out of descriptors at any point changes nothing") {
+  TestStore test;
+  {
+    auto store = open_store(test.path);
+    must_publish(*store, "m", {{1, 2}, {3}});
+    must_publish(*store, "n", {{2, 4}});
+  }
+  const std::string before = state(test.path);
+  unsigned failures = 0;
+  for (rlim_t descriptors = 3; descriptors < 64; ++descriptors) {
+    CAPTURE(descriptors);
+    const auto files = files_of(test.path);
+    const int status = in_child([&] {
+      const rlimit limit{descriptors, descriptors};
+      if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+      auto report = Store::rebuild(test.path, decode, no_progress(), {true, {}});
+      if (!report.ok()) ::_exit(3);
+      return report->clean();
+    });
+    if (exited(status)) break;
+    REQUIRE(exited(status, 3));
+    ++failures;
+    CHECK(files_of(test.path) == files);
+    CHECK(state(test.path) == before);
+  }
+  CHECK(failures > 3);
+  CHECK(state(test.path) == before);
+}
+
+TEST_CASE("a table of contents that cannot be recovered whole is replaced only with accept_loss, and kept") {
+  TestStore test;
+  PackId pack = 0;
+  {
+    auto store = open_store(test.path);
+    must_publish(*store, "m", {{1, 2, 3}});
+    pack = pack_of(*store, 2);
+    damage_blob(*store, test.path, 2);
+  }
+  std::filesystem::remove_all(test.path + "/index");
+  write_file(toc_path(test.path, pack), "damaged");
+  FsckReport refused = rebuild(test.path);
+  CHECK(refused.refused);
+  REQUIRE(refused.problems.size() == 1);
+  CHECK(refused.problems[0].find("m@1: 1 of its extents") != std::string::npos);
+  CHECK(read_text(toc_path(test.path, pack)) == "damaged");
+  CHECK(Store::rebuild(test.path, decode, no_progress(), {true, {}}).value().rebuilt);
+  CHECK(read_text(lost_toc_path(test.path, pack)) == "damaged");
+  auto store = open_store(test.path);
+  CHECK(reads(*store, 1));
+  CHECK(reads(*store, 3));
+  CHECK(store->lock_blob(content_id(2)).error().code == Errc::absent);
+}
 
 TEST_CASE("a pack without its table of contents is searched for what versions need") {
   for (bool removed : {true, false}) {
