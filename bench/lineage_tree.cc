@@ -84,7 +84,7 @@ Manifest big(std::uint64_t changed) {
     tensors.push_back(
         {{tensor_name(i), DType::bf16, {kRows, kColumns}, kNoExtent, ""}, content(i < changed ? i + 1000 : i)});
   SafetensorsFile file = lay_out_safetensors("model.safetensors", tensors, {{"format", "pt"}});
-  file.file.extents.front().id.xxh = {1, 2};
+  file.file.extents.front().id.root.bytes[0] = 1;
   return {{std::move(file.file)}};
 }
 

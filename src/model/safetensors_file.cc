@@ -53,7 +53,7 @@ SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> 
   file.format = "safetensors";
   file.metadata = std::move(metadata);
   file.size = out.header.size() + offset;
-  file.extents.push_back({0, {out.header.size(), {}, {}}});
+  file.extents.push_back({0, {out.header.size(), {}}});
   std::uint64_t end = out.header.size();
   for (PlacedTensor& one : tensors) {
     one.tensor.extent = kNoExtent;

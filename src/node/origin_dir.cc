@@ -21,7 +21,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kOriginFormat = 1;
+constexpr std::uint32_t kOriginFormat = 2;
 constexpr std::array<std::string_view, 5> kFolders = {"packs", "manifests", "places", "journal", "tmp"};
 
 Error of_origin(const std::string& path, const Error& error) {

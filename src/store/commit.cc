@@ -157,7 +157,7 @@ Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids)
     auto toc = packs.toc(id);
     if (!toc.ok() && toc.error().code == Errc::not_found) continue;
     if (!toc.ok()) return std::move(toc).error();
-    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}});
+    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
   }
   return blobs;
 }

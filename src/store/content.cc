@@ -23,12 +23,6 @@ Unknown unknown_of(const PublishInput& input) {
   return input.absent ? Unknown::absent : Unknown::refused;
 }
 
-Result<std::string> add_absent(Txn& txn, const ContentId& id) {
-  WEFT_TRY(std::string key, free_blob_key(txn, id));
-  WEFT_CHECK(add_blob(txn, id, {}, key));
-  return key;
-}
-
 // Counts in `missing`, if it is given, the extents that are on this node in no pack.
 Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, std::uint64_t* missing) {
   Uses uses;
@@ -36,15 +30,12 @@ Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, s
     for (const ContentId& id : content.files[file].extents) {
       WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
       if (!blob && unknown == Unknown::refused)
-        return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with XXH3 {} is not in the store",
-                                                file, id.length, to_hex(id.xxh))};
+        return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with digest {} is not in the store",
+                                                file, id.length, to_hex(id.root))};
       if (missing != nullptr && (!blob || blob->row.absent())) ++*missing;
       if (!blob && unknown == Unknown::left_out) continue;
-      std::string key = blob ? std::move(blob->key) : std::string();
-      if (!blob) {
-        WEFT_TRY(key, add_absent(txn, id));
-      }
-      Use& use = uses[key];
+      if (!blob) WEFT_CHECK(add_blob(txn, id, {}));
+      Use& use = uses[blob_key(id)];
       use.length = id.length;
       if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
     }

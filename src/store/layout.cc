@@ -73,8 +73,8 @@ Status lay_out(const std::string& path) {
   return {};
 }
 
-Status make_store(const std::string& path, DigestMode digest) {
-  return put_identity(path, {kStoreFormat, random_uuid(), digest, now_ns()});
+Status make_store(const std::string& path) {
+  return put_identity(path, {kStoreFormat, random_uuid(), now_ns()});
 }
 
 // Who had the lock before may have taken the directory away.
@@ -99,7 +99,7 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
     status = lay_out(path);
-    if (status.ok()) status = make_store(path, options.digest);
+    if (status.ok()) status = make_store(path);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));

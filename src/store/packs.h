@@ -26,7 +26,8 @@ namespace weft {
 struct PackEntry {
   ContentId id;
   std::uint64_t offset = 0;
-  std::vector<Digest> chunks;  // empty in a store with digest = none
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;  // tables.h; 0: unknown
 };
 
 struct PackToc {
@@ -44,6 +45,8 @@ bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 struct NewBlob {
   ContentId id;
   BlobPlace place;
+  std::uint64_t hint = 0;
+  bool replaces = false;  // the copy that the index names is damaged
 };
 
 class PackListing;
@@ -60,11 +63,10 @@ class OpenPack : public PackReader {
 // The packs directory of one store. Any thread.
 class Packs {
  public:
-  Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience = {});
+  Packs(std::string store_path, IndexAccess& index, Patience patience = {});
   ~Packs();
 
   const std::string& store_path() const { return path_; }
-  DigestMode digest() const { return digest_; }
 
   // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
   // pack at a time share one reader.
@@ -78,7 +80,6 @@ class Packs {
   Result<std::optional<BlobPlace>> find(const ContentId& id);
   Result<std::shared_ptr<const OpenPack>> open_and_lock(PackId pack);
   const std::string path_;
-  const DigestMode digest_;
   IndexAccess& index_;
   const Patience patience_;
   std::mutex mutex_;
@@ -91,7 +92,7 @@ class Packs {
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
                                                    Patience patience);
   virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;

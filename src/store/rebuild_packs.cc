@@ -43,15 +43,16 @@ class PackIndexer {
 // that which the index names.
 Status PackIndexer::add_entry(Txn& txn, PackId pack, const PackEntry& entry) {
   BlobPlace place{pack, entry.offset};
-  std::optional<FoundBlob> known = input_.known ? input_.known(entry.id) : std::nullopt;
-  WEFT_TRY(bool made, add_blob(txn, entry.id, place, known ? known->key : std::string()));
+  WEFT_CHECK(put_hint(txn, entry.id, entry.hint));
+  WEFT_TRY(bool made, add_blob(txn, entry.id, place));
   if (made) return {};
+  std::optional<FoundBlob> known = input_.known ? input_.known(entry.id) : std::nullopt;
   if (known) return known->row.place == place ? put(txn, Table::blobs, known->key, known->row) : Status{};
   WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, entry.id));
   WEFT_TRY(bool good, verifies(entry, found->row.place));
   if (good) return {};
   WEFT_TRY(good, verifies(entry, place));
-  return good ? put(txn, Table::blobs, found->key, BlobRow{entry.id.root, place}) : Status{};
+  return good ? put(txn, Table::blobs, found->key, BlobRow{place}) : Status{};
 }
 
 Result<bool> PackIndexer::verifies(const PackEntry& entry, const BlobPlace& place) {

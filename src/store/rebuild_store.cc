@@ -71,7 +71,7 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_CHECK(read_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -84,7 +84,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   Journal journal(path);
   Manifests manifests(path);
   NoIndex no_index;
-  Packs packs(path, info.digest, no_index);
+  Packs packs(path, no_index);
   FsckReport report;
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};

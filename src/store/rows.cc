@@ -14,18 +14,15 @@ RecordKind record_kind_of<StoreInfo>() {
 template <>
 std::vector<std::byte> encode_row(const StoreInfo& info) {
   Builder builder;
-  return flat::finish(builder, records::CreateIdentity(builder, info.format, builder.CreateString(info.uuid),
-                                                       static_cast<std::uint8_t>(info.digest), info.created_ns));
+  return flat::finish(builder,
+                      records::CreateIdentity(builder, info.format, builder.CreateString(info.uuid), info.created_ns));
 }
 
 template <>
 Result<StoreInfo> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Identity>(payload);
   if (in == nullptr) return flat::bad(where, "not an identity");
-  auto digest = static_cast<DigestMode>(in->digest());
-  if (digest != DigestMode::tree_sha256 && digest != DigestMode::none)
-    return Error{Errc::unsupported, fmt::format("{}: unknown digest mode {}", where, in->digest())};
-  return StoreInfo{in->format(), flat::text(in->uuid()), digest, in->created_ns()};
+  return StoreInfo{in->format(), flat::text(in->uuid()), in->created_ns()};
 }
 
 template <>

@@ -46,9 +46,13 @@ struct NumberRow {
 };
 
 struct BlobRow {
-  Digest root;
   BlobPlace place;
   bool absent() const { return place.pack == 0; }
+};
+
+// The content that a hint leads to (hints.h).
+struct HintRow {
+  Digest root;
 };
 
 struct ViewRow {
@@ -84,6 +88,7 @@ WEFT_ROW(VersionRow)
 WEFT_ROW(TagRow)
 WEFT_ROW(LocalRow)
 WEFT_ROW(BlobRow)
+WEFT_ROW(HintRow)
 WEFT_ROW(ViewRow)
 WEFT_ROW(InodeRow)
 #undef WEFT_ROW

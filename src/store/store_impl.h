@@ -152,7 +152,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
   void foresee(const PublishRequest& request) const;
-  Status check_collisions(std::span<const NewBlob> new_blobs);
+  Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);

@@ -24,11 +24,11 @@ flatbuffers::span<const std::uint8_t, 32> raw(const Digest& digest) {
 }
 
 records::TocEntry encode_entry(const PackEntry& entry) {
-  return {entry.id.length, entry.id.xxh.high, entry.id.xxh.low, entry.offset, raw(entry.id.root)};
+  return {entry.id.length, entry.offset, entry.hint, raw(entry.id.root)};
 }
 
 PackEntry decode_entry(const records::TocEntry& in) {
-  PackEntry entry{{in.length(), {in.xxh_high(), in.xxh_low()}, {}}, in.offset(), {}};
+  PackEntry entry{{in.length(), {}}, in.offset(), {}, in.hint()};
   std::copy(in.root()->begin(), in.root()->end(), entry.id.root.bytes.begin());
   return entry;
 }
@@ -40,18 +40,18 @@ Error corrupt(std::string_view where, std::string_view what) {
 // Moves each entry's share out of the one list of digests.
 Status deal_chunks(PackToc& toc, const flatbuffers::Vector<const records::ChunkDigest*>* chunks,
                    std::string_view where) {
-  if (chunks == nullptr || chunks->size() == 0) return {};
+  const std::uint64_t size = chunks == nullptr ? 0 : chunks->size();
   std::uint64_t next = 0;
   for (PackEntry& entry : toc.entries) {
     std::uint64_t count = chunk_count(entry.id.length);
-    if (count > chunks->size() - next) return corrupt(where, "fewer chunk digests than its blobs have chunks");
+    if (count > size - next) return corrupt(where, "fewer chunk digests than its blobs have chunks");
     entry.chunks.resize(count);
     for (Digest& digest : entry.chunks) {
       const auto* bytes = chunks->Get(static_cast<flatbuffers::uoffset_t>(next++))->bytes();
       std::copy(bytes->begin(), bytes->end(), digest.bytes.begin());
     }
   }
-  if (next != chunks->size()) return corrupt(where, "more chunk digests than its blobs have chunks");
+  if (next != size) return corrupt(where, "more chunk digests than its blobs have chunks");
   return {};
 }
 

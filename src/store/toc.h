@@ -14,7 +14,7 @@
 namespace weft {
 
 std::vector<std::byte> encode_toc(const PackToc& toc);
-// Checks what can be checked without the pack: checksum, order, bounds, chunks either of all entries or of none.
+// Checks what can be checked without the pack: checksum, order, bounds, and that each entry has its chunks.
 Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where);
 
 // Written, its way to the disk begun; to be synced by the caller.

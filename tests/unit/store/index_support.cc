@@ -34,7 +34,7 @@ ContentId content_id(unsigned n) {
   auto [found, made] = ids.try_emplace(n);
   if (!made) return found->second;
   auto bytes = content_bytes(n);
-  found->second = {bytes.size(), xxh3_128(bytes), tree_sha256(bytes)};
+  found->second = {bytes.size(), tree_sha256(bytes)};
   return found->second;
 }
 

@@ -50,13 +50,13 @@ inline ImportTuning small_windows() {
 }
 
 struct PackStore {
-  explicit PackStore(DigestMode mode = DigestMode::tree_sha256) : digest(mode) {
+  PackStore() {
     must(make_directories(path + "/packs"));
-    packs = std::make_unique<Packs>(path, digest, index);
+    packs = std::make_unique<Packs>(path, index);
   }
 
   std::unique_ptr<Importer> begin(ImportTuning tuning = small_windows()) {
-    return must(Importer::begin(path, digest, index, std::move(tuning)));
+    return must(Importer::begin(path, index, std::move(tuning)));
   }
   // A source file with these bytes, opened.
   Fd source(const Bytes& bytes, const std::string& name = "source") {
@@ -112,7 +112,6 @@ struct PackStore {
 
   TempDir dir;
   std::string path = dir / "store";
-  DigestMode digest;
   MemoryIndex index;
   std::unique_ptr<Packs> packs;
   std::vector<NewBlob> new_blobs;
