@@ -27,7 +27,8 @@ Unknown unknown_of(const PublishInput& input) {
 Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, std::uint64_t* missing) {
   Uses uses;
   for (std::uint32_t file = 0; file < content.files.size(); ++file) {
-    for (const ContentId& id : content.files[file].extents) {
+    for (const Extent& extent : content.files[file].extents) {
+      const ContentId& id = extent.id;
       WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
       if (!blob && unknown == Unknown::refused)
         return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with digest {} is not in the store",

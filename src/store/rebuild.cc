@@ -25,7 +25,7 @@ class Rebuilder {
   std::uint64_t missing() const { return missing_; }
 
  private:
-  Result<std::vector<ContentId>> wanted();
+  Result<std::vector<Extent>> wanted();
   Status replay(const Event& event);
   Status replay_publish(const PublishEvent& event);
   Status replay_adoption(const AdoptionEvent& event);
@@ -70,8 +70,8 @@ Result<std::optional<VersionContent>> Rebuilder::content_of(const VersionRow& ve
 }
 
 // All content that live versions need.
-Result<std::vector<ContentId>> Rebuilder::wanted() {
-  std::vector<ContentId> ids;
+Result<std::vector<Extent>> Rebuilder::wanted() {
+  std::vector<Extent> extents;
   for (const JournaledEvent& journaled : journal_.events) {
     const auto* publish = std::get_if<PublishEvent>(&journaled.event);
     if (publish == nullptr || survey_.is_removed(publish->version.model_name, publish->version.number)) continue;
@@ -79,9 +79,9 @@ Result<std::vector<ContentId>> Rebuilder::wanted() {
     if (!content.ok() && !is_damage(content.error())) return std::move(content).error();
     if (!content.ok()) continue;  // reported when the event is replayed
     for (const VersionContent::FileContent& file : content->files)
-      ids.insert(ids.end(), file.extents.begin(), file.extents.end());
+      extents.insert(extents.end(), file.extents.begin(), file.extents.end());
   }
-  return ids;
+  return extents;
 }
 
 Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* content, bool reaped) {

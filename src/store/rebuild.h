@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "store/env.h"
 #include "store/journal.h"
@@ -30,6 +33,8 @@ struct RebuildInput {
   // fsck, to get what is there: removed versions that are not reaped yet, and the keys and places that blobs have.
   std::function<bool(VersionId)> unreaped;
   std::function<std::optional<FoundBlob>(const ContentId&)> known;
+  // For packs whose table of contents is damaged or gone: the places in them that an older index names.
+  std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};
   std::string node = {};  // uuid of this one, of a store in a cluster
 };
 
@@ -50,8 +55,8 @@ Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress&
 // Indexes the blobs of all packs, dead until a version holds them. Returns the tables of contents that it made again,
 // for which `wanted` gives the content that versions need.
 Result<std::vector<PackToc>> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
-                                         const std::function<Result<std::vector<ContentId>>()>& wanted,
-                                         Progress& progress, FsckReport& report);
+                                         const std::function<Result<std::vector<Extent>>()>& wanted, Progress& progress,
+                                         FsckReport& report);
 
 // Whether stored bytes are damaged or gone. Any other error says only that they could not be read just now.
 bool is_damage(const Error& error);

@@ -40,8 +40,27 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
   return journal.mend(counters.journal_end, counters);
 }
 
-// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that is
-// gone. The file of an earlier loss stays: it knows more.
+// The places in these packs that the old index names. Rows that cannot be read are left out.
+Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const std::string& index_dir,
+                                                             const std::set<PackId>& packs) {
+  std::map<PackId, std::vector<PlacedBlob>> places;
+  auto env = Env::open(index_dir, {});
+  auto txn = env.ok() ? (*env)->read() : Result<Txn>(std::move(env).error());
+  const Status read =
+      txn.ok() ? each_entry(*txn, Table::blobs, {},
+                            [&](const Entry& entry) -> Status {
+                              auto row = row_from<BlobRow>(*txn, Table::blobs, entry.key, entry.value);
+                              if (row.ok() && packs.contains(row->place.pack))
+                                places[row->place.pack].push_back({blob_id(entry.key), row->place.offset, 0});
+                              return {};
+                            })
+               : Status(std::move(txn).error());
+  if (!read.ok() && !is_damage(read.error())) return read.error();
+  return places;
+}
+
+// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that
+// is gone. The file of an earlier loss stays: it knows more.
 Status keep_lost_toc(const std::string& path, PackId pack) {
   const std::string kept = lost_toc_path(path, pack);
   Status linked = link_file(toc_path(path, pack), kept);
@@ -88,6 +107,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   FsckReport report;
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
   report.refused = outcome.loses() && !options.accept_loss;

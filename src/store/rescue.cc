@@ -10,6 +10,7 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/blob_check.h"
 #include "store/hash.h"
 #include "store/pack_file.h"
 
@@ -104,7 +105,8 @@ Result<bool> PackRescue::try_blob(const PlacedBlob& blob) {
   WEFT_TRY(std::vector<Digest> chunks, chunks_of(blob.offset, blob.id.length));
   if (tree_root(blob.id.length, chunks) != blob.id.root) return false;
   const auto next = std::ranges::lower_bound(entries_, blob.offset, {}, &PackEntry::offset);
-  entries_.insert(next, {blob.id, blob.offset, std::move(chunks), blob.hint});
+  const std::uint64_t hint = blob.hint != 0 ? blob.hint : hint_of(pack_.fd(), blob.offset, blob.id.length);
+  entries_.insert(next, {blob.id, blob.offset, std::move(chunks), hint});
   wanted_.erase(blob.id);
   return true;
 }
@@ -171,11 +173,12 @@ Status PackRescue::search() {
 
 }  // namespace
 
-void WantedBlobs::add(const WantedBlob& blob) {
-  if (blob.id.length == 0 || !heads_.emplace(blob.id, blob.head).second) return;
-  std::vector<ContentId>& same = by_length_[std::min(blob.id.length, kHeadBytes)][blob.head];
+void WantedBlobs::add(const Extent& extent) {
+  const ContentId& id = extent.id;
+  if (id.length == 0 || !heads_.emplace(id, extent.head).second) return;
+  std::vector<ContentId>& same = by_length_[std::min(id.length, kHeadBytes)][extent.head];
   const auto longer = [](const ContentId& a, const ContentId& b) { return a.length > b.length; };
-  same.insert(std::ranges::upper_bound(same, blob.id, longer), blob.id);
+  same.insert(std::ranges::upper_bound(same, id, longer), id);
   ++blobs_;
 }
 

@@ -15,10 +15,10 @@
 
 namespace weft {
 
-// Content that versions need and no pack lists. One thread.
+// Extents that versions need and no pack lists. One thread.
 class WantedBlobs {
  public:
-  void add(const WantedBlob& blob);
+  void add(const Extent& extent);
   void erase(const ContentId& id);
   bool empty() const { return blobs_ == 0; }
   // The content whose first bytes, `length` of them, have this head; the longest first.
@@ -28,16 +28,9 @@ class WantedBlobs {
 
  private:
   using ByHead = std::unordered_map<std::uint64_t, std::vector<ContentId>>;
-  std::map<std::uint64_t, ByHead> by_length_;                  // of the head
-  std::unordered_map<ContentId, std::uint64_t> heads_;         // to erase by id
+  std::map<std::uint64_t, ByHead> by_length_;           // of the head
+  std::unordered_map<ContentId, std::uint64_t> heads_;  // to erase by id
   std::size_t blobs_ = 0;
-};
-
-// Where a blob is said to lie in a pack; not verified.
-struct PlacedBlob {
-  ContentId id;
-  std::uint64_t offset = 0;
-  std::uint64_t hint = 0;
 };
 
 // The table of contents that this pack may have had. Content that it lists is erased from `wanted`. Errc::io and the
