@@ -37,6 +37,9 @@ std::string pack_path(const std::string& store_path, PackId pack) {
 std::string toc_path(const std::string& store_path, PackId pack) {
   return fmt::format("{}/packs/{:016x}.toc", store_path, pack);
 }
+std::string lost_toc_path(const std::string& store_path, PackId pack) {
+  return toc_path(store_path, pack) + ".lost";
+}
 
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix) {
   if (name.size() != 16 + suffix.size() || !name.ends_with(suffix)) return std::nullopt;

@@ -19,6 +19,8 @@ namespace weft {
 std::string pack_name(PackId pack);  // 16 hex digits
 std::string pack_path(const std::string& store_path, PackId pack);
 std::string toc_path(const std::string& store_path, PackId pack);
+// What a rebuild kept of a table of contents that it could not recover whole.
+std::string lost_toc_path(const std::string& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 

@@ -30,6 +30,13 @@ struct PackEntry {
   std::uint64_t hint = 0;  // tables.h; 0: unknown
 };
 
+// Where a blob is said to lie in a pack that lost its table of contents; not verified.
+struct PlacedBlob {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::uint64_t hint = 0;  // as PackEntry::hint
+};
+
 struct PackToc {
   PackId pack = 0;
   std::uint64_t size = 0;
@@ -94,7 +101,7 @@ class PackImport {
   virtual ~PackImport() = default;
   static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
                                                    Patience patience);
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   virtual Status seal() = 0;

@@ -16,7 +16,7 @@ namespace {
 std::vector<ContentId> contents_of(const VersionContent& content) {
   std::vector<ContentId> ids;
   for (const VersionContent::FileContent& file : content.files)
-    ids.insert(ids.end(), file.extents.begin(), file.extents.end());
+    for (const Extent& extent : file.extents) ids.push_back(extent.id);
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
