@@ -13,10 +13,8 @@ PackToc sample() {
   Bytes a = random_bytes(5000, 1);
   Bytes b = random_bytes((1U << 20U) + 1, 2);
   toc.entries.push_back({{a.size(), tree_sha256(a)}, 0, {sha256(a)}, 0});
-  toc.entries.push_back({{b.size(), tree_sha256(b)},
-                         8192,
-                         {sha256(std::span(b).first(1U << 20U)), sha256(std::span(b).last(1))},
-                         77});
+  toc.entries.push_back(
+      {{b.size(), tree_sha256(b)}, 8192, {sha256(std::span(b).first(1U << 20U)), sha256(std::span(b).last(1))}, 77});
   return toc;
 }
 
