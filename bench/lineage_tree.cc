@@ -41,7 +41,7 @@ Status write_link(const std::string& path, std::uint64_t number) {
   for (std::uint64_t i = 0; i < 8; ++i) {
     PlacedTensor& one = tensors.emplace_back();
     one.tensor = {fmt::format("t{}", i), DType::u8, {64}, kNoExtent, ""};
-    one.id.length = 64;
+    one.extent.id.length = 64;
   }
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << lay_out_safetensors("m.safetensors", tensors, {}).header;

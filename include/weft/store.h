@@ -135,7 +135,7 @@ class ManifestReader {
 // What a manifest means to the store; src/node computes it from the manifest (the store does not know manifests).
 struct VersionContent {
   struct FileContent {
-    std::vector<ContentId> extents;
+    std::vector<Extent> extents;
   };
   struct ViewContent {
     ViewKey key;
@@ -144,7 +144,6 @@ struct VersionContent {
   std::vector<FileContent> files;
   std::vector<ViewContent> views;  // by tensor ordinal
   std::uint64_t tree_nodes = 0;    // inode numbers to set aside
-  std::uint32_t tree_layout = 0;
   std::uint64_t logical_bytes = 0;
   std::vector<ArchItem> architecture;  // distinct ids
 };
@@ -194,7 +193,7 @@ class Import {
   // none empty), and returns each range's id. Known content is compared with the stored bytes and not stored again; if
   // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
   // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
   // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;

@@ -1,6 +1,6 @@
 // Values of the registry's keys: FlatBuffers (registry.fbs), sealed as the store's records are and bound to their key.
-// Pure. What does not verify, or says what no weft says, is Errc::corrupt (Errc::unsupported: a newer weft wrote it),
-// named by `key`.
+// Pure. What does not verify, or says what no weft says, is Errc::corrupt (Errc::unsupported: another version of weft
+// wrote it), named by `key`.
 #pragma once
 
 #include <cstddef>

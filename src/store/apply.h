@@ -26,9 +26,9 @@ struct PublishInput {
   const VersionContent* content = nullptr;  // none: a rebuild could not read it, or it is reaped
   bool reaped = false;                      // the version is removed and its content given back
   std::span<const NewBlob> new_blobs;
-  bool absent = false;  // blobs that the index lacks are on other nodes
+  bool absent = false;  // blobs that the index lacks become rows without a place; false: they are refused
   bool own = false;     // this node is its publisher, by a registry
-  // Rebuild: where a view first appeared, by inode; extents that are in no pack are counted rather than refused.
+  // Rebuild: where a view first appeared, by inode; and the count of extents that are in no pack here.
   const std::unordered_map<Ino, FirstView>* first_views = nullptr;
   std::uint64_t* missing_extents = nullptr;
 };

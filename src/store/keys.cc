@@ -1,5 +1,6 @@
 #include "store/keys.h"
 
+#include <cstring>
 #include <span>
 
 #include "base/sha256.h"
@@ -92,6 +93,13 @@ std::uint64_t number_at(Bytes key, std::size_t offset) {
 std::uint32_t file_at(Bytes key, std::size_t offset) {
   return get<std::uint32_t>(key, offset);
 }
+ContentId blob_id(Bytes blob_key) {
+  ContentId id{blob_length(blob_key), {}};
+  if (blob_key.size() == sizeof id.length + id.root.bytes.size())
+    std::memcpy(id.root.bytes.data(), blob_key.data() + sizeof id.length, id.root.bytes.size());
+  return id;
+}
+
 std::uint64_t blob_length(Bytes blob_key) {
   return number_at(blob_key, 0);
 }

@@ -25,6 +25,7 @@ std::string view_key(const ViewKey& view);  // a SHA-256 of all of it: two views
 std::uint64_t number_at(Bytes key, std::size_t offset);  // 0 past the end
 std::uint32_t file_at(Bytes key, std::size_t offset);
 std::uint64_t blob_length(Bytes blob_key);
+ContentId blob_id(Bytes blob_key);
 
 // A value of `holders`: version, file, and a checksum bound to the blob's key; sorts by version and file.
 using Holder = std::pair<VersionId, std::uint32_t>;

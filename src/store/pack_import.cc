@@ -12,7 +12,6 @@ namespace {
 
 // "Nothing large is known" of a file: at most so much of it.
 constexpr std::uint64_t kKnownMin = 64U << 10U;
-constexpr std::size_t kTocEntryMax = 128;   // bytes of one in a table of contents, of one chunk
 constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
@@ -53,17 +52,17 @@ Importer::Importer(const std::string& store_path, IndexAccess& index, ImportTuni
       pool_(tuning_.threads),
       ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
 
-Result<std::vector<ContentId>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) {
+Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) {
   if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
   spent_ = true;  // until it is known to have gone well
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
-  WEFT_TRY(std::vector<ContentId> ids, add_file(source, ranges));
+  WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges));
   spent_ = false;
-  return ids;
+  return extents;
 }
 
-Result<std::vector<ContentId>> Importer::add_file(Source& source, std::span<const Range> ranges) {
+Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const Range> ranges) {
   WEFT_CHECK(check_cover(source, ranges));
   WEFT_CHECK(start_file(source, ranges));
   for (std::size_t i = 0; i < ranges.size();) {
@@ -78,13 +77,13 @@ Result<std::vector<ContentId>> Importer::add_file(Source& source, std::span<cons
   WEFT_CHECK(resolve_all());
   WEFT_CHECK(finish_file());
   WEFT_CHECK(source.check_unchanged());
-  return std::move(file_.ids);
+  return std::move(file_.extents);
 }
 
 Status Importer::start_file(Source& source, std::span<const Range> ranges) {
   file_ = FileState{};
   file_.ranges = ranges;
-  file_.ids.resize(ranges.size());
+  file_.extents.resize(ranges.size());
   file_.whole = source.size() >= kWholeFileMin;
   file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
   return file_.whole ? try_clone(source) : Status{};
@@ -150,7 +149,7 @@ Status Importer::fill_gaps() {
     if (gap.stored) {
       from = *gap.stored;
     } else {
-      const std::size_t number = *fresh_.find(file_.ids[gap.range]);
+      const std::size_t number = *fresh_.find(file_.extents[gap.range].id);
       from = {fresh_.pack_of(number)->fd(), fresh_.place_of(number).offset};
     }
     const Range& range = file_.ranges[gap.range];
@@ -171,29 +170,6 @@ Status Importer::seal() {
   return syncs.wait();
 }
 
-Result<std::optional<SmallPack>> Importer::gather(std::size_t bytes_max) {
-  if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
-  WEFT_CHECK(ring_.wait_writing());
-  WEFT_CHECK(fresh_.drop_empty());
-  if (fresh_.packs().size() != 1) return std::optional<SmallPack>();
-  PackWriter& pack = *fresh_.packs().front();
-  WEFT_TRY(const std::uint64_t size, pack.size());
-  if (size > bytes_max / 2 || fresh_.all().size() * kTocEntryMax > bytes_max / 2) return std::optional<SmallPack>();
-  spent_ = true;
-  WEFT_TRY(PackBytes bytes, pack.gather());
-  return std::optional(SmallPack{pack.id(), std::move(bytes.pack), std::move(bytes.toc)});
-}
-
-Status Importer::enter() {
-  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
-  return {};
-}
-
-Status Importer::sync_entered() {
-  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->sync());
-  return sync_directory(packs_.store_path() + "/packs");
-}
-
 Status Importer::hold(std::span<const ContentId> ids) {
   std::vector<ContentId> others;
   for (const ContentId& id : ids)
@@ -207,7 +183,7 @@ Status Importer::hold(std::span<const ContentId> ids) {
 }
 
 Status Importer::place() {
-  WEFT_CHECK(enter());
+  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
   return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() + "/packs");
 }
 

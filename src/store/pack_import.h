@@ -51,10 +51,10 @@ struct Gap {
 // What add() knows of the file that it is at.
 struct FileState {
   std::span<const Range> ranges;
-  std::vector<ContentId> ids;  // by range
-  bool whole = false;          // so far stored as it is
-  bool cloned = false;         // `own` has all its bytes already
-  bool loose = false;          // `own` has bytes that it does not list
+  std::vector<Extent> extents;  // by range
+  bool whole = false;           // so far stored as it is
+  bool cloned = false;          // `own` has all its bytes already
+  bool loose = false;           // `own` has bytes that it does not list
   PackWriter* own = nullptr;
   std::uint64_t known_max = 0;  // more known bytes than this: not whole
   std::uint64_t known = 0;      // bytes
@@ -70,13 +70,10 @@ class Importer final : public PackImport {
                                                  ImportTuning tuning);
   ~Importer() override = default;
 
-  Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                     Progress& progress) override;
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                  Progress& progress) override;
   Status seal() override;
   Status place() override;
-  Result<std::optional<SmallPack>> gather(std::size_t bytes_max) override;
-  Status enter() override;
-  Status sync_entered() override;
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
   Status hold(std::span<const ContentId> ids) override;
@@ -85,7 +82,7 @@ class Importer final : public PackImport {
  private:
   Importer(const std::string& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
 
-  Result<std::vector<ContentId>> add_file(Source& source, std::span<const Range> ranges);
+  Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges);
   Status start_file(Source& source, std::span<const Range> ranges);
   Status try_clone(Source& source);
   Status finish_file();

@@ -50,7 +50,8 @@ Status Importer::resolve_oldest() {
   unresolved_.pop_front();
   WEFT_CHECK(window.finish_ids());
   WEFT_TRY(Claims claims, claim_new(window));
-  for (const WindowExtent& extent : window.extents) file_.ids[extent.range] = extent.id;
+  for (const WindowExtent& extent : window.extents)
+    file_.extents[extent.range] = {file_.ranges[extent.range].offset, extent.id, head_of(window.bytes_of(extent))};
   return write_new(window, claims);
 }
 

@@ -14,7 +14,7 @@ Status Importer::add_large(Source& source, std::size_t range) {
   StreamPlan plan{here, [&](std::uint64_t hint) { return find_candidate(here.length, hint); },
                   [&] { return next_spot(range); }};
   WEFT_TRY(Streamed seen, stream(ring_, source, plan));
-  file_.ids[range] = seen.id;
+  file_.extents[range] = {here.offset, seen.id, seen.head};
   if (!seen.spot) {
     note_gap(range, seen.candidate->twin);
     return {};

@@ -44,7 +44,7 @@ class Passage {
   Source& source_;
   const StreamPlan& plan_;
   std::vector<Digest> chunks_;
-  std::uint64_t hint_ = 0;
+  std::uint64_t hint_ = 0, head_ = 0;
   std::optional<Candidate> candidate_;
   std::atomic<bool> differs_{false};
   std::uint64_t equal_ = 0;    // bytes from the beginning on that equal the candidate's and are in no window any more
@@ -86,6 +86,7 @@ Status Passage::begin_writing() {
 
 Status Passage::begin(std::span<const std::byte> first) {
   hint_ = xxh3_64(first);
+  head_ = head_of(first);
   WEFT_TRY(candidate_, plan_.find(hint_));
   return candidate_ ? Status{} : begin_writing();
 }
@@ -133,7 +134,7 @@ Result<Streamed> Passage::run() {
   const ContentId id{plan_.range.length, tree_root(plan_.range.length, chunks_)};
   // Equal bytes of another root: the stored bytes are damaged, and so is the source.
   if (!spot_ && (differs_ || candidate_->id != id)) WEFT_CHECK(begin_writing());
-  return Streamed{id, std::move(chunks_), hint_, candidate_, spot_};
+  return Streamed{id, std::move(chunks_), hint_, head_, candidate_, spot_};
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ struct Streamed {
   ContentId id;
   std::vector<Digest> chunks;
   std::uint64_t hint = 0;
+  std::uint64_t head = 0;  // Extent::head
   std::optional<Candidate> candidate;
   // Where it was written; the writes may go on. None: the candidate's bytes and root are the extent's.
   std::optional<PackSpot> spot;

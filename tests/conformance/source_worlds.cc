@@ -29,7 +29,7 @@ class OriginWorld final : public SourceWorld {
 
   // Each blob in a pack of its own, but that the small ones share one.
   void put(std::vector<std::byte> manifest, const std::vector<Blob>& blobs) override {
-    const auto dir = OriginDir::open(path_);
+    const auto dir = OriginDir::open(path_, "cluster");
     REQUIRE(dir.ok());
     Places places{sha256(manifest), {}};
     PackToc small{next_pack_++, 0, {}};

@@ -43,7 +43,7 @@ Status put(const OriginDir& origin, const LocalPack& pack) {
 }
 
 OriginDir must_open(const std::string& path) {
-  auto origin = OriginDir::open(path);
+  auto origin = OriginDir::open(path, "cluster");
   REQUIRE_MESSAGE(origin.ok(), (origin.ok() ? "" : origin.error().message));
   return std::move(origin).value();
 }
@@ -55,9 +55,9 @@ TEST_CASE("an origin is made in a directory, once, and known again") {
   const OriginDir first = must_open(temp.path());
   CHECK(!first.uuid().empty());
   CHECK(must_open(temp.path()).uuid() == first.uuid());
-  CHECK(OriginDir::open(temp / "none").error().code == Errc::not_found);
+  CHECK(OriginDir::open(temp / "none", "cluster").error().code == Errc::not_found);
   write_file(temp / "weft-origin", "something else");
-  CHECK(OriginDir::open(temp.path()).error().code == Errc::corrupt);
+  CHECK(OriginDir::open(temp.path(), "cluster").error().code == Errc::corrupt);
 }
 
 TEST_CASE("a pack that is put at an origin is there byte for byte, with its table of contents") {

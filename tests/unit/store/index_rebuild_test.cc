@@ -202,22 +202,3 @@ TEST_CASE("a manifest whose bytes changed is corrupt, and a new publish heals it
   must_publish(*store, "other", {{1}});
   CHECK(store->open_manifest(version.manifest).ok());
 }
-
-TEST_CASE("a store of another format is refused, by a rebuild too") {
-  TestStore test;
-  auto store = open_store(test.path);
-  StoreInfo info = store->info();
-  store.reset();
-  for (const std::uint32_t format : {kStoreFormat - 1, kStoreFormat + 1}) {
-    info.format = format;
-    write_file(test.path + "/weft-store", as_text(seal_record(RecordKind::identity, encode_row(info))));
-    auto refused = Store::open(test.path, {});
-    REQUIRE_FALSE(refused.ok());
-    CHECK(refused.error().code == Errc::unsupported);
-    CHECK(refused.error().message ==
-          fmt::format("{}: expected a store of format {}, got format {}: export its versions "
-                      "with the weft that made it and import them with this one",
-                      test.path, kStoreFormat, format));
-    CHECK(Store::rebuild(test.path, decode, no_progress()).error().message == refused.error().message);
-  }
-}

@@ -334,13 +334,13 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   { CHECK(store->begin_import().value()->add(source.get(), "source", ranges, no_progress()).ok()); }
   CHECK(list_directory(test.path + "/packs").value().empty());
   auto import = store->begin_import().value();
-  auto ids = import->add(source.get(), "source", ranges, no_progress()).value();
-  request.content.files = {{ids}};
+  auto extents = import->add(source.get(), "source", ranges, no_progress()).value();
+  request.content.files = {{extents}};
   request.content.logical_bytes = bytes.size();
   PublishOutcome outcome = import->publish(request).value();
   CHECK(outcome.new_bytes == bytes.size());
   CHECK(import->publish(request).error().code == Errc::internal);
-  LockedPlace place = store->lock_blob(ids[1]).value();
+  LockedPlace place = store->lock_blob(extents[1].id).value();
   std::vector<std::byte> back(40'000);
   REQUIRE(read_exact(place.pack->fd(), place.offset, back, "pack").ok());
   CHECK(std::equal(back.begin(), back.end(), bytes.begin() + 60'000));
