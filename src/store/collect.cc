@@ -52,6 +52,7 @@ class Collector {
  private:
   bool dry_run() const { return context_.input.options.dry_run; }
   Result<JudgedPack> judge(const PackToc& toc);
+  bool lost_some(PackId pack) const;
   bool is_busy(const PackToc& toc);
   Status delete_some(std::span<const PackId> packs);
   Result<bool> erase_if_dead(BlobWriter& index, PackId pack);
@@ -83,6 +84,11 @@ Result<JudgedPack> Collector::judge(const PackToc& toc) {
   return judge_pack(*index, context_.unreaped, toc);
 }
 
+// A rebuild did not find all that the pack had listed. What is not listed any more may be what versions miss.
+bool Collector::lost_some(PackId pack) const {
+  return stat_file(context_.packs.toc_file(pack) + ".lost").ok();
+}
+
 // Left for the next gc.
 bool Collector::is_busy(const PackToc& toc) {
   const auto& relied_on = context_.input.is_relied_on;
@@ -99,7 +105,7 @@ Status Collector::look(PackId pack) {
     return {};
   }
   WEFT_TRY(JudgedPack judged, judge(*toc));
-  if (!judged.all_live() && is_busy(*toc)) {
+  if (!judged.all_live() && (lost_some(pack) || is_busy(*toc))) {
     context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
     return {};
   }
@@ -157,7 +163,7 @@ Result<bool> Collector::erase_if_dead(BlobWriter& index, PackId pack) {
   if (!toc.ok()) return false;
   WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, *toc));
   if (!judged.live.empty() || is_busy(*toc)) return false;
-  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id));
+  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   count_freed(judged);
   return true;
 }

@@ -94,7 +94,7 @@ Status Rewrite::copy_blobs(const PackToc& toc, int fd, OldPack& old) {
     const std::uint64_t at = fresh_->reserve(entry.id.length, entry.offset);
     WEFT_CHECK(copy_blob(fd, where, entry, at));
     old.moves.push_back({entry.id, {fresh_->id(), at}});
-    copied.push_back({entry.id, at, std::move(entry.chunks)});
+    copied.push_back({entry.id, at, std::move(entry.chunks), entry.hint});
   }
   for (PackEntry& entry : copied) fresh_->list(std::move(entry));
   return {};
@@ -168,7 +168,7 @@ Status Rewrite::repoint(BlobWriter& index, std::span<const Settled> settled) {
     for (const PackEntry& entry : one.judged.live) live.insert(entry.id);
     for (const Move& move : one.pack->moves)
       if (live.contains(move.id)) WEFT_CHECK(index.put(move.id, move.to));
-    for (const PackEntry& entry : one.judged.unheld) WEFT_CHECK(index.erase(entry.id));
+    for (const PackEntry& entry : one.judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   }
   return index.commit();
 }

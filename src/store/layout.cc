@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -55,20 +56,38 @@ Status put_identity(const std::string& path, const StoreInfo& info) {
   return sync_directory(path);
 }
 
-// Left by a maker that was killed before it wrote the file weft-store: directories of a store with nothing in them. A
-// store that has lost that file has a journal or packs, and a restore has its mark in tmp/.
+// What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
+// directory of another kind with such a name keeps it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFirstFiles = {
+    {{"index", "data.mdb"},
+     {"index", "lock.mdb"},
+     {"index", "gc"},
+     {"index", "open"},
+     {"index", "readers"},
+     {"index", "spare"},
+     {"index", "writer"},
+     {"journal", "0000000000000001.log"},
+     {"journal", "0000000000000001.copy"},
+     {"tmp", "weft-store"}}};
+
+bool is_first_file(std::string_view directory, std::string_view name) {
+  return std::ranges::find(kFirstFiles, std::pair(directory, name)) != kFirstFiles.end();
+}
+
+// Left by a maker that was killed before it wrote the file weft-store: directories of a store, with the files that are
+// made first. A store that has lost that file has a journal or packs, and a restore has its mark in tmp/.
 bool is_hardly_made(const std::string& path, const std::vector<std::string>& names) {
-  const auto ours = [](const std::string& name) {
-    return name == "daemon.lock" || std::ranges::find(kDirectories, name) != kDirectories.end();
-  };
-  if (!std::ranges::all_of(names, ours)) return false;
-  for (const std::string_view name : {"packs", "manifests", "tmp"}) {
-    auto inside = list_directory(fmt::format("{}/{}", path, name));
-    if (inside.ok()) std::erase(*inside, "weft-store");
-    if (inside.ok() ? !inside->empty() : inside.error().code != Errc::not_found) return false;
+  for (const std::string& name : names) {
+    if (name == "daemon.lock") continue;
+    if (std::ranges::find(kDirectories, name) == kDirectories.end()) return false;
+    const auto inside = list_directory(path + "/" + name);
+    if (!inside.ok()) return false;
+    if (!std::ranges::all_of(*inside, [&](const std::string& file) { return is_first_file(name, file); })) return false;
   }
-  const auto journal = Journal(path).size();
-  return journal.ok() ? *journal == 0 : journal.error().code == Errc::not_found;
+  const Journal journal(path);
+  const auto size = journal.size();
+  const auto mark = journal.mark();
+  return size.ok() && *size == 0 && mark.ok() && (!*mark || (*mark)->journal_end == 0);
 }
 
 // Files that are made below belong to the group of their directory.
@@ -107,8 +126,8 @@ Status lay_out(const std::string& path) {
   return {};
 }
 
-Status make_store(const std::string& path, DigestMode digest) {
-  return put_identity(path, {kStoreFormat, random_uuid(), digest, now_ns()});
+Status make_store(const std::string& path) {
+  return put_identity(path, {kStoreFormat, random_uuid(), now_ns()});
 }
 
 // The holder before may have taken the store away, and the lock file with it.
@@ -137,7 +156,7 @@ Status create_store(const std::string& path, const CreateOptions& options) {
     if (status.ok() && !options.group.empty()) status = share_directory(path, options.group);
     if (status.ok()) status = lay_out(path);
     if (status.ok() && !options.group.empty()) status = share_locks(path);
-    if (status.ok()) status = make_store(path, options.digest);
+    if (status.ok()) status = make_store(path);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
   if (!status.ok() && !stat_file(identity_path(path)).ok()) static_cast<void>(remove_maker_lock(path));

@@ -21,7 +21,7 @@ Status remove_maker_lock(const std::string& path);  // by its holder, when there
 // The parts of making one: that nothing is there; all but the file weft-store; that, the last step.
 Status check_unused(const std::string& path);
 Status lay_out(const std::string& path);
-Status make_store(const std::string& path, DigestMode digest);
+Status make_store(const std::string& path);
 Status remove_store(const std::string& path);  // leaves the directory
 // STORE/weft-store, and that the store lies where one can. Errors as Store::open.
 Result<StoreInfo> read_identity(const std::string& path);

@@ -28,7 +28,15 @@ namespace weft {
 struct PackEntry {
   ContentId id;
   std::uint64_t offset = 0;
-  std::vector<Digest> chunks;  // empty in a store with digest = none
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;  // tables.h; 0: unknown
+};
+
+// Where a blob is said to lie in a pack that lost its table of contents; not verified.
+struct PlacedBlob {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::uint64_t hint = 0;  // as PackEntry::hint
 };
 
 struct PackToc {
@@ -46,6 +54,8 @@ bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 struct NewBlob {
   ContentId id;
   BlobPlace place;
+  std::uint64_t hint = 0;
+  bool replaces = false;  // the copy that the index names is damaged
 };
 
 // Where a store's packs lie, below it.
@@ -66,14 +76,13 @@ class OpenPack : public PackReader {
 // One directory of packs below a store. Any thread.
 class Packs {
  public:
-  Packs(std::string store_path, DigestMode digest, IndexAccess& index, std::string_view directory = kPacksDirectory);
+  Packs(std::string store_path, IndexAccess& index, std::string_view directory = kPacksDirectory);
   ~Packs();
 
   const std::string& store_path() const { return path_; }
   std::string directory() const { return path_ + "/" + directory_; }
   std::string pack_file(PackId pack) const;
   std::string toc_file(PackId pack) const;
-  DigestMode digest() const { return digest_; }
 
   // not_found when it is gone. Those who hold one pack at a time share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
@@ -87,7 +96,6 @@ class Packs {
   Result<std::shared_ptr<const OpenPack>> open_file_of(PackId pack);
   const std::string path_;
   const std::string directory_;
-  const DigestMode digest_;
   IndexAccess& index_;
   std::mutex mutex_;
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
@@ -99,10 +107,10 @@ class Packs {
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
                                                    Patience patience);
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) = 0;
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   virtual Status seal() = 0;
   // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else

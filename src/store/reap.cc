@@ -138,7 +138,7 @@ Result<std::vector<ContentId>> StoreImpl::extents_of(VersionId id) {
   WEFT_TRY(const VersionContent content, content_of(manifest));
   std::vector<ContentId> extents;
   for (const VersionContent::FileContent& file : content.files)
-    extents.insert(extents.end(), file.extents.begin(), file.extents.end());
+    for (const Extent& extent : file.extents) extents.push_back(extent.id);
   return extents;
 }
 

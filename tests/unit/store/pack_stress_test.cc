@@ -27,7 +27,7 @@ void import_and_remove(PackStore& store, const std::string& name, std::uint64_t 
     parts.push_back(random_bytes(100 + random() % 2000, random()));  // somebody's own
     Fd fd = store.source(join(parts), name);
     auto import = store.begin();
-    auto ids = must(import->add(fd.get(), name, ranges_of(parts), no_progress()));
+    auto ids = ids_of(must(import->add(fd.get(), name, ranges_of(parts), no_progress())));
     store.commit(*import, name, ids);
     import.reset();
     if (!store.holds(ids, parts)) ++wrong;
