@@ -1,0 +1,178 @@
+"""Kills and failed calls: each command of a load, stopped before each of its system calls, or with each call failed."""
+import dataclasses
+import errno
+import hashlib
+import itertools
+
+from disks import copy_tree, file_system
+from load import Load, Step
+from oracle import Expected, Problem, outcomes
+from store_files import VOLATILE, files_of
+from totals import Outcome
+from weft_store import Store, check_store, places, run_program
+
+STEPS = 12
+# A pass over all steps takes every STRIDE-th call, so that a short run sees something of each command.
+STRIDE = 8
+ERRORS = ("EIO", "EMFILE", "ENOMEM", "ENOSPC")
+WAYS = [(error, lasting) for error in ERRORS for lasting in ("once", "on")]
+READERS = [Step(["ls"]), Step(["find"])]
+
+
+@dataclasses.dataclass
+class Base:
+    """A step, what the store must show before it, and a copy of the store."""
+    number: int
+    step: Step
+    before: Expected
+    copy: object
+
+
+def make_load(seed):
+    load = Load(f"calls {seed}", STEPS)
+    return [Step(["init"]), *load.steps, load.gc(), load.rebuild(), load.export() or load.fsck(), *READERS]
+
+
+def make_bases(store, folder, steps):
+    """Runs the load once, unharmed, and copies the store before each step."""
+    bases, expected = [], Expected()
+    for number, step in enumerate(steps):
+        store.prepare(step)
+        base = Base(number, step, expected, folder / str(number))
+        copy_tree(store.path, base.copy)
+        bases.append(base)
+        done = run_program(store.words(step))
+        if not done.ok and not step.may_refuse:
+            raise LoadFailed(f"{step.verb}: {done.said}")
+        if done.ok:
+            expected = expected.after(*(effect for effect in step.effects if not hasattr(effect, "directory")))
+    return bases
+
+
+class LoadFailed(Exception):
+    """A command failed to which nothing was done."""
+
+
+def stamp(store):
+    """Differs if any file of the store was made, removed or written."""
+    def facts(path):
+        found = path.stat()
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    return {name: facts(path) for name, path in files_of(store).items() if name not in VOLATILE}
+
+
+def digest(store):
+    total = hashlib.sha256()
+    for name, path in files_of(store).items():
+        if name not in VOLATILE:
+            total.update(f"{name} {path.stat().st_size} ".encode())
+            total.update(path.read_bytes())
+    return total.digest()
+
+
+class Caller:
+    """Runs the steps of one load under the tracer, and checks what they leave. Equal stores are checked once."""
+
+    def __init__(self, job, root, seed):
+        self.tracer, self.seed = job.tracer, seed
+        area = places(root)
+        self.store = Store(job.weft, area, job.area)
+        self.report = job.area / "report"
+        folder = root / "bases"
+        folder.mkdir(exist_ok=True)
+        self.bases = make_bases(self.store, folder, make_load(seed))
+        self.sound = set()
+        self.restored = None  # the base that the store is a copy of, and its stamp
+
+    def trace(self, base, mode, *how):
+        words = [self.tracer, mode, self.store.path, self.report, *how, *self.store.words(base.step)]
+        return run_program(words)
+
+    def calls(self, base):
+        """The lines of a step's calls: number, fallible or other, name, path."""
+        self.restore(base)
+        self.trace(base, "list")
+        self.restored = None
+        return [line.split(maxsplit=3) for line in self.report.read_text().splitlines()]
+
+    def restore(self, base):
+        if self.restored is None or self.restored[0] is not base or stamp(self.store.path) != self.restored[1]:
+            copy_tree(base.copy, self.store.path)
+            self.restored = (base, stamp(self.store.path))
+        copy_tree(self.store.exports / "none", self.store.exports)
+        self.store.exports.mkdir()
+
+    def run(self, base, mode, *how):
+        """Problems of one call of one step that is killed at or fails."""
+        self.restore(base)
+        done = self.trace(base, mode, *how)
+        problems = self.judge_answer(base, mode, done)
+        if problems or stamp(self.store.path) == self.restored[1] and not self.must_differ(base, done):
+            return problems
+        states = self.allowed(base, done)
+        key = (digest(self.store.path), base.number, len(states), done.ok)
+        if key not in self.sound:
+            self.restored = None
+            must_exist = base.number > 0 or done.ok
+            problems = check_store(self.store, states, f"{self.seed} {base.number}", must_exist)
+            if not problems:
+                self.sound.add(key)
+        return [Problem(problem.kind, f"{base.step.verb} {self.named(mode, how)}, {short(done)}: {problem.text}")
+                for problem in problems]
+
+    def must_differ(self, base, done):
+        return done.ok and bool(base.step.effects)
+
+    def judge_answer(self, base, mode, done):
+        """A command may be killed by the tracer alone, and it must end."""
+        if done.status is None or (done.status > 128 and not (mode == "kill" and done.status == 137)):
+            return [Problem("stuck", f"{base.step.verb} {self.report.read_text().strip()}: {done.said}")]
+        leftover = [path.name for path in self.store.exports.iterdir()] if mode == "fail" and not done.ok else []
+        return [Problem("wrong", f"{base.step.verb} failed and left {len(leftover)} in the directory")] if leftover else []
+
+    @staticmethod
+    def allowed(base, done):
+        if done.ok:
+            return [base.before.after(*base.step.effects)]
+        return outcomes(base.before, base.step.effects) if done.status == 137 else [base.before]
+
+    def named(self, mode, how):
+        """The call that was stopped or failed, in words."""
+        words = self.report.read_text().split()
+        return " ".join([mode, words[2] if len(words) > 2 else "nothing", *(str(word) for word in how[1:])])
+
+
+def short(done):
+    return "did it" if done.ok else "killed" if done.status == 137 else f"refused ({done.said[:80]})"
+
+
+def every_kill(caller):
+    """(state, base, how) of each call of each step, some of each step first."""
+    counts = [(base, len(caller.calls(base))) for base in caller.bases if base.step not in READERS]
+    for phase in range(STRIDE):
+        for base, count in counts:
+            for number in range(1 + phase, count + 1, STRIDE):
+                yield f"{base.number}:{number}", base, (number,)
+
+
+def every_failure(caller):
+    """As every_kill, of calls that files can make fail, with each error once and from then on."""
+    counts = [(base, sum(call[1] == "fallible" for call in caller.calls(base))) for base in caller.bases]
+    for turn, phase in itertools.product(range(len(WAYS)), range(STRIDE)):
+        for base, count in counts:
+            for number in range(1 + phase, count + 1, STRIDE):
+                error, lasting = WAYS[(number + turn) % len(WAYS)]
+                yield f"{base.number}:{number}:{error}:{lasting}", base, (number, getattr(errno, error), lasting)
+
+
+def outcomes_of(job, kind, seed, mode, wanted=None, skip=frozenset()):
+    """Yields the Outcome of each kill or failed call of one seed; with `wanted`, a state's name, of that one."""
+    with file_system(job.area, kind) as root:
+        try:
+            caller = Caller(job, root, seed)
+        except LoadFailed as failure:
+            yield Outcome("load", [Problem("stuck", str(failure))])
+            return
+        for state, base, how in (every_kill if mode == "kill" else every_failure)(caller):
+            if state not in skip and wanted in (None, state):
+                yield Outcome(state, caller.run(base, mode, *how))

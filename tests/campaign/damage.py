@@ -1,0 +1,191 @@
+"""Damaged files: what `fsck` says of a store with random damage, and what a rebuild brings back.
+
+The oracle of repair: if every byte that a version needs is undamaged somewhere in the store, the rebuild brings that version back.
+A version needs its pieces, its manifest, and its records in the journal.
+"""
+import dataclasses
+import json
+import random
+
+import harm
+from disks import copy_tree, file_system
+from load import Load
+from oracle import Expected, Problem, Publish
+from store_files import JOURNAL, WITH_BYTES, files_of, journal_of, kind_of
+from totals import Outcome
+from weft_store import Done, Store, places, run_program
+
+STEPS = 16
+DAMAGES = 100  # of one store
+
+
+@dataclasses.dataclass
+class Needs:
+    """What a version consists of: contents that must be found whole in files of some kind."""
+    pieces: list
+    manifest: bytes
+    records: list
+
+
+class Original:
+    """An undamaged store, what it must show, and what each of its versions needs."""
+
+    def __init__(self, store, seed):
+        self.store, self.expected = store, Expected()
+        self.history = {}  # (model, tag) -> numbers that it had
+        self.removals, self.records, self.manifests = {}, {}, {}
+        self.found = {}  # (file's digest, piece) -> whether the piece is in it
+        for step in Load(f"damage {seed}", STEPS).steps:
+            self.play(step)
+        self.needs = {version: self.needs_of(version) for version in self.records}
+
+    def play(self, step):
+        self.store.prepare(step)
+        before = journal_of(self.store.path)
+        done = run_program(self.store.words(step))
+        if not done.ok:
+            if step.may_refuse:
+                return
+            raise LoadFailed(f"{step.verb}: {done.said}")
+        record = journal_of(self.store.path)[len(before):]
+        self.expected = self.expected.after(*step.effects)
+        for effect in step.effects:
+            self.note(effect, record, done)
+
+    def note(self, effect, record, done):
+        if isinstance(effect, Publish):
+            version = effect.model, effect.number
+            self.records[version] = record
+            digest = json.loads(done.out)["manifest"]
+            self.manifests[version] = (self.store.path / "manifests" / digest).read_bytes()
+        if hasattr(effect, "tag") or isinstance(effect, Publish):
+            for tag in effect.tags if isinstance(effect, Publish) else (effect.tag,):
+                self.history.setdefault((effect.model, tag), {None}).add(getattr(effect, "number", None))
+        if not hasattr(effect, "tag") and not hasattr(effect, "files"):
+            self.removals[effect.model, effect.number] = record
+
+    def needs_of(self, version):
+        files = self.expected.live.get(version, {})
+        pieces = [piece for file in files.values() for piece in file.pieces]
+        return Needs(pieces, self.manifests[version], [self.records[version]])
+
+
+class LoadFailed(Exception):
+    """A command failed on an undamaged store."""
+
+
+class Remains:
+    """What is still to be found in a damaged store."""
+
+    def __init__(self, store):
+        contents = [(kind_of(name), path.read_bytes()) for name, path in files_of(store).items()]
+        self.with_bytes = [data for kind, data in contents if kind in WITH_BYTES or kind == "other"]
+        self.journal = [data for kind, data in contents if kind in JOURNAL]
+        self.whole = {data for _, data in contents if len(data) < harm.SMALL_MAX}
+
+    def has_record(self, record):
+        return any(record in data for data in self.journal)
+
+    def lacks(self, needs):
+        """What a version needs and is gone, in words; empty if all is there."""
+        gone = [f"{len(piece)} bytes" for piece in needs.pieces if not any(piece in data for data in self.with_bytes)]
+        gone += [] if needs.manifest in self.whole else ["the manifest"]
+        return gone + ["a record" for record in needs.records if not self.has_record(record)]
+
+
+def judge(original, store, remains, stage):
+    """Problems of what a damaged store shows. Before the rebuild a version may be unreadable if fsck says so; after it only
+    versions may be missing of which something is gone."""
+    shown = store.listing()
+    if isinstance(shown, Done):
+        return [], [Problem("stuck" if shown.is_stuck else "lost", f"{stage}: listing: {shown.said}")]
+    live, tags = shown
+    missing = [(version, Problem("lost", f"{stage}: {name(version)} is not listed"))
+               for version in sorted(original.expected.live.keys() - live)]
+    problems = [Problem("wrong", f"{stage}: {name(version)} is listed") for version in sorted(live - original.expected.live.keys())
+                if version not in original.removals or remains.has_record(original.removals[version])]
+    for version in sorted(live & original.expected.live.keys()):
+        problem = store.read(version, original.expected.live[version])
+        if problem and problem.kind == "lost":
+            missing.append((version, Problem("lost", f"{stage}: {problem.text}")))
+        elif problem:
+            problems.append(Problem(problem.kind, f"{stage}: {problem.text}"))
+    problems += judge_tags(original, tags, stage)
+    return missing, problems
+
+
+def judge_tags(original, tags, stage):
+    return [Problem("wrong", f"{stage}: tag {key[1]} of {key[0]} is {number}") for key, number in tags.items()
+            if number not in original.history.get(key, {None})]
+
+
+def name(version):
+    return f"{version[0]}@{version[1]}"
+
+
+def check_damaged(original, store, remains):
+    """Problems of a damaged store, before and after `fsck --rebuild`."""
+    found = store.weft("fsck")
+    missing, problems = judge(original, store, remains, "damaged")
+    if found.is_stuck:
+        problems.append(Problem("stuck", f"fsck: {found.said}"))
+    if found.ok and missing:
+        problems.append(Problem("untrue", f"fsck is content, but {missing[0][1].text}"))
+    elif missing and not any(name(version) in found.out + found.err for version, _ in missing):
+        problems += unnamed(missing, remains, original, found)
+    return problems or check_rebuilt(original, store, remains)
+
+
+def unnamed(missing, remains, original, found):
+    """fsck names the versions whose content is gone. Where only names are unreadable it cannot."""
+    gone = [version for version, _ in missing if version and remains.lacks(original.needs[version])
+            and remains.has_record(original.records[version])]
+    return [Problem("untrue", f"fsck does not name {name(gone[0])}: {found.said}")] if gone else []
+
+
+def check_rebuilt(original, store, remains):
+    done = store.weft("fsck", "--rebuild")
+    if not done.ok and not done.is_stuck:
+        done = store.weft("fsck", "--accept-loss")
+    if done.is_stuck:
+        return [Problem("stuck", f"rebuild: {done.said}")]
+    missing, problems = judge(original, store, remains, "rebuilt")
+    for version, problem in missing:
+        if version in original.needs and not remains.lacks(original.needs[version]):
+            problems.append(problem)
+    if problems:
+        return problems
+    clean = store.weft("fsck")
+    if clean.is_stuck:
+        return [Problem("stuck", f"fsck after the rebuild: {clean.said}")]
+    if clean.ok and any(store.read(version, original.expected.live[version]) for version in store.listing()[0]
+                        if version in original.expected.live):
+        return [Problem("untrue", "fsck after the rebuild is content")]
+    if not clean.ok and not missing:
+        return [Problem("untrue", f"all is rebuilt, fsck: {clean.said}")]
+    return []
+
+
+def outcomes_of(job, kind, seed, wanted=None, skip=frozenset()):
+    """Yields the Outcome of each damage of one seed's store; with `wanted`, a state's name, of that one."""
+    with file_system(job.area, kind) as root:
+        store = Store(job.weft, places(root), job.area)
+        try:
+            original = Original(store, seed)
+        except LoadFailed as failure:
+            yield Outcome("load", [Problem("stuck", str(failure))])
+            return
+        kept = job.kept(f"damage-{seed}")
+        if wanted is not None and kept.exists():
+            copy_tree(kept, store.path)
+        base = root / "base"
+        copy_tree(store.path, base)
+        for number in range(DAMAGES) if wanted is None else [int(wanted)]:
+            if str(number) in skip:
+                continue
+            copy_tree(base, store.path)
+            done = harm.damage(store.path, random.Random(f"damage {seed} {number}"))
+            problems = check_damaged(original, store, Remains(store.path))
+            if problems and not kept.exists():
+                copy_tree(base, kept)
+            yield Outcome(str(number), [Problem(p.kind, f"{done}: {p.text}") for p in problems])
