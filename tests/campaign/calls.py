@@ -26,6 +26,7 @@ class Base:
     step: Step
     before: Expected
     copy: object
+    out: str = ""  # what the step prints
 
 
 def make_load(seed):
@@ -44,6 +45,7 @@ def make_bases(store, folder, steps):
         done = run_program(store.words(step))
         if not done.ok and not step.may_refuse:
             raise LoadFailed(f"{step.verb}: {done.said}")
+        base.out = done.out
         if done.ok:
             expected = expected.after(*(effect for effect in step.effects if not hasattr(effect, "directory")))
     return bases
@@ -103,9 +105,12 @@ class Caller:
         self.store.exports.mkdir()
 
     def run(self, base, mode, *how):
-        """Problems of one call of one step that is killed at or fails."""
+        """The Problems of one call of one step that is killed at or fails, and what happened, in words."""
         self.restore(base)
         done = self.trace(base, mode, *how)
+        return self.judge(base, mode, done), f"{base.step.verb} {self.named(mode, how)}, {short(done)}"
+
+    def judge(self, base, mode, done):
         problems = self.judge_answer(base, mode, done)
         if problems or stamp(self.store.path) == self.restored[1] and not self.must_differ(base, done):
             return problems
@@ -117,16 +122,17 @@ class Caller:
             problems = check_store(self.store, states, f"{self.seed} {base.number}", must_exist)
             if not problems:
                 self.sound.add(key)
-        return [Problem(problem.kind, f"{base.step.verb} {self.named(mode, how)}, {short(done)}: {problem.text}")
-                for problem in problems]
+        return [Problem(problem.kind, f"{base.step.verb}: {problem.text}") for problem in problems]
 
     def must_differ(self, base, done):
         return done.ok and bool(base.step.effects)
 
     def judge_answer(self, base, mode, done):
-        """A command may be killed by the tracer alone, and it must end."""
+        """A command may be killed by the tracer alone, and it must end. If it succeeds, it prints what it prints otherwise."""
         if done.status is None or (done.status > 128 and not (mode == "kill" and done.status == 137)):
-            return [Problem("stuck", f"{base.step.verb} {self.report.read_text().strip()}: {done.said}")]
+            return [Problem("stuck", f"{base.step.verb}: {done.said}")]
+        if base.step in READERS and done.ok and done.out != base.out:
+            return [Problem("wrong", f"{base.step.verb} succeeds and prints something else")]
         leftover = [path.name for path in self.store.exports.iterdir()] if mode == "fail" and not done.ok else []
         return [Problem("wrong", f"{base.step.verb} failed and left {len(leftover)} in the directory")] if leftover else []
 
@@ -143,7 +149,7 @@ class Caller:
 
 
 def short(done):
-    return "did it" if done.ok else "killed" if done.status == 137 else f"refused ({done.said[:80]})"
+    return "did it" if done.ok else "killed" if done.status == 137 else f"refused"
 
 
 def every_kill(caller):
@@ -171,8 +177,8 @@ def outcomes_of(job, kind, seed, mode, wanted=None, skip=frozenset()):
         try:
             caller = Caller(job, root, seed)
         except LoadFailed as failure:
-            yield Outcome("load", [Problem("stuck", str(failure))])
+            yield Outcome("load", [Problem("stuck", str(failure))], "nothing was done to it")
             return
         for state, base, how in (every_kill if mode == "kill" else every_failure)(caller):
             if state not in skip and wanted in (None, state):
-                yield Outcome(state, caller.run(base, mode, *how))
+                yield Outcome(state, *caller.run(base, mode, *how))

@@ -109,8 +109,8 @@ class Campaign:
             self.found += 1
             row = {"campaign": self.name, "fs": self.kind, "seed": seed, "state": outcome.state}
             self.job.note(f"FOUND  {replay_command(row)}")
-            for problem in outcome.problems[:3]:
-                print(f"    {problem.kind}: {problem.text}", flush=True)
+            for problem in list(dict.fromkeys(outcome.problems))[:3]:
+                print(f"    {problem.kind}: {problem.text} ({outcome.how})", flush=True)
 
 
 def parse(arguments):
@@ -159,12 +159,12 @@ def main(arguments):
     totals = Totals(options.dir)
     if options.campaign == "report":
         return report(totals)
-    if os.geteuid() != 0:
-        sys.exit("campaign: must run as root: it mounts file systems and traces programs")
     if options.state is not None and (options.seed is None or options.fs is None or options.campaign == "all"):
         parser.error("--state needs --seed, --fs and one campaign")
     if totals.rows and not options.resume and options.state is None:
         parser.error(f"{options.dir} has totals of earlier runs; pass --resume, or another --dir")
+    if os.geteuid() != 0:
+        sys.exit("campaign: must run as root: it mounts file systems and traces programs")
     options.dir.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     build = TOP / "build/release"

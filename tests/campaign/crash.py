@@ -43,6 +43,11 @@ class Recording:
                 answered.append(int(number))
         return answered, running
 
+    def describe(self, position):
+        """What ran when the disk stopped, in words."""
+        running = [self.steps[number].verb for number in self.progress(position)[1]]
+        return " beside ".join(running) or "nothing ran"
+
     def states(self, position):
         """The states of the oracle that a crash may leave, and whether the store must be there."""
         answered, running = self.progress(position)
@@ -125,21 +130,25 @@ def name_of(state):
     return ":".join(str(part) for part in state)
 
 
+def parse_name(name):
+    position, survivors, draw = name.split(":")
+    return int(position), survivors, int(draw)
+
+
 def outcomes_of(job, kind, seed, wanted=None):
     """Yields the Outcome of each crash state of one seed; with `wanted`, a state's name, of that one."""
     kept = job.kept(f"crash-{kind}-{seed}.log")
     replayed = wanted is not None and kept.exists()
     log, problems = (kept.read_bytes(), []) if replayed else record(job, kind, seed)
     if problems:
-        yield Outcome("load", problems)
+        yield Outcome("load", problems, "nothing was done to it")
     recording = Recording(log, make_load(seed))
     replay = Replay(job.area, kind, log, recording.records)
     states = disk_log.draw_states(recording.records, recording.first, STATES, random.Random(f"states {seed}"))
     if wanted is not None:
-        position, survivors, draw = wanted.split(":")
-        states = [(int(position), survivors, int(draw))]
+        states = [parse_name(wanted)] if wanted != "load" else []
     for state in states:
         problems = check_state(job, kind, recording, replay, state)
         if problems and not kept.exists():
             kept.write_bytes(log)
-        yield Outcome(name_of(state), problems)
+        yield Outcome(name_of(state), problems, recording.describe(state[0]))

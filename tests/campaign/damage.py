@@ -34,10 +34,10 @@ class Original:
         self.store, self.expected = store, Expected()
         self.history = {}  # (model, tag) -> numbers that it had
         self.removals, self.records, self.manifests = {}, {}, {}
-        self.found = {}  # (file's digest, piece) -> whether the piece is in it
         for step in Load(f"damage {seed}", STEPS).steps:
             self.play(step)
         self.needs = {version: self.needs_of(version) for version in self.records}
+        self.journal = journal_of(self.store.path)
 
     def play(self, step):
         self.store.prepare(step)
@@ -98,7 +98,8 @@ def judge(original, store, remains, stage):
     versions may be missing of which something is gone."""
     shown = store.listing()
     if isinstance(shown, Done):
-        return [], [Problem("stuck" if shown.is_stuck else "lost", f"{stage}: listing: {shown.said}")]
+        refused = Problem("stuck" if shown.is_stuck else "lost", f"{stage}: listing: {shown.said}")
+        return [(version, refused) for version in original.expected.live], [refused] if shown.is_stuck else []
     live, tags = shown
     missing = [(version, Problem("lost", f"{stage}: {name(version)} is not listed"))
                for version in sorted(original.expected.live.keys() - live)]
@@ -110,11 +111,13 @@ def judge(original, store, remains, stage):
             missing.append((version, Problem("lost", f"{stage}: {problem.text}")))
         elif problem:
             problems.append(Problem(problem.kind, f"{stage}: {problem.text}"))
-    problems += judge_tags(original, tags, stage)
-    return missing, problems
+    return missing, problems + judge_tags(original, tags, stage, remains)
 
 
-def judge_tags(original, tags, stage):
+def judge_tags(original, tags, stage, remains):
+    """A tag leads to a version that it once led to; after a rebuild from a whole journal, to the last one."""
+    if stage == "rebuilt" and remains.has_record(original.journal) and tags != original.expected.tags:
+        return [Problem("lost", f"{stage}: tags are {tags}, expected {original.expected.tags}")]
     return [Problem("wrong", f"{stage}: tag {key[1]} of {key[0]} is {number}") for key, number in tags.items()
             if number not in original.history.get(key, {None})]
 
@@ -123,46 +126,49 @@ def name(version):
     return f"{version[0]}@{version[1]}"
 
 
-def check_damaged(original, store, remains):
-    """Problems of a damaged store, before and after `fsck --rebuild`."""
+def check_damaged(original, store, remains, packs_differ):
+    """Problems of a damaged store, before and after `fsck --rebuild`. If no pack was damaged, fsck must find nothing in the end."""
     found = store.weft("fsck")
     missing, problems = judge(original, store, remains, "damaged")
     if found.is_stuck:
         problems.append(Problem("stuck", f"fsck: {found.said}"))
     if found.ok and missing:
         problems.append(Problem("untrue", f"fsck is content, but {missing[0][1].text}"))
-    elif missing and not any(name(version) in found.out + found.err for version, _ in missing):
-        problems += unnamed(missing, remains, original, found)
-    return problems or check_rebuilt(original, store, remains)
+    return problems or unnamed(store, missing, found) or check_rebuilt(original, store, remains, packs_differ)
 
 
-def unnamed(missing, remains, original, found):
-    """fsck names the versions whose content is gone. Where only names are unreadable it cannot."""
-    gone = [version for version, _ in missing if version and remains.lacks(original.needs[version])
-            and remains.has_record(original.records[version])]
-    return [Problem("untrue", f"fsck does not name {name(gone[0])}: {found.said}")] if gone else []
+def unnamed(store, missing, found):
+    """fsck names each version that is listed and cannot be read, unless it says that the index itself is damaged."""
+    if "fsck --rebuild" in found.out + found.err:
+        return []
+    shown = store.listing()
+    listed = set() if isinstance(shown, Done) else shown[0]
+    silent = [version for version, _ in missing if version in listed and name(version) not in found.out + found.err]
+    return [Problem("untrue", f"fsck does not name {name(silent[0])}: {found.said}")] if silent else []
 
 
-def check_rebuilt(original, store, remains):
+def check_rebuilt(original, store, remains, packs_differ):
     done = store.weft("fsck", "--rebuild")
     if not done.ok and not done.is_stuck:
         done = store.weft("fsck", "--accept-loss")
     if done.is_stuck:
         return [Problem("stuck", f"rebuild: {done.said}")]
     missing, problems = judge(original, store, remains, "rebuilt")
-    for version, problem in missing:
-        if version in original.needs and not remains.lacks(original.needs[version]):
-            problems.append(problem)
+    problems += [problem for version, problem in missing if not remains.lacks(original.needs[version])]
     if problems:
         return problems
-    clean = store.weft("fsck")
-    if clean.is_stuck:
-        return [Problem("stuck", f"fsck after the rebuild: {clean.said}")]
-    if clean.ok and any(store.read(version, original.expected.live[version]) for version in store.listing()[0]
-                        if version in original.expected.live):
-        return [Problem("untrue", "fsck after the rebuild is content")]
-    if not clean.ok and not missing:
-        return [Problem("untrue", f"all is rebuilt, fsck: {clean.said}")]
+    return judge_last(store.weft("fsck"), missing, store.listing()[0], packs_differ)
+
+
+def judge_last(found, missing, listed, packs_differ):
+    """Problems of what fsck says after a rebuild: `missing` cannot be read, and some of these may still be listed."""
+    unreadable = [version for version, _ in missing if version in listed]
+    if found.is_stuck:
+        return [Problem("stuck", f"fsck after the rebuild: {found.said}")]
+    if found.ok and unreadable:
+        return [Problem("untrue", f"fsck after the rebuild is content, {name(unreadable[0])} cannot be read")]
+    if not found.ok and not missing and not packs_differ:
+        return [Problem("untrue", f"all is rebuilt, fsck: {found.said}")]
     return []
 
 
@@ -173,7 +179,7 @@ def outcomes_of(job, kind, seed, wanted=None, skip=frozenset()):
         try:
             original = Original(store, seed)
         except LoadFailed as failure:
-            yield Outcome("load", [Problem("stuck", str(failure))])
+            yield Outcome("load", [Problem("stuck", str(failure))], "nothing was done to it")
             return
         kept = job.kept(f"damage-{seed}")
         if wanted is not None and kept.exists():
@@ -185,7 +191,7 @@ def outcomes_of(job, kind, seed, wanted=None, skip=frozenset()):
                 continue
             copy_tree(base, store.path)
             done = harm.damage(store.path, random.Random(f"damage {seed} {number}"))
-            problems = check_damaged(original, store, Remains(store.path))
+            problems = check_damaged(original, store, Remains(store.path), "pack" in done)
             if problems and not kept.exists():
                 copy_tree(base, kept)
-            yield Outcome(str(number), [Problem(p.kind, f"{done}: {p.text}") for p in problems])
+            yield Outcome(str(number), problems, done)
