@@ -1,7 +1,7 @@
 """Damaged files: what `fsck` says of a store with random damage, and what a rebuild brings back.
 
-The oracle of repair: if every byte that a version needs is undamaged somewhere in the store, the rebuild brings that version back.
-A version needs its pieces, its manifest, and its records in the journal.
+The oracle of repair: if every byte that a version needs is undamaged somewhere in the store, the rebuild brings that version
+back. A version needs its pieces, its manifest, and its records in the journal.
 """
 import dataclasses
 import json
@@ -103,7 +103,8 @@ def judge(original, store, remains, stage):
     live, tags = shown
     missing = [(version, Problem("lost", f"{stage}: {name(version)} is not listed"))
                for version in sorted(original.expected.live.keys() - live)]
-    problems = [Problem("wrong", f"{stage}: {name(version)} is listed") for version in sorted(live - original.expected.live.keys())
+    unasked = sorted(live - original.expected.live.keys())
+    problems = [Problem("wrong", f"{stage}: {name(version)} is listed") for version in unasked
                 if version not in original.removals or remains.has_record(original.removals[version])]
     for version in sorted(live & original.expected.live.keys()):
         problem = store.read(version, original.expected.live[version])
@@ -127,7 +128,7 @@ def name(version):
 
 
 def check_damaged(original, store, remains, packs_differ):
-    """Problems of a damaged store, before and after `fsck --rebuild`. If no pack was damaged, fsck must find nothing in the end."""
+    """Problems of a damaged store, before and after `fsck --rebuild`. If no pack was damaged, fsck finds nothing in the end."""
     found = store.weft("fsck")
     missing, problems = judge(original, store, remains, "damaged")
     if found.is_stuck:

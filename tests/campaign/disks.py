@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -15,6 +16,7 @@ MKFS = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
 REPAIR = {"ext4": ["e2fsck", "-fy"], "xfs": ["xfs_repair", "-L"]}
 TMPFS_SIZE = "8g"
 PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+PR_SET_PDEATHSIG = 1
 START_SECONDS_MAX = 10
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -24,6 +26,11 @@ libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_
 def run(*words, check=True):
     return subprocess.run([str(word) for word in words], check=check, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
+
+
+def end_with_parent():
+    """The calling process is killed when its parent ends, however that ends."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -86,7 +93,8 @@ class RecordedDisk:
     def __enter__(self):
         self.where.mkdir(exist_ok=True)
         new_image(self.backing, SIZES[self.kind])
-        self.server = subprocess.Popen([self.recorder, self.backing, self.log, self.where], stdin=subprocess.DEVNULL)
+        self.server = subprocess.Popen([self.recorder, self.backing, self.log, self.where], stdin=subprocess.DEVNULL,
+                                       preexec_fn=end_with_parent, start_new_session=True)
         end = time.monotonic() + START_SECONDS_MAX
         while not os.path.ismount(self.where):
             if self.server.poll() is not None or time.monotonic() > end:

@@ -1,5 +1,5 @@
-"""Contents of published files, drawn from a seed. A file is a list of pieces, such as its header and its tensors: weft stores each
-piece as one run of bytes, so that a piece can be searched for in a damaged store."""
+"""Contents of published files, drawn from a seed. A file is a list of pieces, such as its header and its tensors: weft
+stores each piece as one run of bytes, so that a piece can be searched for in a damaged store."""
 import dataclasses
 import hashlib
 import json

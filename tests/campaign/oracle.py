@@ -10,6 +10,7 @@ class Expected:
     def __init__(self):
         self.live, self.tags, self.exports = {}, {}, {}
         self.numbers = {}  # model -> the largest number that was ever given
+        self.applied = frozenset()  # of an interrupted command: which of its effects took place
 
     def copy(self):
         other = Expected()
@@ -85,9 +86,16 @@ class Export:
 def outcomes(expected, effects):
     """The states that a command with these effects may leave when it is interrupted: each effect took place or not."""
     states = [expected]
-    for effect in effects:
-        states += [state.after(effect) for state in states]
+    for number, effect in enumerate(effects):
+        for state in list(states):
+            states.append(state.after(effect))
+            states[-1].applied = state.applied | {number}
     return states
+
+
+def reachable(states, shown):
+    """The states in which the effects of `shown` have taken place, and perhaps more."""
+    return [state for state in states if state.applied >= shown.applied]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +108,14 @@ class Problem:
 
 def difference(seen_live, seen_tags, state):
     """Problems of a listing against one state; empty if they are equal."""
-    problems = [Problem("lost", f"{model}@{number} is not listed") for model, number in sorted(state.live.keys() - seen_live)]
-    problems += [Problem("wrong", f"{model}@{number} is listed") for model, number in sorted(seen_live - state.live.keys())]
+    gone, new = sorted(state.live.keys() - seen_live), sorted(seen_live - state.live.keys())
+    problems = [Problem("lost", f"{model}@{number} is not listed") for model, number in gone]
+    problems += [Problem("wrong", f"{model}@{number} is listed") for model, number in new]
     for key in sorted(state.tags.keys() | seen_tags.keys()):
         wanted, got = state.tags.get(key), seen_tags.get(key)
         if wanted != got:
-            problems.append(Problem("lost" if got is None else "wrong", f"tag {key[1]} of {key[0]} is {got}, expected {wanted}"))
+            kind = "lost" if got is None else "wrong"
+            problems.append(Problem(kind, f"tag {key[1]} of {key[0]} is {got}, expected {wanted}"))
     return problems
 
 

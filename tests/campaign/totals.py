@@ -95,7 +95,8 @@ def table(totals):
         sound = all(counter[word] == 0 for word in ("lost", "wrong"))
         met = "yes" if reached >= GOALS[campaign] and sound else "NO"
         figures = " | ".join(f"{counter[word]:,}" for word in KINDS)
-        lines.append(f"| {campaign} | {kind} | {counter['states']:,} | ≥ {GOALS[campaign]:,}, 0 lost, 0 wrong | {met} | {figures} |")
+        goal = f"≥ {GOALS[campaign]:,}, 0 lost, 0 wrong"
+        lines.append(f"| {campaign} | {kind} | {counter['states']:,} | {goal} | {met} | {figures} |")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 from models import Model
-from oracle import Problem, Publish, closest
+from oracle import Problem, Publish, closest, reachable
 
 COMMAND_SECONDS_MAX = 60
 TEXT_MAX = 300  # of a program's error line that a finding keeps
@@ -163,10 +163,10 @@ def publish_more(store, states, seed):
 
 
 def check_first_look(store, states):
-    """(the states that remain possible, Problems) of the store as it was left. A change that was interrupted may be in the journal
-    alone; then it shows when the next writer has replayed that, so the store may still go from the first state to another."""
+    """(the states that remain possible, Problems) of the store as it was left. A change that was interrupted may be in the
+    journal alone; it then shows as soon as the next writer has replayed that."""
     state, problems = check_shown(store, states)
-    return (states if state is states[0] else [state]), problems or check_clean(store)
+    return reachable(states, state), problems or check_clean(store)
 
 
 def check_store(store, states, seed, must_exist=True):

@@ -89,6 +89,14 @@ def test_an_interrupted_command_may_have_had_its_effect_or_not():
     assert kinds == ["wrong"]  # half of a publish
 
 
+def test_effects_that_took_place_stay():
+    before = oracle.Expected().after(oracle.Publish("m", 1, FILES), oracle.Publish("m", 2, FILES))
+    states = oracle.outcomes(before, (oracle.Remove("m", 1), oracle.Remove("m", 2)))
+    assert [sorted(number for _, number in state.live) for state in states] == [[1, 2], [2], [1], []]
+    assert oracle.reachable(states, states[0]) == states
+    assert oracle.reachable(states, states[1]) == [states[1], states[3]]
+
+
 def test_an_acknowledged_removal_takes_the_tags_along():
     before = oracle.Expected().after(oracle.Publish("m", 1, FILES, ("stable",)), oracle.Remove("m", 1))
     assert (before.live, before.tags, before.numbers) == ({}, {}, {"m": 1})
