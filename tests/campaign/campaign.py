@@ -30,8 +30,9 @@ HELP = """\
 Puts a store of a few MiB through what machines do to it, and checks after each state that what was acknowledged is there byte
 for byte, that nothing else is shown, and that `weft fsck` tells the truth. Runs as root, on ext4 and XFS images in memory.
 
-  crash   records every write and flush of a disk under a load of commands, and derives the states that a power cut may leave:
-          all writes up to a point; those dropped that no flush followed; a random half of these dropped; writes torn at 512 bytes
+  crash   records every write and flush of a disk under a load of commands, and derives the states that a power cut may
+          leave: all writes up to a point; without those that no flush followed; without a random half of these; with
+          writes torn at 512 bytes
   kill    kills every command before each of its system calls
   fail    fails each call on a file with EIO, EMFILE, ENOMEM and ENOSPC, once and from then on
   damage  flips bits, truncates, zeroes, swaps, extends and deletes files of every kind. If every byte that a version needs is
@@ -39,8 +40,11 @@ for byte, that nothing else is shown, and that `weft fsck` tells the truth. Runs
   all     each of them in turn
   report  writes the totals over all runs into bench/RESULTS.md
 
-Each state has a name, and each load a seed. A finding prints the command that replays it. Totals are kept in a directory; a run
-with --resume goes on behind them. Exit status: 0 if nothing was found, 1 if something was, 2 for bad usage.
+Each state has a name, and each load a seed. A finding prints the command that replays it; what a replay needs (the log of a
+disk, a store) is kept beside the totals. A run with --resume goes on behind the totals of earlier ones. A weft under test
+is built first, or taken from --programs; use a new --dir for other code. The parts: tests/campaign/ has the recorder (FUSE,
+below a loop device), the tracer (ptrace), the oracle of what was acknowledged, and store_files.py, which is all that the
+campaign knows of a store's files. Exit status: 0 if nothing was found, 1 if something was, 2 for bad usage.
 """
 
 

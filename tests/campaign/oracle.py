@@ -1,5 +1,5 @@
-"""What a store must show: the versions, tags and exports that were acknowledged. A command that was interrupted may have had its
-effect or not; anything else is lost or wrong. Nothing here runs a program."""
+"""What a store must show: the versions, tags and exports that were acknowledged. A command that was interrupted may have had
+its effect or not; anything else is lost or wrong. Nothing here runs a program."""
 import copy
 import dataclasses
 
@@ -100,8 +100,8 @@ def reachable(states, shown):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """kind: lost (acknowledged, and not there), wrong (there, and never acknowledged; or other bytes), untrue (fsck says something
-    else than what is so), stuck (a command ends by a signal, does not end, or refuses what it must do)."""
+    """kind: lost (acknowledged, and not there), wrong (there, and never acknowledged; or other bytes), untrue (fsck says
+    something else than what is so), stuck (a command ends by a signal, does not end, or refuses what it must do)."""
     kind: str
     text: str
 

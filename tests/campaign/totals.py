@@ -104,10 +104,10 @@ def section(totals):
     """The section of RESULTS.md."""
     text = f"""{HEAD}
 
-What a store of a few MiB was put through, over all runs: crash states of a recorded disk, commands killed before a system call,
-system calls that failed, and damaged files. Lost: acknowledged, and not there. Wrong: shown and never acknowledged, or other
-bytes. Untrue: fsck said something else than was so. Stuck: a command ended by a signal, did not end, or refused what it must do.
-The goal of crash is for each file system, the others for both together.
+What a store of a few MiB was put through, over all runs: crash states of a recorded disk, commands killed before a system
+call, system calls that failed, and damaged files. Lost: acknowledged, and not there. Wrong: shown and never acknowledged, or
+other bytes. Untrue: fsck said something else than was so. Stuck: a command ended by a signal, did not end, or refused what it
+must do. The goal of crash is for each file system, the others are for both together.
 
     scripts/campaign all --minutes N; scripts/campaign report
 

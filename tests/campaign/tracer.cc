@@ -7,7 +7,6 @@
 // making it, and with `on` all later ones too. REPORT gets the name of call N, or with `list` a line for each call.
 // Exits as the command does.
 #include <elf.h>
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -170,7 +170,7 @@ bool parse(int argc, char** argv, Plan& plan) {
   if (mode == "kill" || mode == "fail") plan.number = std::strtoul(argv[next++], nullptr, 10);
   if (mode == "fail") {
     if (argc < 8) return false;
-    plan.error = std::atoi(argv[next++]);
+    plan.error = static_cast<int>(std::strtol(argv[next++], nullptr, 10));
     plan.goes_on = std::string_view(argv[next++]) == "on";
   }
   plan.mode = mode == "kill" ? Mode::kill : mode == "fail" ? Mode::fail : Mode::list;

@@ -122,12 +122,17 @@ class Store:
         return [problem for version, files in sorted(live.items()) if (problem := self.read(version, files))]
 
 
-def check_shown(store, states):
-    """(the state that the store shows, Problems) of listings, contents and exports."""
+def check_listed(store, states):
+    """(the state that the store lists, Problems)."""
     shown = store.listing()
     if isinstance(shown, Done):
         return states[0], [Problem("stuck" if shown.is_stuck else "lost", f"listing: {shown.said}")]
-    state, problems = closest(*shown, states)
+    return closest(*shown, states)
+
+
+def check_shown(store, states):
+    """(the state that the store shows, Problems) of listings, contents and exports."""
+    state, problems = check_listed(store, states)
     if problems:
         return state, problems
     for directory, files in state.exports.items():
@@ -178,7 +183,7 @@ def check_store(store, states, seed, must_exist=True):
     if not problems:
         states, problems = publish_more(store, states, seed)
     if not problems:
-        state, problems = check_shown(store, states)
+        state, problems = check_listed(store, states)  # the contents are read below
     stages = [lambda: must_work(store, "gc"), lambda: check_clean(store), lambda: must_work(store, "fsck", "--rebuild"),
               lambda: check_shown(store, [state])[1], lambda: check_clean(store)]
     for stage in stages:
