@@ -14,6 +14,7 @@ from weft_store import Store, check_store, places, run_program
 STEPS = 12
 # A pass over all steps takes every STRIDE-th call, so that a short run sees something of each command.
 STRIDE = 8
+SAID_MAX = 160  # of what a command said
 ERRORS = ("EIO", "EMFILE", "ENOMEM", "ENOSPC")
 WAYS = [(error, lasting) for error in ERRORS for lasting in ("once", "on")]
 READERS = [Step(["ls"]), Step(["find"])]
@@ -149,7 +150,7 @@ class Caller:
 
 
 def short(done):
-    return "did it" if done.ok else "killed" if done.status == 137 else f"refused"
+    return "did it" if done.ok else "killed" if done.status == 137 else f"refused with {done.said[:SAID_MAX]}"
 
 
 def every_kill(caller):
