@@ -138,12 +138,16 @@ def check_damaged(original, store, remains, packs_differ):
     return problems or unnamed(store, missing, found) or check_rebuilt(original, store, remains, packs_differ)
 
 
+def listed_by(store):
+    shown = store.listing()
+    return set() if isinstance(shown, Done) else shown[0]
+
+
 def unnamed(store, missing, found):
     """fsck names each version that is listed and cannot be read, unless it says that the index itself is damaged."""
     if "fsck --rebuild" in found.out + found.err:
         return []
-    shown = store.listing()
-    listed = set() if isinstance(shown, Done) else shown[0]
+    listed = listed_by(store)
     silent = [version for version, _ in missing if version in listed and name(version) not in found.out + found.err]
     return [Problem("untrue", f"fsck does not name {name(silent[0])}: {found.said}")] if silent else []
 
@@ -158,7 +162,7 @@ def check_rebuilt(original, store, remains, packs_differ):
     problems += [problem for version, problem in missing if not remains.lacks(original.needs[version])]
     if problems:
         return problems
-    return judge_last(store.weft("fsck"), missing, store.listing()[0], packs_differ)
+    return judge_last(store.weft("fsck"), missing, listed_by(store), packs_differ)
 
 
 def judge_last(found, missing, listed, packs_differ):
