@@ -3,6 +3,7 @@ import dataclasses
 import errno
 import hashlib
 import itertools
+import shutil
 
 from disks import copy_tree, file_system
 from load import Load, Step
@@ -102,18 +103,19 @@ class Caller:
         if self.restored is None or self.restored[0] is not base or stamp(self.store.path) != self.restored[1]:
             copy_tree(base.copy, self.store.path)
             self.restored = (base, stamp(self.store.path))
-        copy_tree(self.store.exports / "none", self.store.exports)
+        shutil.rmtree(self.store.exports, ignore_errors=True)
         self.store.exports.mkdir()
 
     def run(self, base, mode, *how):
         """The Problems of one call of one step that is killed at or fails, and what happened, in words."""
         self.restore(base)
         done = self.trace(base, mode, *how)
-        return self.judge(base, mode, done), f"{base.step.verb} {self.named(mode, how)}, {short(done)}"
+        return self.judge(base, mode, done), f"{base.step.verb}, {self.named(mode, how)}, {short(done)}"
 
     def judge(self, base, mode, done):
         problems = self.judge_answer(base, mode, done)
-        if problems or stamp(self.store.path) == self.restored[1] and not self.must_differ(base, done):
+        untouched = stamp(self.store.path) == self.restored[1]
+        if problems or (untouched and not (done.ok and base.step.effects)):
             return problems
         states = self.allowed(base, done)
         key = (digest(self.store.path), base.number, len(states), done.ok)
@@ -124,9 +126,6 @@ class Caller:
             if not problems:
                 self.sound.add(key)
         return [Problem(problem.kind, f"{base.step.verb}: {problem.text}") for problem in problems]
-
-    def must_differ(self, base, done):
-        return done.ok and bool(base.step.effects)
 
     def judge_answer(self, base, mode, done):
         """A command may be killed by the tracer alone, and it must end. If it succeeds, it prints what it prints otherwise."""

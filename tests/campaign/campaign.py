@@ -171,7 +171,7 @@ def main(arguments):
         sys.exit("campaign: must run as root: it mounts file systems and traces programs")
     options.dir.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    build = TOP / "build/release"
+    build = pathlib.Path(os.environ.get("WEFT_BUILD", TOP / "build/release")).resolve()
     weft = options.programs / "weft" if options.programs else build / "src/cli/weft"
     with scratch() as area:
         shutil.copy(weft, area / "weft")  # a build meanwhile does not change the run

@@ -2,7 +2,7 @@
 import collections
 import hashlib
 
-from store_files import files_of, kind_of
+from store_files import files_of, kind_of, named_by
 
 SMALL_MAX = 1 << 20
 BLOCK = 4096
@@ -55,9 +55,7 @@ def by_kind(store):
         if path.stat().st_size > 0:
             found[kind_of(relative)].append(path)
     for paths in found.values():
-        paths.sort(key=lambda path: hashlib.sha256((path.with_suffix(".pack") if path.suffix == ".toc" else path).read_bytes()
-                                                   if path.with_suffix(".pack").exists() or path.suffix != ".toc" else b"")
-                   .digest())
+        paths.sort(key=lambda path: hashlib.sha256(named_by(path).read_bytes()).digest())
     return found
 
 

@@ -39,6 +39,13 @@ def files_of(store):
     return {path.relative_to(store).as_posix(): path for path in found}
 
 
+def named_by(path):
+    """The file whose bytes tell this one from others of its kind in the same way in every run: packs have random ids, and their
+    tables of contents contain these."""
+    pack = path.with_suffix(".pack")
+    return pack if path.suffix == ".toc" and pack.exists() else path
+
+
 def journal_of(store):
     """The bytes of the journal: records are appended to it, so that what a command added is its record."""
     return b"".join(path.read_bytes() for name, path in files_of(store).items() if kind_of(name) == "log")

@@ -7,16 +7,18 @@ import sys
 
 import pytest
 
-from weftlib import NOBODY, TOP, run
+from weftlib import BUILD, NOBODY, TOP, environment, run
 
 sys.path.insert(0, str(TOP / "tests/campaign"))
 
 import campaign  # noqa: E402
+import damage  # noqa: E402
 import disk_log  # noqa: E402
 import harm  # noqa: E402
 import oracle  # noqa: E402
 import store_files  # noqa: E402
 import totals  # noqa: E402
+import weft_store  # noqa: E402
 from load import Load  # noqa: E402
 from models import File  # noqa: E402
 
@@ -130,6 +132,40 @@ def test_damage_changes_the_store_in_the_same_way_again(tmp_path):
         return said, after
     for seed in range(20):
         assert damaged(2 * seed, seed) == damaged(2 * seed + 1, seed)
+
+
+def test_what_a_version_needs_is_found_wherever_it_lies(tmp_path):
+    needs = damage.Needs([b"header", b"tensor"], b"manifest", [b"record"])
+    files = {"packs/1.pack": b"..tensor..", "packs/2.pack": b"header", "manifests/other": b"manifest",
+             "journal/1.log": b"zeros", "journal/1.copy": b"..record.."}
+    weft_store.write_files(tmp_path / "store", {name: File((data,)) for name, data in files.items()})
+    assert damage.Remains(tmp_path / "store").lacks(needs) == []
+    for name, gone in (("packs/1.pack", "6 bytes"), ("manifests/other", "the manifest"), ("journal/1.copy", "a record")):
+        (tmp_path / "store" / name).write_bytes(b"....")
+        assert gone in damage.Remains(tmp_path / "store").lacks(needs)
+
+
+def test_an_export_is_compared_byte_for_byte(tmp_path):
+    files = {"a": File((b"12", b"3")), "b/c": File((b"4",))}
+    weft_store.write_files(tmp_path / "out", files)
+    assert weft_store.equals(tmp_path / "out", files)
+    (tmp_path / "out/a").write_bytes(b"124")
+    assert not weft_store.equals(tmp_path / "out", files)
+    (tmp_path / "out/a").write_bytes(b"123")
+    (tmp_path / "out/more").touch()
+    assert not weft_store.equals(tmp_path / "out", files)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists("/dev/loop-control"), reason="mounts file systems")
+@pytest.mark.parametrize("name", ["crash", "kill", "fail", "damage"])
+def test_each_campaign_runs(name, tmp_path):
+    """A few states of each, whatever they find."""
+    words = ["unshare", "--mount", "--propagation", "private", sys.executable, TOP / "tests/campaign/campaign.py", name,
+             "--fs", "ext4", "--minutes", "0.02", "--seed", "1", "--dir", tmp_path]
+    done = run(words, check=False, env=environment(WEFT_BUILD=str(BUILD)))
+    counts = totals.Totals(tmp_path).counts()
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    assert counts[name, "ext4"]["states"] > 0
 
 
 def test_totals_are_counted_over_runs_and_reported(tmp_path):
