@@ -8,7 +8,7 @@ import shutil
 from disks import copy_tree, file_system
 from load import Load, Step
 from oracle import Expected, Problem, outcomes
-from store_files import VOLATILE, files_of
+from store_files import VOLATILE, files_of, folders_of
 from totals import Outcome
 from weft_store import Store, check_store, places, run_program
 
@@ -58,15 +58,16 @@ class LoadFailed(Exception):
 
 
 def stamp(store):
-    """Differs if any file of the store was made, removed or written."""
+    """Differs if any file of the store was made, removed or written, or any directory made or removed."""
     def facts(path):
         found = path.stat()
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-    return {name: facts(path) for name, path in files_of(store).items() if name not in VOLATILE}
+    files = {name: facts(path) for name, path in files_of(store).items() if name not in VOLATILE}
+    return store.exists(), folders_of(store), files
 
 
 def digest(store):
-    total = hashlib.sha256()
+    total = hashlib.sha256(repr((store.exists(), folders_of(store))).encode())
     for name, path in files_of(store).items():
         if name not in VOLATILE:
             total.update(f"{name} {path.stat().st_size} ".encode())
@@ -131,6 +132,8 @@ class Caller:
         """A command may be killed by the tracer alone, and it must end. If it succeeds, it prints what it prints otherwise."""
         if done.status is None or (done.status > 128 and not (mode == "kill" and done.status == 137)):
             return [Problem("stuck", f"{base.step.verb}: {done.said}")]
+        if mode == "kill" and done.status not in (0, 137) and not base.step.may_refuse:
+            return [Problem("stuck", f"{base.step.verb}, not killed: {done.said}")]
         if base.step in READERS and done.ok and done.out != base.out:
             return [Problem("wrong", f"{base.step.verb} succeeds and prints something else")]
         leftover = [path.name for path in self.store.exports.iterdir()] if mode == "fail" and not done.ok else []

@@ -39,6 +39,12 @@ def files_of(store):
     return {path.relative_to(store).as_posix(): path for path in found}
 
 
+def folders_of(store):
+    """Relative paths of the directories of a store, in order."""
+    store = pathlib.Path(store)
+    return [path.relative_to(store).as_posix() for path in sorted(store.rglob("*")) if path.is_dir()]
+
+
 def named_by(path):
     """The file whose bytes tell this one from others of its kind in the same way in every run: packs have random ids, and their
     tables of contents contain these."""

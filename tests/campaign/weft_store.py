@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,8 @@ class Done:
 
     @property
     def said(self):
-        lines = [line for line in (self.err + "\n" + self.out).splitlines() if line.strip()]
+        text = re.sub(r"/\S*weft-campaign\.\w+/", "", self.err + "\n" + self.out)  # the directory of this run
+        lines = [line for line in text.splitlines() if line.strip()]
         how = "did not end" if self.status is None else f"status {self.status}"
         return f"{how}: {' | '.join(lines)}"[:TEXT_MAX]
 
