@@ -10,8 +10,8 @@ import random
 import harm
 from disks import copy_tree, file_system
 from load import Load
-from oracle import Expected, Problem, Publish
-from store_files import JOURNAL, WITH_BYTES, files_of, journal_of, kind_of
+from oracle import Expected, Problem, Publish, Remove, SetTag
+from store_files import JOURNAL, WITH_BYTES, files_of, journal_of, kind_of, manifest_of
 from totals import Outcome
 from weft_store import Done, Store, places, run_program
 
@@ -56,13 +56,16 @@ class Original:
         if isinstance(effect, Publish):
             version = effect.model, effect.number
             self.records[version] = record
-            digest = json.loads(done.out)["manifest"]
-            self.manifests[version] = (self.store.path / "manifests" / digest).read_bytes()
-        if hasattr(effect, "tag") or isinstance(effect, Publish):
-            for tag in effect.tags if isinstance(effect, Publish) else (effect.tag,):
-                self.history.setdefault((effect.model, tag), {None}).add(getattr(effect, "number", None))
-        if not hasattr(effect, "tag") and not hasattr(effect, "files"):
+            self.manifests[version] = manifest_of(self.store.path, json.loads(done.out)["manifest"])
+            for tag in effect.tags:
+                self.tagged(effect, tag)
+        elif isinstance(effect, SetTag):
+            self.tagged(effect, effect.tag)
+        elif isinstance(effect, Remove):
             self.removals[effect.model, effect.number] = record
+
+    def tagged(self, effect, tag):
+        self.history.setdefault((effect.model, tag), set()).add(effect.number)
 
     def needs_of(self, version):
         files = self.expected.live.get(version, {})
@@ -120,7 +123,7 @@ def judge_tags(original, tags, stage, remains):
     if stage == "rebuilt" and remains.has_record(original.journal) and tags != original.expected.tags:
         return [Problem("lost", f"{stage}: tags are {tags}, expected {original.expected.tags}")]
     return [Problem("wrong", f"{stage}: tag {key[1]} of {key[0]} is {number}") for key, number in tags.items()
-            if number not in original.history.get(key, {None})]
+            if number not in original.history.get(key, ())]
 
 
 def name(version):

@@ -52,6 +52,11 @@ def named_by(path):
     return pack if path.suffix == ".toc" and pack.exists() else path
 
 
+def manifest_of(store, digest):
+    """The bytes of a manifest, of the digest that `weft import --json` prints."""
+    return (pathlib.Path(store) / "manifests" / digest).read_bytes()
+
+
 def journal_of(store):
     """The bytes of the journal: records are appended to it, so that what a command added is its record."""
     return b"".join(path.read_bytes() for name, path in files_of(store).items() if kind_of(name) == "log")

@@ -74,8 +74,8 @@ class Totals:
 
 
 def general(text):
-    text = re.sub(r"/\S*/", "", text)
-    text = re.sub(r"\b(org/b|[abc])@\d+", "MODEL", text)
+    text = re.sub(r"\S+/(?=\S)", "", text)
+    text = re.sub(r"\b[abc]@\d+", "MODEL", text)
     text = re.sub(r"\b[0-9a-f]{12,}\b", "#", text)
     return re.sub(r"\d+", "#", text)
 

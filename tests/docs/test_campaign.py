@@ -162,7 +162,7 @@ def test_each_campaign_runs(name, tmp_path):
     """A few states of each, whatever they find."""
     words = ["unshare", "--mount", "--propagation", "private", sys.executable, TOP / "tests/campaign/campaign.py", name,
              "--fs", "ext4", "--minutes", "0.02", "--seed", "1", "--dir", tmp_path]
-    done = run(words, check=False, env=environment(WEFT_BUILD=str(BUILD)))
+    done = run(words, check=False, env=environment(WEFT_BUILD=str(BUILD)), timeout=600)
     counts = totals.Totals(tmp_path).counts()
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
     assert counts[name, "ext4"]["states"] > 0
