@@ -17,6 +17,7 @@ from disks import SIZES, scratch
 from totals import Totals, put_section, replay_command, section, table
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+TOTALS = TOP / "build/campaign"
 KINDS = tuple(SIZES)
 CAMPAIGNS = {
     "crash": crash.outcomes_of,
@@ -112,7 +113,8 @@ class Campaign:
         if outcome.problems:
             self.found += 1
             row = {"campaign": self.name, "fs": self.kind, "seed": seed, "state": outcome.state}
-            self.job.note(f"FOUND  {replay_command(row)}")
+            where = "" if self.job.directory == TOTALS else f" --dir {self.job.directory}"
+            self.job.note(f"FOUND  {replay_command(row)}{where}")
             for problem in list(dict.fromkeys(outcome.problems))[:3]:
                 print(f"    {problem.kind}: {problem.text} ({outcome.how})", flush=True)
 
@@ -126,7 +128,7 @@ def parse(arguments):
     parser.add_argument("--seed", type=int, help="the first seed; one is drawn if it is left out")
     parser.add_argument("--state", help="with --seed and --fs: this state alone, of which no total is kept")
     parser.add_argument("--resume", action="store_true", help="go on behind the totals of earlier runs")
-    parser.add_argument("--dir", type=pathlib.Path, default=TOP / "build/campaign", help="the totals (build/campaign)")
+    parser.add_argument("--dir", type=pathlib.Path, default=TOTALS, help="the totals (build/campaign)")
     parser.add_argument("--programs", type=pathlib.Path, help="a directory with another weft")
     return parser, parser.parse_args(arguments)
 

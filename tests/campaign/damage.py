@@ -5,6 +5,7 @@ back. A version needs its pieces, its manifest, and its records in the journal.
 """
 import dataclasses
 import json
+import pickle
 import random
 
 import harm
@@ -30,14 +31,25 @@ class Needs:
 class Original:
     """An undamaged store, what it must show, and what each of its versions needs."""
 
-    def __init__(self, store, seed):
-        self.store, self.expected = store, Expected()
+    def __init__(self, store, base, seed):
+        self.store, self.base, self.expected = store, base, Expected()
         self.history = {}  # (model, tag) -> numbers that it had
         self.removals, self.records, self.manifests = {}, {}, {}
         for step in Load(f"damage {seed}", STEPS).steps:
             self.play(step)
         self.needs = {version: self.needs_of(version) for version in self.records}
         self.journal = journal_of(self.store.path)
+        copy_tree(store.path, base)
+
+    def keep(self, folder):
+        """Keeps the store, as `base` has it, and what is known of it: ids and times differ when the load is played again."""
+        copy_tree(self.base, folder / "store")
+        facts = {name: value for name, value in vars(self).items() if name not in ("store", "base")}
+        (folder / "facts").write_bytes(pickle.dumps(facts))
+
+    def recall(self, folder):
+        copy_tree(folder / "store", self.base)
+        vars(self).update(pickle.loads((folder / "facts").read_bytes()))
 
     def play(self, step):
         self.store.prepare(step)
@@ -185,21 +197,20 @@ def outcomes_of(job, kind, seed, wanted=None, skip=frozenset()):
     with file_system(job.area, kind) as root:
         store = Store(job.weft, places(root), job.area)
         try:
-            original = Original(store, seed)
+            original = Original(store, root / "base", seed)
         except LoadFailed as failure:
             yield Outcome("load", [Problem("stuck", str(failure))], "nothing was done to it")
             return
-        kept = job.kept(f"damage-{seed}")
+        kept = job.kept(f"damage-{kind}-{seed}")
         if wanted is not None and kept.exists():
-            copy_tree(kept, store.path)
-        base = root / "base"
-        copy_tree(store.path, base)
+            original.recall(kept)
         for number in range(DAMAGES) if wanted is None else [int(wanted)]:
             if str(number) in skip:
                 continue
-            copy_tree(base, store.path)
+            copy_tree(original.base, store.path)
             done = harm.damage(store.path, random.Random(f"damage {seed} {number}"))
             problems = check_damaged(original, store, Remains(store.path), "pack" in done)
             if problems and not kept.exists():
-                copy_tree(base, kept)
+                kept.mkdir()
+                original.keep(kept)
             yield Outcome(str(number), problems, done)
