@@ -168,13 +168,18 @@ def every_kill(caller):
                 yield f"{base.number}:{number}", base, (number,)
 
 
+def way_of(number, turn):
+    """The error that call `number` gets, and how long: over len(WAYS) turns each of WAYS once, and in each turn a mix."""
+    return WAYS[(number + number // STRIDE + turn) % len(WAYS)]
+
+
 def every_failure(caller):
     """As every_kill, of calls that files can make fail, with each error once and from then on."""
     counts = [(base, sum(call[1] == "fallible" for call in caller.calls(base))) for base in caller.bases]
     for turn, phase in itertools.product(range(len(WAYS)), range(STRIDE)):
         for base, count in counts:
             for number in range(1 + phase, count + 1, STRIDE):
-                error, lasting = WAYS[(number + turn) % len(WAYS)]
+                error, lasting = way_of(number, turn)
                 yield f"{base.number}:{number}:{error}:{lasting}", base, (number, getattr(errno, error), lasting)
 
 

@@ -11,6 +11,7 @@ from weftlib import BUILD, NOBODY, TOP, environment, run
 
 sys.path.insert(0, str(TOP / "tests/campaign"))
 
+import calls  # noqa: E402
 import campaign  # noqa: E402
 import damage  # noqa: E402
 import disk_log  # noqa: E402
@@ -166,6 +167,14 @@ def test_each_campaign_runs(name, tmp_path):
     counts = totals.Totals(tmp_path).counts()
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
     assert counts[name, "ext4"]["states"] > 0
+
+
+def test_each_call_gets_each_error_and_a_short_run_most_of_them():
+    turns = range(len(calls.WAYS))
+    for number in range(1, 40):
+        assert {calls.way_of(number, turn) for turn in turns} == set(calls.WAYS)
+    first_phase = range(1, 100, calls.STRIDE)
+    assert {calls.way_of(number, 0) for number in first_phase} == set(calls.WAYS)
 
 
 def test_totals_are_counted_over_runs_and_reported(tmp_path):
