@@ -74,6 +74,8 @@ class Totals:
 
 
 def general(text):
+    """The text of a finding without what differs from run to run, and without all that fsck said in place of a name."""
+    text = re.sub(r"(fsck does not name [^:]*).*", r"\1", text)
     text = re.sub(r"\S+/(?=\S)", "", text)
     text = re.sub(r"\b[abc]@\d+", "MODEL", text)
     text = re.sub(r"\b[0-9a-f]{12,}\b", "#", text)
