@@ -102,7 +102,7 @@ class PackImport {
   static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
                                                    Patience patience);
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) = 0;
+                                          Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   virtual Status seal() = 0;
   // Moves them to packs/. Afterwards new_blobs() may be put into the index; until this object goes, gc cannot touch
