@@ -54,6 +54,9 @@ class Manifests {
   Result<std::vector<Digest>> list() const;
   std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
   Status remove(const Digest& digest) const;  // for gc, under the writer lock
+  // Gives manifests that lie under the names of others their own names. Under the writer lock, for a rebuild. Returns
+  // those that are whole again.
+  Result<std::vector<Digest>> mend() const;
   // Removes what put() left when its process died; returns how many. Under the writer lock.
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
