@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "store/compare.h"
+#include "store/layout.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
 #include "store/store_impl.h"
@@ -56,6 +57,9 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   } else {
     WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared, options_.patience));
     WEFT_CHECK(look_at_stopped(report));
+    WEFT_TRY(const std::vector<std::string> identities, damaged_identities(path_));
+    for (const std::string& file : identities)
+      report.problems.push_back(file + ": it is damaged or gone; run `weft fsck --rebuild`");
     Status status = check_index(decode, progress, report);
     if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
     if (!status.ok()) report.problems.push_back(status.error().message);

@@ -33,6 +33,10 @@ constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "man
 std::string identity_path(const std::string& path) {
   return path + "/weft-store";
 }
+// The same record again, for a store whose file weft-store is damaged or gone.
+std::string identity_copy_path(const std::string& path) {
+  return path + "/journal/weft-store";
+}
 
 Error no_store(const std::string& path) {
   return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
@@ -47,18 +51,28 @@ Status create_index(const std::string& dir) {
   return env->write(lock, [](Txn& txn) { return put_counters(txn, Counters{}); });
 }
 
-Status put_identity(const std::string& path, const StoreInfo& info) {
+Status put_identity(const std::string& path, const std::string& file, const StoreInfo& info) {
   std::string temporary = path + "/tmp/weft-store";
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
   WEFT_CHECK(sync_file(fd.get(), temporary));
-  WEFT_CHECK(rename_file(temporary, identity_path(path)));
-  return sync_directory(path);
+  WEFT_CHECK(rename_file(temporary, file));
+  return sync_directory(file.substr(0, file.rfind('/')));
+}
+
+bool is_gone(const Error& error) {
+  return error.code == Errc::not_found || error.code == Errc::not_dir;
+}
+
+Result<StoreInfo> read_identity_file(const std::string& file) {
+  WEFT_TRY(const std::vector<std::byte> bytes, read_file(file, kIdentityMax));
+  WEFT_TRY(const std::vector<std::byte> payload, open_record(RecordKind::identity, bytes, file));
+  return decode_row<StoreInfo>(payload, file);
 }
 
 // What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
 // directory of another kind with such a name keeps it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFirstFiles = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFiles = {
     {{"index", "data.mdb"},
      {"index", "lock.mdb"},
      {"index", "gc"},
@@ -68,6 +82,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFirstFi
      {"index", "writer"},
      {"journal", "0000000000000001.log"},
      {"journal", "0000000000000001.copy"},
+     {"journal", "weft-store"},
      {"tmp", "weft-store"}}};
 
 bool is_first_file(std::string_view directory, std::string_view name) {
@@ -127,7 +142,9 @@ Status lay_out(const std::string& path) {
 }
 
 Status make_store(const std::string& path) {
-  return put_identity(path, {kStoreFormat, random_uuid(), now_ns()});
+  const StoreInfo info{kStoreFormat, random_uuid(), now_ns()};
+  WEFT_CHECK(put_identity(path, identity_copy_path(path), info));
+  return put_identity(path, identity_path(path), info);
 }
 
 // The holder before may have taken the store away, and the lock file with it.
@@ -176,23 +193,41 @@ Status remove_maker_lock(const std::string& path) {
 
 Status check_is_store(const std::string& path) {
   auto identity = stat_file(identity_path(path));
-  if (!identity.ok() && (identity.error().code == Errc::not_found || identity.error().code == Errc::not_dir))
-    return no_store(path);
+  if (!identity.ok() && is_gone(identity.error())) identity = stat_file(identity_copy_path(path));
+  if (!identity.ok() && is_gone(identity.error())) return no_store(path);
   return identity.ok() ? Status{} : Status{std::move(identity).error()};
 }
 
 Result<StoreInfo> read_identity(const std::string& path) {
-  auto bytes = read_file(identity_path(path), kIdentityMax);
-  if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
-    return no_store(path);
-  if (!bytes.ok()) return std::move(bytes).error();
+  auto info = read_identity_file(identity_path(path));
+  if (!info.ok() && (is_gone(info.error()) || info.error().code == Errc::corrupt)) {
+    auto copy = read_identity_file(identity_copy_path(path));
+    if (!copy.ok() && is_gone(copy.error()) && is_gone(info.error())) return no_store(path);
+    if (copy.ok()) info = std::move(copy);
+  }
+  if (!info.ok()) return info;
   WEFT_CHECK(check_file_system(path));
-  WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));
-  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, identity_path(path)));
-  if (info.format == kStoreFormat) return info;
+  if (info->format == kStoreFormat) return info;
   return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
                                               "import with the new one",
-                                              path, kStoreFormat, info.format)};
+                                              path, kStoreFormat, info->format)};
+}
+
+Result<std::vector<std::string>> damaged_identities(const std::string& path) {
+  std::vector<std::string> damaged;
+  for (const std::string& file : {identity_copy_path(path), identity_path(path)}) {
+    const auto there = read_identity_file(file);
+    if (there.ok()) continue;
+    if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
+    damaged.push_back(file);
+  }
+  return damaged;
+}
+
+Result<std::vector<std::string>> mend_identity(const std::string& path, const StoreInfo& info) {
+  WEFT_TRY(std::vector<std::string> damaged, damaged_identities(path));
+  for (const std::string& file : damaged) WEFT_CHECK(put_identity(path, file, info));
+  return damaged;
 }
 
 }  // namespace weft

@@ -90,7 +90,7 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_CHECK(read_identity(path));
+  WEFT_TRY(const StoreInfo info, read_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -105,6 +105,8 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   NoIndex no_index;
   Packs packs(path, no_index);
   FsckReport report;
+  WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, info));
+  for (const std::string& file : identities) report.repaired.push_back(file + ": it was damaged or gone");
   if (options.data) {
     WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
     for (const Digest& digest : mended)

@@ -55,7 +55,7 @@ bool is_hardly_begun(const std::string& path, std::string_view origin) {
 // Empty, or left by one that restored from this origin and did not come to its end.
 Status check_ours(const std::string& path, std::string_view origin) {
   const Status unused = check_unused(path);
-  if (unused.ok() || stat_file(path + "/weft-store").ok()) return unused;
+  if (unused.ok() || check_is_store(path).ok()) return unused;
   if (is_hardly_begun(path, origin)) return {};
   const auto mark = read_file(mark_path(path), kMarkMax);
   if (!mark.ok()) return unused;
