@@ -19,7 +19,8 @@ constexpr CommandInfo kInfo = {
         "whole elsewhere is mended: either copy of the journal, a pack's table of\n"
         "contents. Where the journal has lost something for good the rebuild refuses, and\n"
         "names it; --accept-loss goes on without, and the journal remembers that. Numbers\n"
-        "are not given again. Exit code 1 when something is wrong.\n",
+        "are not given again. A damaged assembled file is reported, and deleted. Exit code 1\n"
+        "when something is wrong.\n",
     .examples =
         "weft fsck\n"
         "weft fsck --quick\n"

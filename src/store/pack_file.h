@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/sys.h"
 #include "store/packs.h"
@@ -17,8 +19,11 @@
 namespace weft {
 
 std::string pack_name(PackId pack);  // 16 hex digits
+std::string packs_dir(const std::string& store_path);
 std::string pack_path(const std::string& store_path, PackId pack);
 std::string toc_path(const std::string& store_path, PackId pack);
+std::string pack_in(const std::string& directory, PackId pack);
+std::string toc_in(const std::string& directory, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
@@ -49,6 +54,9 @@ struct PackBytes {
 class PackWriter {
  public:
   static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path);
+  // For a directory of packs, with this id.
+  static Result<std::unique_ptr<PackWriter>> create_in(const std::string& directory, const std::string& temp_path,
+                                                       PackId id);
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
@@ -62,6 +70,7 @@ class PackWriter {
   std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
   void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
+  void set_boot(std::string boot) { toc_.boot = std::move(boot); }
   // Gives back blocks before, between and behind the listed blobs.
   Status prune();
 
@@ -72,12 +81,12 @@ class PackWriter {
   // Ends writing too, of a small pack that the caller makes durable otherwise: the bytes of both files. sync() is for
   // later.
   Result<PackBytes> gather();
-  Status publish();  // both appear in packs/; the caller syncs that directory
+  Status publish();  // both appear in the directory, which the caller syncs
   Status unlink();   // for one that turned out empty
 
  private:
-  PackWriter(PackId id, Fd fd, std::string path, std::string store_path)
-      : id_(id), fd_(std::move(fd)), path_(std::move(path)), store_path_(std::move(store_path)) {}
+  PackWriter(PackId id, Fd fd, std::string path, std::string directory)
+      : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
   Status end_writing();
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -85,7 +94,7 @@ class PackWriter {
   PackId id_;
   Fd fd_;
   std::string path_;  // without suffix
-  std::string store_path_;
+  std::string directory_;
   std::uint64_t end_ = 0;
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be
   bool past_cache_ = false;  // something went by direct_

@@ -20,8 +20,8 @@ constexpr int kMoves = 16;
 
 class LockedPack final : public OpenPack {
  public:
-  LockedPack(std::string store_path, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
-      : store_path_(std::move(store_path)),
+  LockedPack(std::string directory, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
+      : directory_(std::move(directory)),
         id_(id),
         fd_(std::move(fd)),
         size_(size),
@@ -38,7 +38,7 @@ class LockedPack final : public OpenPack {
   Result<std::shared_ptr<const PackListing>> listing() const;
   Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
 
-  const std::string store_path_;
+  const std::string directory_;
   const PackId id_;
   const Fd fd_;
   const std::uint64_t size_;
@@ -51,7 +51,7 @@ class LockedPack final : public OpenPack {
 Result<std::shared_ptr<const PackListing>> LockedPack::listing() const {
   std::lock_guard lock(mutex_);
   if (!listing_) {
-    WEFT_TRY(listing_, listings_->get(store_path_, id_));
+    WEFT_TRY(listing_, listings_->get(directory_, id_));
     if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
   }
   return listing_;
@@ -62,7 +62,7 @@ Result<std::shared_ptr<const PackListing>> LockedPack::listing_with(const Conten
   WEFT_TRY(auto listed, listing());
   if (!listed->cached() || listed->has(id, offset)) return listed;
   std::lock_guard lock(mutex_);
-  WEFT_TRY(listing_, listings_->get(store_path_, id_));
+  WEFT_TRY(listing_, listings_->get(directory_, id_));
   return listing_;
 }
 
@@ -81,28 +81,31 @@ Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const 
 
 }  // namespace
 
-Packs::Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience)
-    : path_(std::move(store_path)),
-      digest_(digest),
-      index_(index),
-      patience_(std::move(patience)),
-      listings_(std::make_shared<PackListings>()) {
+PackDir::PackDir(std::string path, Patience patience)
+    : path_(std::move(path)), patience_(std::move(patience)), listings_(std::make_shared<PackListings>()) {
   raise_file_limit();
 }
 
-Packs::~Packs() = default;
+PackDir::~PackDir() = default;
 
-Result<std::shared_ptr<const OpenPack>> Packs::open_and_lock(PackId pack) {
-  const std::string path = pack_path(path_, pack);
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+Packs::Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience)
+    : PackDir(packs_dir(store_path), std::move(patience)),
+      store_path_(std::move(store_path)),
+      digest_(digest),
+      index_(index) {}
+
+Result<std::shared_ptr<const OpenPack>> PackDir::open_alone(PackId pack) const {
+  const std::string path = pack_in(path_, pack);
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_NOFOLLOW));
   WEFT_CHECK(wait_for_lock(fd.get(), LockKind::shared, patience_, path));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
   if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: removed meanwhile", path)};
+  if (!S_ISREG(st.st_mode)) return Error{Errc::corrupt, fmt::format("{}: expected a regular file", path)};
   auto size = static_cast<std::uint64_t>(st.st_size);
   return std::shared_ptr<const OpenPack>(std::make_shared<LockedPack>(path_, pack, std::move(fd), size, listings_));
 }
 
-Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
+Result<std::shared_ptr<const OpenPack>> PackDir::open(PackId pack) {
   {
     std::lock_guard lock(mutex_);
     auto found = open_.find(pack);
@@ -111,7 +114,7 @@ Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
       open_.erase(found);
     }
   }
-  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_and_lock(pack));
+  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_alone(pack));
   std::lock_guard lock(mutex_);
   open_[pack] = reader;
   return reader;
@@ -122,14 +125,14 @@ Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
   WEFT_TRY(std::optional<BlobPlace> place, index->find(id));
   if (place) return place;
   WEFT_TRY(bool absent, index->is_absent(id));
-  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", path_, to_hex(id.xxh))};
+  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", store_path_, to_hex(id.xxh))};
   return place;
 }
 
 Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
-    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", path_, to_hex(id.xxh))};
+    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.xxh))};
     auto pack = open(before->pack);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;
     if (!pack.ok()) return pack.error();
@@ -140,7 +143,7 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
                                           "`weft fsck --rebuild`",
-                                          path_, to_hex(id.xxh))};
+                                          store_path_, to_hex(id.xxh))};
 }
 
 Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {
@@ -149,16 +152,20 @@ Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& plac
   return LockedPlace{std::move(pack), place.offset};
 }
 
-Result<std::vector<PackId>> Packs::list() {
-  WEFT_TRY(std::vector<std::string> names, list_directory(path_ + "/packs"));
+Result<std::vector<PackId>> PackDir::list() const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(path_));
   std::vector<PackId> packs;
   for (const std::string& name : names)
     if (auto pack = pack_of_name(name, ".pack")) packs.push_back(*pack);
   return packs;
 }
 
-Result<PackToc> Packs::toc(PackId pack) {
-  return read_toc_of(path_, pack);
+Result<PackToc> PackDir::toc(PackId pack) const {
+  return read_toc_in(path_, pack);
+}
+
+Result<std::shared_ptr<const PackListing>> PackDir::listing(PackId pack) const {
+  return listings_->get(path_, pack);
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-// Packs: files that hold blobs, each with a table of contents beside it.
+// Packs: files that hold blobs, each with a table of contents beside it. Packs of STORE/packs are described here, those
+// of STORE/cache in assembled_packs.h.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
 // Ids are random, 16 hex digits; files appear by rename, whole and durable. A pack never grows; gc punches holes into
@@ -35,9 +36,11 @@ struct PackToc {
   std::vector<PackEntry> entries;  // by offset
   bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
   bool promoted = false;           // not cached any more, since a publish needed it; others have its bytes too
+  std::string boot = {};           // of an assembled file: the boot of the machine under which it was last verified
 };
 
-// Whether it has this blob there.
+// Its entry of this blob there; nullptr if it has none.
+const PackEntry* find_entry(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 
 // A new blob of an import and where it will be once the import's packs are in place.
@@ -46,6 +49,7 @@ struct NewBlob {
   BlobPlace place;
 };
 
+class AssembledPacks;
 class PackListing;
 class PackListings;
 
@@ -57,33 +61,47 @@ class OpenPack : public PackReader {
   virtual void prepare() const = 0;  // reads the .toc now, so that check_place() waits for no disk
 };
 
-// The packs directory of one store. Any thread.
-class Packs {
+// A directory of packs. Any thread.
+class PackDir {
  public:
-  Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience = {});
-  ~Packs();
+  explicit PackDir(std::string path, Patience patience = {});
+  ~PackDir();
 
-  const std::string& store_path() const { return path_; }
-  DigestMode digest() const { return digest_; }
+  const std::string& path() const { return path_; }
 
   // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
   // pack at a time share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
-  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open, lock, find again
-  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
-  Result<std::vector<PackId>> list();
-  Result<PackToc> toc(PackId pack);
+  Result<std::shared_ptr<const OpenPack>> open_alone(PackId pack) const;  // a reader that nobody shares
+  Result<std::vector<PackId>> list() const;
+  Result<PackToc> toc(PackId pack) const;
+  // What the .toc that is there now lists, of those read lately.
+  Result<std::shared_ptr<const PackListing>> listing(PackId pack) const;
 
  private:
-  Result<std::optional<BlobPlace>> find(const ContentId& id);
-  Result<std::shared_ptr<const OpenPack>> open_and_lock(PackId pack);
   const std::string path_;
-  const DigestMode digest_;
-  IndexAccess& index_;
   const Patience patience_;
   std::mutex mutex_;
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
   const std::shared_ptr<PackListings> listings_;
+};
+
+// The packs directory of one store. Any thread.
+class Packs : public PackDir {
+ public:
+  Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience = {});
+
+  const std::string& store_path() const { return store_path_; }
+  DigestMode digest() const { return digest_; }
+
+  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open, lock, find again
+  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
+
+ private:
+  Result<std::optional<BlobPlace>> find(const ContentId& id);
+  const std::string store_path_;
+  const DigestMode digest_;
+  IndexAccess& index_;
 };
 
 // One pack and its table of contents, in memory.
@@ -130,5 +148,7 @@ Status collect_packs(Packs& packs, const std::string& store_path, IndexAccess& i
 
 // Reads each pack's .toc (and, with `data`, its blobs) and compares them with their ids and the index.
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report);
+// The same of assembled files. Deletes those that are damaged, if this process may.
+Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report);
 
 }  // namespace weft
