@@ -144,7 +144,6 @@ struct VersionContent {
   std::vector<FileContent> files;
   std::vector<ViewContent> views;  // by tensor ordinal
   std::uint64_t tree_nodes = 0;    // inode numbers to set aside
-  std::uint32_t tree_layout = 0;
   std::uint64_t logical_bytes = 0;
   std::vector<ArchItem> architecture;  // distinct ids
 };
@@ -285,9 +284,9 @@ class Store {
   // Makes an empty store in `path` (a directory that is empty or not there). Errc::exists, Errc::unsupported (network
   // file system, by name).
   static Status create(const std::string& path, const CreateOptions& options);
-  // Errc::not_found: no store. Errc::unsupported: newer format, network file system. Errc::corrupt: the index does not
-  // open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name; Errc::read_only
-  // when it belongs to a cluster.
+  // Errc::not_found: no store. Errc::unsupported: another format, network file system. Errc::corrupt: the index does
+  // not open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name;
+  // Errc::read_only when it belongs to a cluster.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const OpenOptions& options);
   // Rebuilds an index that may not even open, and mends what can be: one copy of the journal from the other, tables of
   // contents of packs. `decode` as in fsck().

@@ -63,7 +63,6 @@ struct VersionRow {
 
 // What only this node knows of a version.
 struct LocalRow {
-  std::uint32_t tree_layout = 0;
   Ino ino_base = 0;
   std::uint64_t ino_count = 0;
   std::vector<Ino> view_inos;  // by tensor ordinal

@@ -18,7 +18,6 @@ VersionContent::ViewContent view_of(const File& file, const Tensor& tensor, std:
 VersionContent content_from(const VersionTree& tree, const Manifest& manifest) {
   VersionContent content;
   content.tree_nodes = tree.size();
-  content.tree_layout = kTreeLayout;
   content.logical_bytes = logical_bytes(manifest);
   std::vector<std::uint32_t> links = tree.view_links();
   content.views.reserve(links.size());

@@ -33,9 +33,11 @@ Result<StoreInfo> read_identity(const std::string& path) {
   WEFT_TRY(const auto record, read_file(file, limits::kOriginIdentityMax));
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, record, file));
   WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, file));
-  if (info.format <= kOriginFormat) return info;
-  return Error{Errc::unsupported, fmt::format("{}: a newer weft wrote this: expected origin format {}, got {}", file,
-                                              kOriginFormat, info.format)};
+  if (info.format == kOriginFormat) return info;
+  return Error{Errc::unsupported,
+               fmt::format("{}: expected an origin of format {}, got {}: export with the old version, "
+                           "import with the new one",
+                           file, kOriginFormat, info.format)};
 }
 
 std::vector<std::byte> fresh_identity() {

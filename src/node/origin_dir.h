@@ -30,7 +30,7 @@ namespace weft {
 
 class OriginDir {
  public:
-  // `path` must be a directory; what is missing of the layout is made. Errc::unsupported: a newer format.
+  // `path` must be a directory; what is missing of the layout is made. Errc::unsupported: another format.
   static Result<OriginDir> open(const std::string& path);
 
   // Only to read: makes nothing. Errc::not_found: no origin is there.

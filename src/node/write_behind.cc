@@ -83,13 +83,11 @@ struct WriteBehind::State final : public Progress {
     });
   }
 
-  // Where this node's bytes are, and go. The first that is found it makes where there is none, unless an origin has
-  // some of them already: that one may not be mounted.
+  // Where this node's bytes are, and go. A store that knows no origin yet makes one where there is none.
   Result<OriginDir> origin() {
     WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
     if (!known.empty()) return OriginDir::open_known(origin_path, known);
-    WEFT_TRY(const bool met, store.use([&](Store&) { return whole.has_met_origin(); }));
-    WEFT_TRY(OriginDir dir, met ? OriginDir::open_known(origin_path, "") : OriginDir::open(origin_path));
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path));
     return take(std::move(dir));
   }
 

@@ -119,9 +119,7 @@ ViewUses views_of(const VersionContent& content, const LocalRow& local) {
 }
 
 Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content) {
-  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes &&
-      local.tree_layout == content.tree_layout)
-    return {};
+  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes) return {};
   return Error{Errc::corrupt,
                fmt::format("{}: a manifest gives {} views and {} nodes, expected {} and {}", txn.path(),
                            content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};

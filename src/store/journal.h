@@ -44,7 +44,7 @@ class Journal {
   Result<std::uint64_t> size() const;  // of the .log
   // Reads from `begin` to `end` or the end of the files.
   Result<JournalTail> read(std::uint64_t begin, std::uint64_t end = UINT64_MAX) const;
-  // The last mark, as counters; none in a store of format 1, or where both are damaged.
+  // The last mark, as counters; none where both are lost or damaged.
   Result<std::optional<Counters>> mark() const;
   // Appends at counters.journal_end - record.size(), the end of what is whole, and syncs. When it fails the journal is
   // as before.

@@ -122,20 +122,6 @@ Result<Fd> lock_identity(const std::string& path, const Patience& patience) {
   return fd;
 }
 
-Status check_format(const std::string& path, const StoreInfo& info) {
-  if (info.format == kStoreFormat) return {};
-  return Error{Errc::unsupported,
-               fmt::format("{}: expected a store of format {}, got {} of an older weft; run `weft fsck "
-                           "--rebuild`",
-                           path, kStoreFormat, info.format)};
-}
-
-Status upgrade_identity(const std::string& path, StoreInfo info) {
-  if (info.format == kStoreFormat) return {};
-  info.format = kStoreFormat;
-  return put_identity(path, info);
-}
-
 Result<StoreInfo> read_identity(const std::string& path) {
   auto bytes = read_file(identity_path(path), kIdentityMax);
   if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
@@ -143,7 +129,11 @@ Result<StoreInfo> read_identity(const std::string& path) {
   if (!bytes.ok()) return std::move(bytes).error();
   WEFT_CHECK(check_file_system(path));
   WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));
-  return decode_row<StoreInfo>(payload, identity_path(path));
+  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, identity_path(path)));
+  if (info.format == kStoreFormat) return info;
+  return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
+                                              "import with the new one",
+                                              path, kStoreFormat, info.format)};
 }
 
 }  // namespace weft

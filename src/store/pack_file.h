@@ -42,10 +42,6 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
   return BlockBuffer(new (std::align_val_t{kPackBlock}) std::byte[bytes]);
 }
 
-struct PackBytes {
-  std::vector<std::byte> pack, toc;
-};
-
 // One new pack below a temporary directory, under a shared lock from the start. write() and the rest may be called by
 // two threads, each by one at a time.
 //
@@ -62,7 +58,6 @@ class PackWriter {
   int fd() const { return fd_.get(); }
   const std::string& where() const { return path_; }
   bool empty() const { return toc_.entries.empty(); }
-  Result<std::uint64_t> size() const;
 
   // Without a copy if bytes and offset are congruent modulo kPackBlock.
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -77,17 +72,13 @@ class PackWriter {
   // Ends writing: .pack and .toc are under way to the disk. What a file system commits at once costs one wait then: all
   // that is to be durable is begun before the first sync().
   Status begin_sync();
-  Status sync();  // both are durable, still under the temporary directory; begins where nobody has
-  // Ends writing too, of a small pack that the caller makes durable otherwise: the bytes of both files. sync() is for
-  // later.
-  Result<PackBytes> gather();
+  Status sync();     // both are durable, still under the temporary directory; begins where nobody has
   Status publish();  // both appear in the directory, which the caller syncs
   Status unlink();   // for one that turned out empty
 
  private:
   PackWriter(PackId id, Fd fd, std::string path, std::string directory)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
-  Status end_writing();
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);
@@ -101,7 +92,7 @@ class PackWriter {
   BlockBuffer bounce_;
   std::uint64_t buffered_ = 0;  // bytes through the page cache so far
   PackToc toc_;
-  Fd toc_fd_;  // from begin_sync() or gather() to sync()
+  Fd toc_fd_;  // from begin_sync() to sync()
 };
 
 // The whole blocks of a file of `size` bytes that no entry touches, in runs; `entries` by offset.

@@ -12,7 +12,6 @@ namespace {
 
 // "Nothing large is known" of a file: at most so much of it.
 constexpr std::uint64_t kKnownMin = 64U << 10U;
-constexpr std::size_t kTocEntryMax = 128;   // bytes of one in a table of contents, of one chunk
 constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
@@ -165,35 +164,13 @@ Status Importer::seal() {
   return syncs.wait();
 }
 
-Result<std::optional<SmallPack>> Importer::gather(std::size_t bytes_max) {
-  if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
-  if (fresh_.packs().size() != 1) return std::optional<SmallPack>();
-  WEFT_CHECK(ring_.wait_writing());
-  PackWriter& pack = *fresh_.packs().front();
-  WEFT_TRY(const std::uint64_t size, pack.size());
-  if (size > bytes_max / 2 || fresh_.all().size() * kTocEntryMax > bytes_max / 2) return std::optional<SmallPack>();
-  spent_ = true;
-  WEFT_TRY(PackBytes bytes, pack.gather());
-  return std::optional(SmallPack{pack.id(), std::move(bytes.pack), std::move(bytes.toc)});
-}
-
-Status Importer::enter() {
-  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
-  return {};
-}
-
-Status Importer::sync_entered() {
-  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->sync());
-  return sync_directory(packs_.store_path() + "/packs");
-}
-
 Status Importer::hold(std::span<const ContentId> ids) {
   auto held = known_.look_up(ids, proves());
   return held.ok() ? Status{} : Status{std::move(held).error()};
 }
 
 Status Importer::place() {
-  WEFT_CHECK(enter());
+  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
   return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() + "/packs");
 }
 

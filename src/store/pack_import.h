@@ -76,9 +76,6 @@ class Importer final : public PackImport {
                                      Progress& progress) override;
   Status seal() override;
   Status place() override;
-  Result<std::optional<SmallPack>> gather(std::size_t bytes_max) override;
-  Status enter() override;
-  Status sync_entered() override;
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
   Status hold(std::span<const ContentId> ids) override;

@@ -104,12 +104,6 @@ class Packs : public PackDir {
   IndexAccess& index_;
 };
 
-// One pack and its table of contents, in memory.
-struct SmallPack {
-  PackId id = 0;
-  std::vector<std::byte> pack, toc;
-};
-
 // The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
 // it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
 class PackImport {
@@ -124,12 +118,6 @@ class PackImport {
   // Moves them to packs/. Afterwards new_blobs() may be put into the index; until this object goes, gc cannot touch
   // them.
   virtual Status place() = 0;
-  // Instead of seal() and place(), where it brings one pack, and that and its table of contents are no more than so
-  // many bytes: the caller makes these durable before enter(), and later calls sync_entered(), before this object goes.
-  // Otherwise nothing, and seal() is to come.
-  virtual Result<std::optional<SmallPack>> gather(std::size_t bytes_max) = 0;
-  virtual Status enter() = 0;
-  virtual Status sync_entered() = 0;
   Status finish() {
     WEFT_CHECK(seal());
     return place();

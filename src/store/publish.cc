@@ -75,8 +75,7 @@ class StoreImport final : public Import {
   Result<PublishOutcome> publish(const PublishRequest& request) override {
     std::unique_ptr<PackImport> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "publish after publish"};
-    WEFT_CHECK(packs->seal());
-    return store_.publish(request, packs->new_blobs(), [&packs] { return packs->place(); });
+    return store_.publish(request, *packs);
   }
 
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
@@ -98,9 +97,41 @@ Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
-Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
-                                          const std::function<Status()>& place) {
-  Digest manifest = sha256(request.manifest);
+// The packs and the manifest wait for the disk together.
+Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const {
+  WEFT_CHECK(check_request(request));
+  StagedManifest staged;
+  if (!manifests_.open(manifest).ok()) {
+    WEFT_TRY(staged, manifests_.stage(request.manifest));
+  }
+  staged.begin_sync();
+  WEFT_CHECK(packs.seal());
+  WEFT_CHECK(staged.sync());
+  return staged;
+}
+
+// All renames come before the first sync of a directory, because that sync writes the other renames too.
+Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
+                        PackImport& packs) const {
+  WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest));
+  WEFT_CHECK(packs.place());
+  return manifests_.sync();
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, PackImport& packs) {
+  const Digest manifest = sha256(request.manifest);
+  WEFT_TRY(StagedManifest staged, seal(request, manifest, packs));
+  return publish(request, manifest, packs.new_blobs(),
+                 [&] { return place(request, manifest, std::move(staged), packs); });
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
+  const Digest manifest = sha256(request.manifest);
+  return publish(request, manifest, new_blobs, [&] { return manifests_.put(manifest, request.manifest); });
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, const Digest& manifest,
+                                          std::span<const NewBlob> new_blobs, const std::function<Status()>& place) {
   auto outcome = try_publish(request, manifest, new_blobs, place);
   if (!outcome.ok() || !outcome->made) discard(manifest, new_blobs);
   return outcome;
@@ -113,9 +144,8 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
   WEFT_CHECK(check_request(request));
   foresee(request);
   WEFT_TRY(WriterLock lock, lock_writer());
-  if (place) WEFT_CHECK(place());
+  WEFT_CHECK(place());
   if (info_.digest == DigestMode::none) WEFT_CHECK(check_collisions(new_blobs));
-  WEFT_CHECK(manifests_.put(manifest, request.manifest));
   PublishOutcome outcome;
   WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<Events> {
     outcome = {};

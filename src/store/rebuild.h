@@ -54,9 +54,6 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
 // index/gc: gc and rebuild hold it exclusively, fsck shared. Taken before the writer lock.
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience);
 
-// A line of a report, of what Placing::finish() has put there.
-std::string placed_again(const std::string& file);
-
 // What cannot be read or applied is a problem of the store, and gets a line; what cannot be written is ours: returned.
 Status tell(FsckReport& report, Status status, const std::string& what);
 

@@ -9,7 +9,6 @@
 #include "store/apply.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
-#include "store/placing.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
 
@@ -41,10 +40,6 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
 
 }  // namespace
 
-std::string placed_again(const std::string& file) {
-  return fmt::format("{}: the machine stopped before it was written; put in place again", file);
-}
-
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
   std::string path = store_path + "/index/gc";
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
@@ -63,14 +58,12 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
   WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
   WEFT_CHECK(remove_stale_scratch(index_dir));
-  WEFT_TRY(const auto placed, Placing::finish(path));
   progress.phase("rebuilding the index");
   Journal journal(path);
   Manifests manifests(path);
   NoIndex no_index;
   Packs packs(path, info.digest, no_index);
   FsckReport report;
-  for (const std::string& file : placed) report.repaired.push_back(placed_again(file));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
   if (cluster) input.node = cluster->node;
@@ -81,7 +74,6 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
-  WEFT_CHECK(upgrade_identity(path, info));
   report.rebuilt = true;
   return report;
 }

@@ -22,9 +22,6 @@ template <>
 Result<StoreInfo> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Identity>(payload);
   if (in == nullptr) return flat::bad(where, "not an identity");
-  if (in->format() > kStoreFormat)
-    return Error{Errc::unsupported, fmt::format("{}: a newer weft made this store: expected format {}, got {}", where,
-                                                kStoreFormat, in->format())};
   auto digest = static_cast<DigestMode>(in->digest());
   if (digest != DigestMode::tree_sha256 && digest != DigestMode::none)
     return Error{Errc::unsupported, fmt::format("{}: unknown digest mode {}", where, in->digest())};

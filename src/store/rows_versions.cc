@@ -80,14 +80,14 @@ template <>
 std::vector<std::byte> encode_row(const LocalRow& row) {
   Builder builder;
   auto inos = builder.CreateVector(row.view_inos);
-  return flat::finish(builder, records::CreateLocal(builder, row.tree_layout, row.ino_base, row.ino_count, inos));
+  return flat::finish(builder, records::CreateLocal(builder, row.ino_base, row.ino_count, inos));
 }
 
 template <>
 Result<LocalRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Local>(payload);
   if (in == nullptr) return flat::bad(where, "not a version's local part");
-  return LocalRow{in->tree_layout(), in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
+  return LocalRow{in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
 }
 
 template <>

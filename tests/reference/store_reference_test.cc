@@ -23,7 +23,6 @@ constexpr std::uint64_t kTreeNodes = 3;
 
 VersionContent content_from(const NaiveContent& naive, const std::map<std::string, ContentId>& ids) {
   VersionContent content;
-  content.tree_layout = 1;
   content.tree_nodes = kTreeNodes;
   for (const NaiveFile& file : naive) {
     VersionContent::FileContent extents;

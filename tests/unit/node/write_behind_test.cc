@@ -148,28 +148,6 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
   CHECK(told.records().size() == 2);
 }
 
-TEST_CASE("a store that does not say which origin has its bytes meets that one again, and makes no other") {
-  Told told;
-  told.hear({own("a", 1), heard("a", 2)}, 3);
-  SUBCASE("of what it published") {
-    must(told.store->saved(told.unsaved()));
-  }
-  SUBCASE("of what it heard") {
-    must(told.store->set_told("another", 1));
-  }
-  const Error none = told.refusal();
-  CHECK(none.code == Errc::changed);
-  CHECK_MESSAGE(none.message.find("expected the origin that this node knows, got none; ") != std::string::npos,
-                none.message);
-  CHECK(std::filesystem::is_empty(told.origin));
-  CHECK(must(told.store->origin()).empty());
-  const std::string real = must(OriginDir::open(told.origin)).uuid();  // mounted by now
-  const WriteBehind behind(*told.store, told.origin);
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (must(told.store->origin()) != real && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
-  CHECK(must(told.store->origin()) == real);
-}
-
 TEST_CASE("a store that published before it had an origin makes one") {
   Told told;
   told.hear({own("a", 1)}, 3);

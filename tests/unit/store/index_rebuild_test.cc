@@ -202,21 +202,3 @@ TEST_CASE("a manifest whose bytes changed is corrupt, and a new publish heals it
   must_publish(*store, "other", {{1}});
   CHECK(store->open_manifest(version.manifest).ok());
 }
-
-TEST_CASE("a store of an older format is refused, and a rebuild brings it up to date") {
-  TestStore test;
-  auto store = open_store(test.path);
-  live(*store);
-  std::string before = dump(*store, false);
-  StoreInfo info = store->info();
-  store.reset();
-  info.format = kStoreFormat - 1;
-  auto record = seal_record(RecordKind::identity, encode_row(info));
-  write_file(test.path + "/weft-store", as_text(record));
-  auto refused = Store::open(test.path, {});
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().code == Errc::unsupported);
-  CHECK(refused.error().message.ends_with("run `weft fsck --rebuild`"));
-  CHECK(rebuilt(test.path) == before);
-  CHECK(Store::open(test.path, {}).value()->info().format == kStoreFormat);
-}

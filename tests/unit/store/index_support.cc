@@ -75,7 +75,6 @@ VersionContent make_content(const Files& files) {
   }
   content.architecture = make_architecture(files);
   content.tree_nodes = 10 + content.views.size();
-  content.tree_layout = 1;
   return content;
 }
 
