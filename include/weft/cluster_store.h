@@ -109,7 +109,7 @@ class ClusterStore : public Store {
   static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
 
   // Makes the store one of a cluster, for good, in STORE/cluster; fine when it is one of this already. From then on
-  // names change by mirror() alone. Errc::unsupported: a store without digests, or with versions of its own.
+  // names change by mirror() alone. Errc::unsupported: a store with versions of its own.
   // Errc::exists: it belongs to another cluster, or is another node's.
   virtual Status join(const ClusterIdentity& identity) = 0;
 

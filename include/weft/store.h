@@ -135,7 +135,7 @@ class ManifestReader {
 // What a manifest means to the store; src/node computes it from the manifest (the store does not know manifests).
 struct VersionContent {
   struct FileContent {
-    std::vector<ContentId> extents;
+    std::vector<Extent> extents;
   };
   struct ViewContent {
     ViewKey key;
@@ -190,9 +190,10 @@ class Import {
  public:
   virtual ~Import() = default;
   // Reads the regular file `fd` (size as fstat says) once, cut into `ranges` (in order, touching, covering the file,
-  // none empty), and returns each range's id. Known content is not stored again; a file of which nothing large is known
-  // becomes a pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  // none empty), and returns each range's id. Known content is compared with the stored bytes and not stored again; if
+  // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
+  // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
   // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
@@ -261,7 +262,6 @@ struct ClusterIdentity {
 };
 
 struct CreateOptions {
-  DigestMode digest = DigestMode::tree_sha256;
   Patience patience = {};  // with another who makes a store there
 };
 struct OpenOptions {
@@ -283,7 +283,7 @@ class Store {
 
   // Makes an empty store in `path` (a directory that is empty or not there). Errc::exists, Errc::unsupported (network
   // file system, by name).
-  static Status create(const std::string& path, const CreateOptions& options);
+  static Status create(const std::string& path, const CreateOptions& options = {});
   // Errc::not_found: no store. Errc::unsupported: another format, network file system. Errc::corrupt: the index does
   // not open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name;
   // Errc::read_only when it belongs to a cluster.

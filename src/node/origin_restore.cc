@@ -126,10 +126,10 @@ Needs Restoring::needs_of(const Digest& manifest, const VersionContent& content)
   const auto said = origin_.places(manifest);
   std::vector<ContentId> unsaid;
   for (const auto& file : content.files)
-    for (const ContentId& id : file.extents) {
-      const auto place = said.ok() ? said->find(id) : std::nullopt;
-      if (!place) unsaid.push_back(id);
-      needs.blobs.push_back(blobs_.want(id, place));
+    for (const Extent& extent : file.extents) {
+      const auto place = said.ok() ? said->find(extent.id) : std::nullopt;
+      if (!place) unsaid.push_back(extent.id);
+      needs.blobs.push_back(blobs_.want(extent.id, place));
     }
   if (!unsaid.empty())
     blobs_.fault(said.ok() ? fmt::format("places of manifest {}: {} of its blobs are not among them", to_hex(manifest),
@@ -293,6 +293,11 @@ Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept
   WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
   const RestoreOptions options{accept_loss, {}};
   return Restoring(std::move(dir), options, progress).registry();
+}
+
+Status take_over_origin(const std::string& origin, std::string_view cluster) {
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
+  return dir.take_over(cluster);
 }
 
 }  // namespace weft

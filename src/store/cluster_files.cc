@@ -57,12 +57,12 @@ Result<std::string> read_origin(const std::string& store_path) {
   if (!bytes.ok() && bytes.error().code == Errc::not_found) return std::string();
   if (!bytes.ok()) return bytes.error();
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, *bytes, path));
-  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, path));
+  WEFT_TRY(OriginInfo info, decode_row<OriginInfo>(payload, path));
   return std::move(info.uuid);
 }
 
 Status write_origin(const std::string& store_path, const std::string& uuid) {
-  StoreInfo info;
+  OriginInfo info;
   info.uuid = uuid;
   info.created_ns = now_ns();
   return write_whole(store_path, "origin", seal_record(RecordKind::origin, encode_row(info)));

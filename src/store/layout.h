@@ -19,7 +19,7 @@ Result<Fd> lock_maker(const std::string& path, const Patience& patience);
 // The parts of making one: that nothing is there; all but the file weft-store; that, the last step.
 Status check_unused(const std::string& path);
 Status lay_out(const std::string& path);
-Status make_store(const std::string& path, DigestMode digest);
+Status make_store(const std::string& path);
 Status remove_store(const std::string& path);  // leaves the directory
 // STORE/weft-store, and that the store lies where one can. Errors as Store::open.
 Result<StoreInfo> read_identity(const std::string& path);

@@ -46,6 +46,9 @@ std::string pack_in(const std::string& directory, PackId pack) {
 std::string toc_in(const std::string& directory, PackId pack) {
   return fmt::format("{}/{:016x}.toc", directory, pack);
 }
+std::string lost_toc_path(const std::string& store_path, PackId pack) {
+  return toc_path(store_path, pack) + ".lost";
+}
 
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix) {
   if (name.size() != 16 + suffix.size() || !name.ends_with(suffix)) return std::nullopt;
@@ -119,6 +122,11 @@ std::uint64_t PackWriter::reserve(std::uint64_t length, std::uint64_t like) {
   return at;
 }
 
+void PackWriter::give_back(std::uint64_t offset) {
+  end_ = offset;
+  cut_ = true;
+}
+
 void PackWriter::list(PackEntry entry) {
   toc_.entries.push_back(std::move(entry));
 }
@@ -141,6 +149,7 @@ Status PackWriter::begin_sync() {
   std::sort(toc_.entries.begin(), toc_.entries.end(),
             [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
   toc_.pack = id_;
+  if (cut_) WEFT_CHECK(set_size(toc_.entries.back().offset + toc_.entries.back().id.length));
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
   toc_.size = static_cast<std::uint64_t>(st.st_size);
   start_writeback(fd_.get(), 0, 0);

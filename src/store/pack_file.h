@@ -24,6 +24,8 @@ std::string pack_path(const std::string& store_path, PackId pack);
 std::string toc_path(const std::string& store_path, PackId pack);
 std::string pack_in(const std::string& directory, PackId pack);
 std::string toc_in(const std::string& directory, PackId pack);
+// What a rebuild kept of a table of contents that it could not recover whole.
+std::string lost_toc_path(const std::string& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
@@ -63,6 +65,8 @@ class PackWriter {
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
   // Mixed packs: the place of the next blob, which lies at `like` in its file, or in the pack where it was.
   std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
+  // Takes back the last reservation, at `offset`. What was written there is overwritten or cut off.
+  void give_back(std::uint64_t offset);
   void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
@@ -87,6 +91,7 @@ class PackWriter {
   std::string path_;  // without suffix
   std::string directory_;
   std::uint64_t end_ = 0;
+  bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be
   bool past_cache_ = false;  // something went by direct_
   BlockBuffer bounce_;

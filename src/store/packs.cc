@@ -76,7 +76,7 @@ Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const 
   if ((*listed)->has(id, offset)) return {};
   return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
                                           "run `weft fsck --rebuild`",
-                                          pack_name(id_), to_hex(id.xxh), offset)};
+                                          pack_name(id_), to_hex(id.root), offset)};
 }
 
 }  // namespace
@@ -88,11 +88,8 @@ PackDir::PackDir(std::string path, Patience patience)
 
 PackDir::~PackDir() = default;
 
-Packs::Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience)
-    : PackDir(packs_dir(store_path), std::move(patience)),
-      store_path_(std::move(store_path)),
-      digest_(digest),
-      index_(index) {}
+Packs::Packs(std::string store_path, IndexAccess& index, Patience patience)
+    : PackDir(packs_dir(store_path), std::move(patience)), store_path_(std::move(store_path)), index_(index) {}
 
 Result<std::shared_ptr<const OpenPack>> PackDir::open_alone(PackId pack) const {
   const std::string path = pack_in(path_, pack);
@@ -125,14 +122,14 @@ Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
   WEFT_TRY(std::optional<BlobPlace> place, index->find(id));
   if (place) return place;
   WEFT_TRY(bool absent, index->is_absent(id));
-  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", store_path_, to_hex(id.xxh))};
+  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", store_path_, to_hex(id.root))};
   return place;
 }
 
 Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
-    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.xxh))};
+    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.root))};
     auto pack = open(before->pack);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;
     if (!pack.ok()) return pack.error();
@@ -143,7 +140,7 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
                                           "`weft fsck --rebuild`",
-                                          store_path_, to_hex(id.xxh))};
+                                          store_path_, to_hex(id.root))};
 }
 
 Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {

@@ -27,7 +27,15 @@ namespace weft {
 struct PackEntry {
   ContentId id;
   std::uint64_t offset = 0;
-  std::vector<Digest> chunks;  // empty in a store with digest = none
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;  // tables.h; 0: unknown
+};
+
+// Where a blob is said to lie in a pack that lost its table of contents; not verified.
+struct PlacedBlob {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::uint64_t hint = 0;  // as PackEntry::hint
 };
 
 struct PackToc {
@@ -47,6 +55,8 @@ bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 struct NewBlob {
   ContentId id;
   BlobPlace place;
+  std::uint64_t hint = 0;
+  bool replaces = false;  // the copy that the index names is damaged
 };
 
 class AssembledPacks;
@@ -89,10 +99,9 @@ class PackDir {
 // The packs directory of one store. Any thread.
 class Packs : public PackDir {
  public:
-  Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience = {});
+  Packs(std::string store_path, IndexAccess& index, Patience patience = {});
 
   const std::string& store_path() const { return store_path_; }
-  DigestMode digest() const { return digest_; }
 
   Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open, lock, find again
   Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
@@ -100,7 +109,6 @@ class Packs : public PackDir {
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);
   const std::string store_path_;
-  const DigestMode digest_;
   IndexAccess& index_;
 };
 
@@ -109,10 +117,10 @@ class Packs : public PackDir {
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
                                                    Patience patience);
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) = 0;
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   virtual Status seal() = 0;
   // Moves them to packs/. Afterwards new_blobs() may be put into the index; until this object goes, gc cannot touch

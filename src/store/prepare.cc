@@ -16,7 +16,7 @@ namespace {
 std::vector<ContentId> contents_of(const VersionContent& content) {
   std::vector<ContentId> ids;
   for (const VersionContent::FileContent& file : content.files)
-    ids.insert(ids.end(), file.extents.begin(), file.extents.end());
+    for (const Extent& extent : file.extents) ids.push_back(extent.id);
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
@@ -68,8 +68,8 @@ class StorePrepared final : public PreparedPublish {
 Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentId& id, Bytes key) {
   WEFT_TRY(std::optional<Holder> holder, first_holder(txn, key));
   if (!holder)
-    return Error{Errc::invalid, fmt::format("an extent of {} bytes with XXH3 {} is not in the store any more",
-                                            id.length, to_hex(id.xxh))};
+    return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
+                                            id.length, to_hex(id.root))};
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder->first)));
   return std::pair(version.model_name, version.number);
 }
@@ -88,7 +88,7 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
     WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
     if (!blob)
       return Error{Errc::invalid,
-                   fmt::format("an extent of {} bytes with XXH3 {} is not in the store", id.length, to_hex(id.xxh))};
+                   fmt::format("an extent of {} bytes with digest {} is not in the store", id.length, to_hex(id.root))};
     const PackId pack = blob->row.place.pack;
     if (!blob->row.absent() && import.holds(pack)) {
       reliance.held.insert(pack);
@@ -106,6 +106,7 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
                                    PackImport& packs, PreparedParts& parts) {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_CHECK(place(request, manifest, std::move(staged), packs));
+  WEFT_CHECK(replace_damaged(lock, packs.new_blobs()));
   WEFT_TRY(parts.lock, manifests_.open(manifest));
   Reliance reliance;
   {

@@ -66,7 +66,7 @@ class StoreImport final : public Import {
  public:
   StoreImport(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
 
-  Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                      Progress& progress) override {
     if (!packs_) return Error{Errc::internal, "add after publish"};
     return packs_->add(fd, where, ranges, progress);
@@ -93,7 +93,7 @@ class StoreImport final : public Import {
 
 Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, info_.digest, *this, options_.patience));
+  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, *this, options_.patience));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
@@ -145,7 +145,7 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
   foresee(request);
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_CHECK(place());
-  if (info_.digest == DigestMode::none) WEFT_CHECK(check_collisions(new_blobs));
+  WEFT_CHECK(replace_damaged(lock, new_blobs));
   PublishOutcome outcome;
   WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<Events> {
     outcome = {};
@@ -177,27 +177,18 @@ void StoreImpl::foresee(const PublishRequest& request) const {
   static_cast<void>(foresee_architecture(*txn, version, request.content.architecture));
 }
 
-// Without digests an id proves nothing: what another import brought since this one looked may be other bytes of the
-// same XXH3-128.
-Status StoreImpl::check_collisions(std::span<const NewBlob> new_blobs) {
-  for (const NewBlob& blob : new_blobs) {
-    std::optional<BlobPlace> known;
-    {
-      WEFT_TRY(Txn txn, env_->read());
-      WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, blob.id));
-      if (found) known = found->row.place;
+// Points the index to new copies of blobs whose stored copy an import found damaged. As with a compaction, the journal
+// does not record it: a rebuild that finds two copies takes the one that verifies.
+Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs) {
+  if (std::ranges::none_of(new_blobs, &NewBlob::replaces)) return {};
+  return env_->write(lock, [&](Txn& txn) -> Status {
+    for (const NewBlob& blob : new_blobs) {
+      if (!blob.replaces) continue;
+      WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, blob.id));
+      if (found) WEFT_CHECK(put(txn, Table::blobs, found->key, BlobRow{blob.place}));
     }
-    if (!known || *known == blob.place) continue;
-    WEFT_TRY(LockedPlace theirs, packs_.lock_blob(blob.id));
-    WEFT_TRY(std::shared_ptr<const OpenPack> ours, packs_.open(blob.place.pack));
-    WEFT_TRY(bool same,
-             equal_twins({theirs.pack->fd(), theirs.offset}, {ours->fd(), blob.place.offset}, blob.id.length));
-    if (same) continue;
-    return Error{Errc::busy, fmt::format("{}: another import has just brought other content with the XXH3-128 {}; "
-                                         "import again",
-                                         path_, to_hex(blob.id.xxh))};
-  }
-  return {};
+    return bump_sequence(txn);
+  });
 }
 
 // What a publish that did not come about has put in place. Not while the journal may name it. Best effort: gc takes

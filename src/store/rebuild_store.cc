@@ -9,8 +9,10 @@
 #include "store/apply.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
+#include "store/pack_file.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -38,6 +40,45 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
   return journal.mend(counters.journal_end, counters);
 }
 
+// The places in these packs that the old index names. Rows that cannot be read are left out.
+Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const std::string& index_dir,
+                                                             const std::set<PackId>& packs) {
+  std::map<PackId, std::vector<PlacedBlob>> places;
+  auto env = Env::open(index_dir, {});
+  auto txn = env.ok() ? (*env)->read() : Result<Txn>(std::move(env).error());
+  const Status read =
+      txn.ok() ? each_entry(*txn, Table::blobs, {},
+                            [&](const Entry& entry) -> Status {
+                              auto row = row_from<BlobRow>(*txn, Table::blobs, entry.key, entry.value);
+                              if (row.ok() && packs.contains(row->place.pack))
+                                places[row->place.pack].push_back({blob_id(entry.key), row->place.offset, 0});
+                              return {};
+                            })
+               : Status(std::move(txn).error());
+  if (!read.ok() && !is_damage(read.error())) return read.error();
+  return places;
+}
+
+// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that
+// is gone. The file of an earlier loss stays: it knows more.
+Status keep_lost_toc(const std::string& path, PackId pack) {
+  const std::string kept = lost_toc_path(path, pack);
+  Status linked = link_file(toc_path(path, pack), kept);
+  if (!linked.ok() && linked.error().code == Errc::not_found) {
+    auto empty = open_file(kept, O_WRONLY | O_CREAT);
+    return empty.ok() ? Status{} : Status{std::move(empty).error()};
+  }
+  return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
+}
+
+Status put_tocs(const std::string& path, const RebuildOutcome& outcome) {
+  for (const PackToc& toc : outcome.remade) {
+    if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
+    WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
+  }
+  return outcome.remade.empty() ? Status{} : sync_directory(path + "/packs");
+}
+
 }  // namespace
 
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
@@ -49,7 +90,7 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_CHECK(read_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -62,14 +103,17 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   Journal journal(path);
   Manifests manifests(path);
   NoIndex no_index;
-  Packs packs(path, info.digest, no_index);
+  Packs packs(path, no_index);
   FsckReport report;
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
-  report.refused = outcome.repair && !options.accept_loss;
+  report.refused = outcome.loses() && !options.accept_loss;
+  if (report.refused) report.repaired.clear();
   if (report.refused) return report;
+  WEFT_CHECK(put_tocs(path, outcome));
   WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));

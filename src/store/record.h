@@ -17,7 +17,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; others are refused
-inline constexpr std::uint32_t kStoreFormat = 4;    // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 5;    // of the store as a whole, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -46,6 +46,7 @@ enum class RecordKind : std::uint16_t {
   view,
   inode,
   architecture,
+  hint,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,

@@ -24,7 +24,7 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
       env_(std::move(env)),
       journal_(path_),
       manifests_(path_, options_.patience),
-      packs_(path_, info_.digest, *this, options_.patience) {}
+      packs_(path_, *this, options_.patience) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
@@ -82,7 +82,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const std::string&
   env_options.map_bytes = options.map_bytes;
   env_options.patience = options.patience;
   WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
-  const StoreInfo info{kStoreFormat, "", DigestMode::tree_sha256, 0};
+  const StoreInfo info{kStoreFormat, "", 0};
   return std::unique_ptr<StoreImpl>(new StoreImpl(path, info, options, {}, std::move(env), {}));
 }
 

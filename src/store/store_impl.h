@@ -142,7 +142,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<bool> settle_shown();
   Status look_at_stopped(FsckReport& report) const;
   static Status rebuild_shown(const std::string& path, const OpenOptions& options);
-  Status undo(std::uint64_t journal_end, Status failure);
+  Status undo(std::uint64_t journal_end, const Status& failure);
   // seal() makes what a publish brings durable, under names that mean nothing; place() gives the files their names. The
   // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
   Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const;
@@ -152,7 +152,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
   void foresee(const PublishRequest& request) const;
-  Status check_collisions(std::span<const NewBlob> new_blobs);
+  Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);

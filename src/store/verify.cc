@@ -30,23 +30,22 @@ bool is_gone(const PackReader& pack) {
 class Verifier {
  public:
   // Without an index the rows of blobs are not looked at.
-  Verifier(const PackDir& packs, IndexAccess* index, bool proves, bool data, Progress& progress, FsckReport& report)
-      : packs_(packs), index_(index), proves_(proves), data_(data), progress_(progress), report_(report) {}
+  Verifier(const PackDir& packs, IndexAccess* index, bool data, Progress& progress, FsckReport& report)
+      : packs_(packs), index_(index), data_(data), progress_(progress), report_(report) {}
   Status verify(PackId pack);
 
  private:
   void problem(std::string line);
   bool check_shape(const PackReader& pack, const PackToc& toc);
-  Status check_rows(const PackToc& toc);
-  Status check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
-  Status check_data(const PackReader& pack, const PackToc& toc);
+  Result<std::vector<PackEntry>> check_rows(const PackToc& toc);
+  Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
+  Status check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries);
   Status check_large(const PackReader& pack, const PackEntry& entry, const std::string& where);
   void note(const Status& status);
   Status stopped() const;
 
   const PackDir& packs_;
   IndexAccess* const index_;
-  const bool proves_;
   const bool data_;
   Progress& progress_;
   FsckReport& report_;
@@ -84,8 +83,11 @@ Status Verifier::verify(PackId id) {
   }
   if (!check_shape(**pack, *toc)) return {};
   report_.blobs += toc->entries.size();
-  if (index_ != nullptr) WEFT_CHECK(check_rows(*toc));
-  return data_ ? check_data(**pack, *toc) : Status{};
+  std::vector<PackEntry> used = toc->entries;
+  if (index_ != nullptr) {
+    WEFT_TRY(used, check_rows(*toc));
+  }
+  return data_ ? check_data(**pack, pack_in(packs_.path(), id), used) : Status{};
 }
 
 bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
@@ -95,47 +97,52 @@ bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
     return false;
   }
   for (const PackEntry& entry : toc.entries) {
-    if (proves_ != entry.chunks.empty() && root_agrees(entry)) continue;
+    if (root_agrees(entry)) continue;
     problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
-                        to_hex(entry.id.xxh), entry.offset));
+                        to_hex(entry.id.root), entry.offset));
     return false;
   }
   return true;
 }
 
-Status Verifier::check_rows(const PackToc& toc) {
+// Returns the entries whose bytes count: not those of blobs that the index has elsewhere.
+Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
+  std::vector<PackEntry> used;
   for (std::size_t i = 0; i < toc.entries.size();) {
     auto opened = index_->read();
-    if (!opened.ok() && opened.error().code == Errc::corrupt) return {};  // told by the comparison
+    if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // told by the comparison
     WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
-    for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i)
-      WEFT_CHECK(check_row(*index, toc, toc.entries[i]));
+    for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
+      WEFT_TRY(const bool counts, check_row(*index, toc, toc.entries[i]));
+      if (counts) used.push_back(toc.entries[i]);
+    }
   }
-  return {};
+  return used;
 }
 
-// A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it.
-Status Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
+// A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it. Returns
+// false if the index has it elsewhere: the copy here may be one that was damaged, and replaced.
+Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
   auto place = index.find(entry.id);
   if (!place.ok()) {
     if (place.error().code != Errc::corrupt) return place.error();
     problem(place.error().message);
-    return {};
+    return true;
   }
   const std::string where = pack_in(packs_.path(), toc.pack);
   if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
     problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
-                        to_hex(entry.id.xxh), (*place)->offset, entry.offset));
-  if (*place) return {};
+                        to_hex(entry.id.root), (*place)->offset, entry.offset));
+  if (*place) return (*place)->pack == toc.pack;
   auto absent = index.is_absent(entry.id);
-  if (absent.ok() && *absent) return {};  // of a publish on its way, or of an eviction that was cut off: gc takes it
+  if (absent.ok() && *absent) return true;  // of a publish on its way, or of an eviction that was cut off: gc takes it
   auto held = index.is_held(entry.id);
   if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
   if (!held.ok()) problem(held.error().message);
   if (held.ok() && *held)
     problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
-                        to_hex(entry.id.xxh)));
-  return {};
+                        to_hex(entry.id.root)));
+  return true;
 }
 
 Status Verifier::stopped() const {
@@ -143,12 +150,11 @@ Status Verifier::stopped() const {
   return {};
 }
 
-Status Verifier::check_data(const PackReader& pack, const PackToc& toc) {
-  const std::string where = pack_in(packs_.path(), toc.pack);
+Status Verifier::check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries) {
   std::vector<const PackEntry*> small;
-  for (const PackEntry& entry : toc.entries) {
+  for (const PackEntry& entry : entries) {
     report_.bytes_read += entry.id.length;
-    if (entry.id.length < kLargeBlob || entry.chunks.empty()) {
+    if (entry.id.length < kLargeBlob) {
       small.push_back(&entry);
     } else {
       note(check_large(pack, entry, where));
@@ -164,18 +170,15 @@ Status Verifier::check_data(const PackReader& pack, const PackToc& toc) {
   return std::exchange(failure_, Status{});
 }
 
-// Job 0 computes the XXH3-128 of the whole, the others the SHA-256 of a chunk each; the page cache reads once.
 Status Verifier::check_large(const PackReader& pack, const PackEntry& entry, const std::string& where) {
-  PackEntry unproven{entry.id, entry.offset, {}};
-  pool_.parallel_for(entry.chunks.size() + 1, [&](std::size_t job) {
+  pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
     if (progress_.cancelled()) return;
-    if (job == 0) return note(check_blob(pack.fd(), where, unproven, progress_));
-    std::uint64_t begin = (job - 1) * kDigestChunk;
+    const std::uint64_t begin = chunk * kDigestChunk;
     std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
     Status read = read_exact(pack.fd(), entry.offset + begin, bytes, where);
     note(read);
-    if (read.ok() && sha256(bytes) != entry.chunks[job - 1])
-      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.xxh),
+    if (read.ok() && sha256(bytes) != entry.chunks[chunk])
+      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.root),
                           entry.id.length, entry.offset, entry.offset + begin));
   });
   return {};
@@ -192,7 +195,7 @@ Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progr
     if (data && st.ok()) bytes += allocated_bytes(*st);
   }
   progress.total(bytes);
-  Verifier verifier(packs, &index, packs.digest() == DigestMode::tree_sha256, data, progress, report);
+  Verifier verifier(packs, &index, data, progress, report);
   for (PackId pack : all) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
     WEFT_CHECK(verifier.verify(pack));
@@ -201,7 +204,7 @@ Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progr
 }
 
 Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report) {
-  Verifier verifier(assembled.dir(), nullptr, true, data, progress, report);
+  Verifier verifier(assembled.dir(), nullptr, data, progress, report);
   for (const PackId id : assembled.list()) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
     const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it

@@ -16,7 +16,6 @@
 #include "base/sys.h"
 #include "fixture.h"
 #include "node/fill.h"
-#include "store/hash.h"
 #include "store/toc.h"
 #include "testing.h"
 #include "weft/progress.h"
@@ -39,7 +38,7 @@ struct Numbered {
       PackEntry entry;
       entry.chunks.resize(chunk_count(length));
       sha256_chunks(piece, entry.chunks);
-      entry.id = {length, xxh3_128(piece), tree_sha256(piece)};
+      entry.id = {length, tree_sha256(piece)};
       entry.offset = offset;
       source.blobs.push_back(entry.id);
       entries.push_back(std::move(entry));

@@ -138,7 +138,7 @@ TEST_CASE("what cannot be assembled leaves nothing") {
     CHECK(attempt(store.assembled(kMiB), never) == Errc::no_space);
   }
   SUBCASE("content gone") {
-    store.source.blobs[0].xxh.low ^= 1U;
+    store.source.blobs[0].root.bytes[0] ^= 1U;
     CHECK(attempt(store.assembled(), never) == Errc::not_found);
   }
   SUBCASE("content damaged") {

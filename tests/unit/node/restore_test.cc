@@ -22,7 +22,7 @@ constexpr std::string_view kCluster = "00000000-0000-4000-8000-00000000000a";
 struct Left {
   Fixture node;
   TempDir dir;
-  OriginDir origin = must(OriginDir::open(dir.path()));
+  OriginDir origin = must(OriginDir::open(dir.path(), "cluster"));
   TempDir place;
   std::string target = place / "deep/store";
 

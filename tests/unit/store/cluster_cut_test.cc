@@ -54,7 +54,7 @@ TEST_CASE("fetched blobs that were listed and never indexed are fetched again, o
   // Its .toc and .pack appear; the index never hears of them.
   const PackId cut = fetching->id();
   write_file(pack_path(test.path, cut), as_text(content_bytes(2)));
-  must(write_toc(toc_path(test.path, cut), PackToc{cut, 1002, {{content_id(2), 0, fetched(2, 0).chunks}}, true}));
+  must(write_toc(toc_path(test.path, cut), PackToc{cut, 1002, {{content_id(2), 0, fetched(2, 0).chunks, 0}}, true}));
   fetching.reset();
   CHECK(absent(*test.store) == 1);
   CHECK(fsck(*test.store) == std::vector<std::string>{});

@@ -20,14 +20,9 @@ std::vector<std::byte> sealed(std::string_view payload) {
 
 }  // namespace
 
-TEST_CASE("xxh3 agrees with its published values, in pieces too") {
+TEST_CASE("xxh3 agrees with its published value") {
   CHECK(xxh3_64({}) == 0x2D06800538D394C2ULL);
-  CHECK(to_hex(xxh3_128({})) == "99aa06d3014798d86001c324468d497f");
   auto bytes = random_bytes(10'000, 1);
-  Xxh3Stream stream;
-  stream.update(std::span(bytes).first(77));
-  stream.update(std::span(bytes).subspan(77));
-  CHECK(stream.digest128() == xxh3_128(bytes));
   CHECK(xxh3_64(bytes, 1) != xxh3_64(bytes));
 }
 
@@ -146,14 +141,14 @@ TEST_CASE("rows and events come back as they went") {
 TEST_CASE("keys sort as their numbers do") {
   CHECK(key_of(255) < key_of(256));
   CHECK(file_key(1, 0xffffffff) < file_key(2, 0));
-  CHECK(blob_key(5, {1, 2}, 0) < blob_key(5, {1, 2}, 1));
-  CHECK(blob_length(blob_key(5, {1, 2}, 3)) == 5);
-  CHECK(blob_hash(blob_key(5, {1, 2}, 3)) == Hash128{1, 2});
+  CHECK(blob_key({5, Digest{{0xff}}}) < blob_key({256, Digest{}}));
+  CHECK(blob_key({5, Digest{{1}}}) < blob_key({5, Digest{{2}}}));
+  CHECK(blob_length(blob_key({5, Digest{{1}}})) == 5);
   CHECK(number_at("short", 0) == 0);
   CHECK(split_name("a/b/c") == std::pair<std::string_view, std::string_view>{"a/b", "c"});
-  std::string key = blob_key(5, {1, 2}, 3);
+  std::string key = blob_key({5, Digest{{1}}});
   CHECK(decode_holder(key, encode_holder(key, {4, 6})) == Holder{4, 6});
-  CHECK_FALSE(decode_holder(blob_key(5, {1, 2}, 4), encode_holder(key, {4, 6})));
+  CHECK_FALSE(decode_holder(blob_key({5, Digest{{2}}}), encode_holder(key, {4, 6})));
   ViewKey view{content_id(1), DType::u8, {2, 3}, ""};
   ViewKey other = view;
   other.shape = {3, 2};

@@ -371,10 +371,3 @@ TEST_CASE("a daemon waits for a library that writes, and says who it is") {
   CHECK(must_publish(*daemon, "a", {{1}}).made);  // of its own, it publishes as ever
   CHECK(daemon->join({"test", std::string(kHere)}).error().code == Errc::unsupported);
 }
-
-TEST_CASE("a store without digests joins no cluster") {
-  TempDir dir;
-  REQUIRE(Store::create(dir / "store", {DigestMode::none, {}}).ok());
-  auto daemon = StoreImpl::open_as_daemon(dir / "store", write_options()).value();
-  CHECK(daemon->join({"test", std::string(kHere)}).error().code == Errc::unsupported);
-}
