@@ -34,12 +34,12 @@ struct ContentId {
 struct Extent {
   std::uint64_t offset = 0;
   ContentId id;
-  // XXH3-64 of the first min(length, kHeadBytes) bytes. It finds the content in a pack that lost its table of contents,
+  // XXH3-64 of the first min(length, kExtentHeadBytes) bytes. It finds the content in a pack that lost its table of contents,
   // and is no part of an identity.
   std::uint64_t head = 0;
   bool operator==(const Extent&) const = default;
 };
-inline constexpr std::uint64_t kHeadBytes = 64;
+inline constexpr std::uint64_t kExtentHeadBytes = 64;
 
 // A run of bytes of a file.
 struct Range {

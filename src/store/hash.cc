@@ -17,7 +17,7 @@ std::uint64_t xxh3_64(std::span<const std::byte> bytes, std::uint64_t seed) {
 }
 
 std::uint64_t head_of(std::span<const std::byte> content) {
-  return xxh3_64(content.first(std::min<std::size_t>(content.size(), kHeadBytes)));
+  return xxh3_64(content.first(std::min<std::size_t>(content.size(), kExtentHeadBytes)));
 }
 
 }  // namespace weft

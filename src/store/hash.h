@@ -13,7 +13,7 @@ namespace weft {
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 // A second part whose hash covers a first: xxh3_64(rest, xxh3_64(first)).
 std::uint64_t xxh3_64(std::span<const std::byte> bytes, std::uint64_t seed);
-// Extent::head of content that begins with these bytes; all of it, or at least kHeadBytes.
+// Extent::head of content that begins with these bytes; all of it, or at least kExtentHeadBytes.
 std::uint64_t head_of(std::span<const std::byte> content);
 
 }  // namespace weft

@@ -27,9 +27,9 @@ constexpr std::uint64_t kEffortMin = 256U << 20U;
 class PackWindow {
  public:
   PackWindow(const PackReader& pack, std::string where)
-      : pack_(pack), where_(std::move(where)), buffer_(kStep + kHeadBytes) {}
+      : pack_(pack), where_(std::move(where)), buffer_(kStep + kExtentHeadBytes) {}
 
-  // `length` bytes at `at`, at most kHeadBytes; valid until the next call.
+  // `length` bytes at `at`, at most kExtentHeadBytes; valid until the next call.
   Result<std::span<const std::byte>> at(std::uint64_t at, std::uint64_t length) {
     if (at < begin_ || at + length > begin_ + filled_) {
       begin_ = at;
@@ -176,7 +176,7 @@ Status PackRescue::search() {
 void WantedBlobs::add(const Extent& extent) {
   const ContentId& id = extent.id;
   if (id.length == 0 || !heads_.emplace(id, extent.head).second) return;
-  std::vector<ContentId>& same = by_length_[std::min(id.length, kHeadBytes)][extent.head];
+  std::vector<ContentId>& same = by_length_[std::min(id.length, kExtentHeadBytes)][extent.head];
   const auto longer = [](const ContentId& a, const ContentId& b) { return a.length > b.length; };
   same.insert(std::ranges::upper_bound(same, id, longer), id);
   ++blobs_;
@@ -185,7 +185,7 @@ void WantedBlobs::add(const Extent& extent) {
 void WantedBlobs::erase(const ContentId& id) {
   const auto head = heads_.find(id);
   if (head == heads_.end()) return;
-  std::erase(by_length_[std::min(id.length, kHeadBytes)][head->second], id);
+  std::erase(by_length_[std::min(id.length, kExtentHeadBytes)][head->second], id);
   heads_.erase(head);
   --blobs_;
 }

@@ -23,7 +23,7 @@ class WantedBlobs {
   bool empty() const { return blobs_ == 0; }
   // The content whose first bytes, `length` of them, have this head; the longest first.
   std::span<const ContentId> find(std::uint64_t length, std::uint64_t head) const;
-  // The lengths of heads that find() knows, ascending: at most kHeadBytes of them.
+  // The lengths of heads that find() knows, ascending: at most kExtentHeadBytes of them.
   std::vector<std::uint64_t> head_lengths() const;
 
  private:

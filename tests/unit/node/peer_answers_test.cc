@@ -115,7 +115,7 @@ TEST_CASE("who can take others first is not given what another node was just giv
   Answering node(3 * kDigestChunk);
   std::vector<PeerReply> given;
   const auto ask = [&](std::string_view who, std::uint64_t first, std::uint64_t count, bool yields) {
-    const AskBytes bytes{{{node.blob.id, first, count}}, false, yields};
+    const AskBytes bytes{{{node.blob.id, first, count}}, yields};
     auto reply = node.answers.answer(who, encode_request(bytes));
     if (!reply.ok()) return std::optional(reply.error().code);
     given.push_back(std::move(*reply));

@@ -11,8 +11,10 @@
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "index_support.h"
+#include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
 
@@ -418,4 +420,29 @@ TEST_CASE("importing the good file again replaces damaged bytes for good") {
   CHECK(reads(*store, 2));
   CHECK(pack_of(*store, 2) != old.pack);
   CHECK(store->fsck({}, decode, no_progress()).value().clean());
+}
+
+TEST_CASE("a rebuild brings hints back, and gc takes them with their blobs") {
+  TestStore test;
+  const auto bytes = random_bytes(3 * kDigestChunk + 5, 1);
+  const ContentId id{bytes.size(), tree_sha256(bytes)};
+  const std::uint64_t hint = xxh3_64(std::span(bytes).first(kDigestChunk));
+  {
+    auto store = open_store(test.path);
+    must_publish(*store, "m", {{1}});
+    auto import = PackImport::begin(test.path, *store, {}).value();
+    write_file(test.dir / "source", as_text(bytes));
+    Fd fd = open_file(test.dir / "source", O_RDONLY).value();
+    const Range all{0, bytes.size()};
+    REQUIRE(import->add(fd.get(), "source", std::span(&all, 1), no_progress()).ok());
+    REQUIRE(import->finish().ok());
+  }
+  std::filesystem::remove_all(test.path + "/index");
+  CHECK(rebuild(test.path).problems.empty());
+  auto store = open_store(test.path);
+  CHECK(store->read().value()->hinted(bytes.size(), hint).value() == id);
+  CHECK_FALSE(store->read().value()->hinted(bytes.size() + 1, hint).value());
+  CHECK_FALSE(store->read().value()->hinted(bytes.size(), hint + 1).value());
+  REQUIRE(store->gc({}, no_progress()).ok());
+  CHECK_FALSE(store->read().value()->hinted(bytes.size(), hint).value());
 }
