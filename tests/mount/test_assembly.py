@@ -198,7 +198,6 @@ def left_by_another_boot(store, family):
 def test_a_damaged_file_of_another_boot_is_not_served(store, family, left_by_another_boot, tmp_path):
     """It is read from its packs until the mount has verified, deleted and made it again."""
     flip_a_byte(left_by_another_boot, 5 << 20)
-    damaged = left_by_another_boot.stat().st_ino
     with Mount(store, tmp_path / "mnt") as mount:
         path = container_of(mount, "one")
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapping:
@@ -210,9 +209,9 @@ def test_a_damaged_file_of_another_boot_is_not_served(store, family, left_by_ano
             return assembly(mount)["opened"] > 0
 
         wait_until(made_again, pause=0.05)
-        status = assembly(mount)
-        assert (status["damaged"], status["made"]) == (1, 1)
-        assert left_by_another_boot.stat().st_ino != damaged
+        wait_until(lambda: not assembly(mount)["waiting"], pause=0.05)
+        assert (assembly(mount)["damaged"], assembly(mount)["made"]) == (1, 1)
+        assert left_by_another_boot.read_bytes() == family["one"]
     store.assert_sound()
 
 
