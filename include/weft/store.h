@@ -222,8 +222,9 @@ struct FsckOptions {
   bool accept_loss = false;  // with rebuild: as RebuildOptions
 };
 struct RebuildOptions {
-  bool accept_loss = false;  // go on without what the journal has lost
+  bool accept_loss = false;  // go on without what is lost
   Patience patience = {};
+  bool data = true;  // read all blobs that versions need: damaged ones are looked for in other places
 };
 struct FsckReport {
   std::uint64_t versions = 0, blobs = 0, packs = 0, bytes_read = 0;

@@ -39,7 +39,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(scratch_parent(path_, options_.write)));
   WEFT_TRY(Txn have, env_->read());
   WEFT_TRY(Counters counters, get_counters(have));
-  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, {}, {}};
+  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, false, {}, {}};
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
   input.known = [&have](const ContentId& id) { return known_blob(have, id); };
   if (cluster()) input.node = cluster()->node;

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -122,6 +124,24 @@ Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
     if (!dry_run) WEFT_CHECK(remove_file(dir_ + "/" + name));
   }
   return count;
+}
+
+Result<std::vector<Digest>> Manifests::mend() const {
+  std::map<Digest, std::vector<std::byte>> strays;
+  WEFT_TRY(const std::vector<Digest> names, list());
+  for (const Digest& name : names) {
+    auto bytes = read_file(path_of(name), limits::kManifestMax);
+    if (!bytes.ok() && bytes.error().code != Errc::invalid) return std::move(bytes).error();  // not: too large
+    if (!bytes.ok()) continue;
+    if (const Digest got = sha256(*bytes); got != name) strays.emplace(got, std::move(*bytes));
+  }
+  std::vector<Digest> mended;
+  for (const auto& [digest, bytes] : strays) {
+    if (std::ranges::find(names, digest) == names.end() || open(digest).ok()) continue;
+    WEFT_CHECK(put(digest, bytes));
+    mended.push_back(digest);
+  }
+  return mended;
 }
 
 Status Manifests::remove(const Digest& digest) const {

@@ -55,6 +55,9 @@ class Manifests {
   // Errc::busy while somebody uses it, Errc::not_found. The lock keeps users out until it goes.
   Result<Fd> lock_exclusive(const Digest& digest) const;
   Status remove(const Digest& digest) const;  // under lock_exclusive
+  // Gives manifests that lie under the names of others their own names. Under the writer lock, for a rebuild. Returns
+  // those that are whole again.
+  Result<std::vector<Digest>> mend() const;
   // Removes what put() left when its process died; returns how many. Under the writer lock.
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 

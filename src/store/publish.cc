@@ -67,7 +67,7 @@ class StoreImport final : public Import {
   StoreImport(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                     Progress& progress) override {
+                                  Progress& progress) override {
     if (!packs_) return Error{Errc::internal, "add after publish"};
     return packs_->add(fd, where, ranges, progress);
   }

@@ -105,8 +105,13 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   NoIndex no_index;
   Packs packs(path, no_index);
   FsckReport report;
+  if (options.data) {
+    WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
+    for (const Digest& digest : mended)
+      report.repaired.push_back(fmt::format("manifest {}: it lay under another name", to_hex(digest)));
+  }
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
-  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, options.data, {}, {}};
   input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
