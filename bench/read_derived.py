@@ -79,7 +79,7 @@ class Derived:
             time.sleep(0.01)
 
     def below(self):
-        return [self.native, *(self.store / "packs").glob("*.pack"), *(self.store / "cache/assembled").glob("?" * 64)]
+        return [self.native, *(self.store / "packs").glob("*.pack"), *(self.store / "cache").glob("*.pack")]
 
     def forget(self):
         """Neither side is in the page cache."""

@@ -34,19 +34,29 @@ def assembled(mount, name, expected):
     wait_until(lambda: assembly(mount)["made"] > before and assembly(mount)["waiting"] == 0, pause=0.01)
 
 
-def assembled_files(store):
-    """Names of the cache's files, without its own."""
-    directory = store.path / "cache/assembled"
-    names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
-    return {name for name in names if name not in ("lock", "bytes_max")}
+def pack_of(store, name):
+    return store.path / "cache" / f"{name}.pack"
+
+
+def cached_parts(store):
+    """Names of the .pack and .toc files in the cache."""
+    return {path.name for path in (store.path / "cache").iterdir() if path.suffix in (".pack", ".toc")}
+
+
+def unfinished(store):
+    """What makers are at, or have left."""
+    parts = store.path / "cache/tmp"
+    return {path.name for path in parts.iterdir()} if parts.is_dir() else set()
 
 
 def whole_files(store):
-    return {name for name in assembled_files(store) if "." not in name}
+    """Names of assembled files of which both parts are there."""
+    parts = cached_parts(store)
+    return {name.removesuffix(".pack") for name in parts if name.endswith(".pack") and f"{name[:-5]}.toc" in parts}
 
 
 def assert_right(store, containers):
     """Each whole assembled file is one of these, byte for byte; they may come and go meanwhile."""
     for name in whole_files(store):
         with contextlib.suppress(FileNotFoundError):
-            assert (store.path / "cache/assembled" / name).read_bytes() in containers.values()
+            assert pack_of(store, name).read_bytes() in containers.values()

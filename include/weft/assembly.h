@@ -1,9 +1,10 @@
-// Assembled files: byte-exact copies of published files whose bytes lie in several packs, each in one file, so that the
-// kernel can read it without us. A cache in the store's directory, shared by all processes of a store and written by
-// mounts, imports and `weft pin`: nothing durable depends on it.
+// Assembled files: packs that hold one published file each whose bytes lie in several packs, so that the kernel can
+// read it without us. A cache in the store's directory, shared by all processes of a store and written by mounts,
+// imports and `weft pin`: nothing durable depends on it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct AssemblyOptions {
 
 struct AssembledUsage {
   std::uint64_t files = 0, bytes = 0;
-  std::uint64_t pinned_files = 0, pinned_bytes = 0;  // of these
+  std::uint64_t pinned_files = 0, pinned_bytes = 0;  // of these, of pinned versions
   std::uint64_t parts = 0;                           // being made, or left by a process that died
   std::uint64_t bytes_max = 0;
 };
@@ -44,10 +45,11 @@ struct PinReport {
   std::uint64_t files = 0, bytes = 0;  // in several packs, so that there is something to assemble
   std::uint64_t made = 0;              // of these files, made now
 };
-// Assembles a version's files now, and keeps them from being evicted until unpinned or the version is gone.
-// Errc::no_space when they do not fit the bound beside what is pinned or in use.
-Result<PinReport> pin_version(Store& store, std::string_view spec, Progress& progress);
-Status unpin_version(Store& store, std::string_view spec);
+// Records that a version is pinned, or is not: Store::pin(), or the daemon's.
+using RecordPin = std::function<Status(const VersionRow& version, bool pinned)>;
+// Pins a version and assembles its files now. If that fails, also with Errc::no_space when they do not fit the bound
+// beside what is pinned, the version is not pinned by it. Files of a pinned version are not evicted.
+Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress);
 
 // The bound of all mounts that name none; takes effect at once.
 Status set_assembly_max(Store& store, std::uint64_t bytes_max);

@@ -138,9 +138,6 @@ class ClusterStore : public Store {
   // False: it stays, because a publish of this process relies on it, or did a moment ago.
   virtual Result<bool> make_evictable(PackId pack) = 0;
 
-  // Cached packs with blobs of a pinned version are not evicted. Journaled; goes with the version.
-  virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;
-
   // These versions are at the origin: Snapshot::unsaved() forgets them.
   virtual Status saved(std::span<const VersionId> versions) = 0;
 

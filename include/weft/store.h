@@ -330,6 +330,9 @@ class Store {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   // The version's name goes at once, its tags with it; its bytes stay until gc. Errc::not_found.
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
+  // The bytes that this node has of a pinned version are not evicted: fetched packs, assembled files. Journaled; goes
+  // with the version.
+  virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;
   virtual Result<GcReport> gc(const GcOptions& options, Progress& progress) = 0;
   // Compares index, packs, manifests and journal. Read-only unless rebuild.
   virtual Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) = 0;

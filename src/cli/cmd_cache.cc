@@ -12,7 +12,7 @@ constexpr CommandInfo kInfo = {
     .description =
         "Shows what the cache of assembled files holds. With --max it sets how much it may\n"
         "hold for all mounts that name no bound of their own, at once; 0 keeps it empty.\n"
-        "Files that are open or pinned stay.\n",
+        "Files of pinned versions stay.\n",
     .examples =
         "weft cache\n"
         "weft cache --max 20G\n",

@@ -12,7 +12,8 @@ constexpr CommandInfo kInfo = {
     .summary = "check the store, or make its index anew",
     .description =
         "Compares index, packs, manifests and journal, and reads and hashes every blob.\n"
-        "Changes nothing, and may run beside readers and imports.\n"
+        "Deletes assembled files that are damaged, which can be made again, and changes\n"
+        "nothing else. May run beside readers and imports.\n"
         "--rebuild makes the index again from packs, manifests and journal: names,\n"
         "numbers, tags, times and inode numbers come back, and no removed version does.\n"
         "Damaged data is repaired if the store has another copy: of the journal, of a\n"

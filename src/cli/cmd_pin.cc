@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "cli/catalog.h"
 #include "cli/commands.h"
 #include "cli/daemon_call.h"
 #include "cli/table.h"
@@ -11,30 +12,50 @@ constexpr CommandInfo kInfo = {
     .name = "pin",
     .summary = "keep a version's files assembled, to be read as native files",
     .description =
-        "Files whose bytes lie in several packs are assembled into one by the mount when\n"
-        "they are read, and evicted when others need the room. `weft pin` assembles those\n"
-        "of a version now, and keeps them until the pin is deleted or the version removed.\n"
-        "In a cluster it brings the version's bytes to this node first, and they stay too.\n",
+        "The mount assembles files whose bytes lie in several packs into one when they are\n"
+        "read, and evicts them when others need the space. `weft pin` assembles the files\n"
+        "of a version now. They are not evicted until the pin is deleted or the version is\n"
+        "removed. In a cluster `weft pin` first fetches the version's bytes, which are not\n"
+        "evicted either.\n",
     .examples =
         "weft pin bert@2\n"
         "weft pin --delete bert@2\n",
     .json = "{files, bytes, assembled_now}; after --delete: {pinned: false}\n",
-    .interrupted = "files that are complete stay pinned",
+    .interrupted = "the version is not pinned; files that are complete stay in the cache",
 };
 
-// Of a node in a cluster: the bytes that it fetched.
-Status keep_fetched(const Context& context, const std::string& spec, bool pinned) {
+// The store, and who records its pins: the daemon while one runs.
+struct PinnedStore {
+  std::unique_ptr<Store> store;
+  RecordPin record;
+};
+
+Result<PinnedStore> open_to_pin(const Context& context) {
+  PinnedStore opened;
+  WEFT_TRY(const auto daemon, context.daemon());
+  WEFT_TRY(opened.store, daemon ? context.open_to_read() : context.open_to_write());
+  opened.record = [&context, ask = daemon != nullptr, store = opened.store.get()](const VersionRow& version,
+                                                                                  bool pinned) -> Status {
+    if (!ask) return store->pin(version.model_name, version.number, pinned);
+    JsonWriter body;
+    body.begin_object().member("spec", spec_of(version)).member("pinned", pinned);
+    WEFT_CHECK(ask_with_progress(context, "pin", body.end_object().text()));
+    return {};
+  };
+  return opened;
+}
+
+Status fetch(const Context& context, const std::string& spec) {
   JsonWriter version;
   version.begin_object().member("spec", spec).end_object();
-  if (pinned) WEFT_CHECK(ask_with_progress(context, "prefetch", version.text()));
-  JsonWriter body;
-  body.begin_object().member("spec", spec).member("pinned", pinned).end_object();
-  WEFT_CHECK(ask_with_progress(context, "pin", body.text()));
+  WEFT_CHECK(ask_with_progress(context, "prefetch", version.text()));
   return {};
 }
 
-Result<int> unpin(const Context& context, Store& store, const std::string& spec) {
-  WEFT_CHECK(unpin_version(store, spec));
+Result<int> unpin(const Context& context, const std::string& spec) {
+  WEFT_TRY(const PinnedStore opened, open_to_pin(context));
+  WEFT_TRY(const VersionEntry version, version_entry(*opened.store, spec));
+  WEFT_CHECK(opened.record(version.row, false));
   if (context.json) context.print_json(JsonWriter().begin_object().member("pinned", false).end_object());
   return kExitDone;
 }
@@ -42,7 +63,7 @@ Result<int> unpin(const Context& context, Store& store, const std::string& spec)
 constexpr CommandInfo kUnpinInfo = {
     .name = "unpin",
     .summary = "delete a version's pin",
-    .description = "As `weft pin --delete`: its files and bytes go when others need the room.\n",
+    .description = "As `weft pin --delete`: its files and bytes are evicted when others need the space.\n",
     .examples = "weft unpin bert@2\n",
     .json = "{pinned: false}\n",
     .interrupted = "",
@@ -54,11 +75,7 @@ class UnpinCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
   }
-  Result<int> run(Context& context) override {
-    WEFT_TRY(auto store, context.open_to_read());
-    if (store->cluster()) WEFT_CHECK(keep_fetched(context, spec_, false));
-    return unpin(context, *store, spec_);
-  }
+  Result<int> run(Context& context) override { return unpin(context, spec_); }
 
  private:
   std::string spec_;
@@ -74,12 +91,12 @@ class PinCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(auto store, context.open_to_read());
-    if (store->cluster()) WEFT_CHECK(keep_fetched(context, spec_, !delete_));
-    if (delete_) return unpin(context, *store, spec_);
+    if (delete_) return unpin(context, spec_);
+    WEFT_TRY(const PinnedStore opened, open_to_pin(context));
+    if (opened.store->cluster()) WEFT_CHECK(fetch(context, spec_));
     auto report = [&] {
       ProgressBar bar = context.progress();
-      return pin_version(*store, spec_, bar);
+      return pin_version(*opened.store, spec_, opened.record, bar);
     }();
     if (!report.ok()) return std::move(report).error();
     print(context, *report);

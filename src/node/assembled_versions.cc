@@ -1,4 +1,7 @@
 // Assembled files of whole versions: for `weft pin`, gc, imports.
+#include <algorithm>
+#include <mutex>
+
 #include <fmt/core.h>
 
 #include "base/log.h"
@@ -11,9 +14,6 @@
 namespace weft {
 namespace {
 
-// So little is copied while a publish waits: the ends of runs whose blocks are shared.
-constexpr std::uint64_t kCopiedShare = 32;  // 1 / 32 of a file
-
 bool never() {
   return false;
 }
@@ -24,16 +24,23 @@ Result<bool> is_composed(Store& store, const AssembledSource& source) {
   return file->backing_fd() < 0;
 }
 
-// Those of the version's files that are worth assembling.
-Result<std::vector<AssembledSource>> composed_files(Store& store, const VersionRow& row) {
+// The version's files that are large enough to be assembled.
+Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow& row) {
   WEFT_TRY(const LoadedVersion version, load_version(store, row));
-  const std::vector<File>& files = version.tree->manifest().files;
   std::vector<AssembledSource> sources;
-  for (const File& file : files) {
-    if (file.size < kAssembledFileMin) continue;
-    auto source = assembled_source(file, fmt::format("{}@{}: {}", row.model_name, row.number, file.path));
-    WEFT_TRY(const bool composed, is_composed(store, source));
-    if (composed) sources.push_back(std::move(source));
+  for (const File& file : version.tree->manifest().files)
+    if (file.size >= kAssembledFileMin)
+      sources.push_back(assembled_source(file, fmt::format("{}@{}: {}", row.model_name, row.number, file.path)));
+  return sources;
+}
+
+// Those of them that are worth assembling.
+Result<std::vector<AssembledSource>> composed_files(Store& store, const VersionRow& row) {
+  WEFT_TRY(auto files, large_files(store, row));
+  std::vector<AssembledSource> sources;
+  for (AssembledSource& file : files) {
+    WEFT_TRY(const bool composed, is_composed(store, file));
+    if (composed) sources.push_back(std::move(file));
   }
   return sources;
 }
@@ -43,8 +50,23 @@ Result<VersionRow> find_version(Store& store, std::string_view spec) {
   return resolve_version(*snapshot, spec);
 }
 
-// The keys of every file of every live version. A version that cannot be read keeps nothing.
-Result<AssembledDir::Needed> needed_keys(Store& store) {
+struct VersionFiles {
+  std::set<PackId> ids;
+  bool complete = true;  // false: a version cannot be read, and keeps nothing
+};
+
+VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
+  VersionFiles all;
+  for (const VersionRow& row : rows) {
+    const auto files = large_files(store, row);
+    all.complete = all.complete && files.ok();
+    if (!files.ok()) continue;
+    for (const AssembledSource& file : *files) all.ids.insert(file.id);
+  }
+  return all;
+}
+
+Result<std::set<PackId>> needed_files(Store& store) {
   std::vector<VersionRow> rows;
   {
     WEFT_TRY(const auto snapshot, store.snapshot());
@@ -55,86 +77,114 @@ Result<AssembledDir::Needed> needed_keys(Store& store) {
         if (!row.removed) rows.push_back(std::move(row));
     }
   }
-  AssembledDir::Needed keys;
-  for (const VersionRow& row : rows) {
-    const auto version = load_version(store, row);
-    if (!version.ok()) continue;
-    const std::vector<File>& files = version->tree->manifest().files;
-    for (const File& file : files)
-      if (file.size >= kAssembledFileMin) keys[assembled_source(file, "").key].insert(row.id);
-  }
-  return keys;
+  return files_of(store, rows).ids;
 }
 
-Status make_one(Store& store, const AssembledDir& dir, const AssembledSource& source, std::uint64_t block_bytes,
+// The files of pinned versions, for as long as the same versions are pinned: a version never changes.
+class PinnedFiles {
+ public:
+  explicit PinnedFiles(Store& store) : store_(store) {}
+  Result<std::set<PackId>> get() {
+    const std::lock_guard lock(mutex_);
+    std::vector<VersionId> pinned;
+    std::vector<VersionRow> rows;
+    {
+      WEFT_TRY(const auto snapshot, store_.snapshot());
+      WEFT_TRY(pinned, snapshot->pinned());
+      if (files_.complete && pinned == versions_) return files_.ids;
+      for (const VersionId version : pinned) {
+        WEFT_TRY(VersionRow row, snapshot->version(version));
+        rows.push_back(std::move(row));
+      }
+    }
+    files_ = files_of(store_, rows);
+    versions_ = std::move(pinned);
+    return files_.ids;
+  }
+
+ private:
+  Store& store_;
+  std::mutex mutex_;
+  std::vector<VersionId> versions_;  // guarded by mutex_
+  VersionFiles files_;               // guarded by mutex_
+};
+
+Status make_one(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
                 Progress& progress, PinReport& report) {
   AssemblyCounts counts;
   progress.phase(fmt::format("assembling {}", source.where));
   const auto cancelled = [&progress] { return progress.cancelled(); };
-  Status made = assemble_now(store, dir, source, block_bytes, source.size, cancelled, counts);
+  Status made = assemble_now(store, packs, source, block_bytes, source.size, cancelled, counts);
   report.made += counts.made;
   progress.advance(source.size);
-  // Who makes it now will give it its name; the marker waits for it.
+  // A process that makes it now will give it its name.
   if (!made.ok() && (made.error().code == Errc::exists || made.error().code == Errc::busy)) return {};
   return made;
 }
 
-}  // namespace
-
-AssembledUsage assembled_usage(Store& store) {
-  return AssembledDir::view(store.path()).usage();
-}
-
-Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
-  const auto dir = AssembledDir::view(store.path());
-  const AssembledUsage usage = dir.usage();
-  if (usage.files == 0 && usage.parts == 0) return AssembledSweep{};
-  WEFT_TRY(const auto keys, needed_keys(store));
-  return dir.sweep(&keys, dry_run);
-}
-
-Result<PinReport> pin_version(Store& store, std::string_view spec, Progress& progress) {
-  WEFT_TRY(const AssembledDir dir, AssembledDir::open(store.path(), {}));
-  WEFT_TRY(const VersionRow row, find_version(store, spec));
+Result<PinReport> assemble_version(Store& store, const VersionRow& row, Progress& progress) {
+  const auto packs = assembled_packs(store, {});
   WEFT_TRY(const auto sources, composed_files(store, row));
-  const std::uint64_t block_bytes = sharing_block_bytes(dir.path());
+  const std::uint64_t block_bytes = sharing_block_bytes(packs->path());
   PinReport report;
+  report.files = sources.size();
   for (const AssembledSource& source : sources) report.bytes += source.size;
   progress.total(report.bytes);
-  for (const AssembledSource& source : sources) {
-    // The marker first: what is there may not be evicted to make room for the next.
-    WEFT_TRY(const bool pinned_now, dir.pin(source.key, row.id));
-    ++report.files;
-    Status made = make_one(store, dir, source, block_bytes, progress, report);
-    if (made.ok()) continue;
-    if (pinned_now) WEFT_CHECK(dir.unpin(source.key, row.id));
-    return std::move(made).error();
-  }
+  for (const AssembledSource& source : sources)
+    WEFT_CHECK(make_one(store, *packs, source, block_bytes, progress, report));
   return report;
 }
 
-Status unpin_version(Store& store, std::string_view spec) {
-  WEFT_TRY(const AssembledDir dir, AssembledDir::open(store.path(), {}));
+}  // namespace
+
+std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std::uint64_t> bytes_max) {
+  AssembledPacks::Options options;
+  options.bytes_max = bytes_max;
+  options.pinned = [pinned = std::make_shared<PinnedFiles>(store)] { return pinned->get(); };
+  return std::make_unique<AssembledPacks>(store.path(), std::move(options));
+}
+
+AssembledUsage assembled_usage(Store& store) {
+  return assembled_packs(store, {})->usage();
+}
+
+Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
+  const auto packs = assembled_packs(store, {});
+  const AssembledUsage usage = packs->usage();
+  if (usage.files == 0 && usage.parts == 0) return AssembledSweep{};
+  WEFT_TRY(const auto needed, needed_files(store));
+  return packs->sweep(&needed, dry_run);
+}
+
+// The note comes first: what is assembled of the version may not be evicted to make room for the rest.
+Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress) {
   WEFT_TRY(const VersionRow row, find_version(store, spec));
-  WEFT_TRY(const auto sources, composed_files(store, row));
-  for (const AssembledSource& source : sources) WEFT_CHECK(dir.unpin(source.key, row.id));
-  return {};
+  bool already = false;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto pinned, snapshot->pinned());
+    already = std::ranges::find(pinned, row.id) != pinned.end();
+  }
+  if (!already) WEFT_CHECK(record(row, true));
+  auto report = assemble_version(store, row, progress);
+  if (!report.ok() && !already) WEFT_CHECK(record(row, false));
+  return report;
 }
 
 Status set_assembly_max(Store& store, std::uint64_t bytes_max) {
-  WEFT_TRY(const AssembledDir dir, AssembledDir::open(store.path(), {}));
-  return dir.set_bytes_max(bytes_max);
+  return assembled_packs(store, {})->set_bytes_max(bytes_max);
 }
 
 void assemble_by_sharing(Store& store, const VersionRow& version) {
-  const auto dir = AssembledDir::open(store.path(), {});
-  const std::uint64_t block_bytes = dir.ok() ? sharing_block_bytes(dir->path()) : 0;
+  const auto packs = assembled_packs(store, {});
+  const std::uint64_t block_bytes = packs->writable() ? sharing_block_bytes(packs->path()) : 0;
   if (block_bytes == 0) return;
   const auto sources = composed_files(store, version);
   if (!sources.ok()) return log_info("not assembled: {}", sources.error().message);
   for (const AssembledSource& source : *sources) {
+    if (packs->find(source).ok()) continue;  // the mount verifies it if need be
     AssemblyCounts counts;
-    const Status made = assemble_now(store, *dir, source, block_bytes, source.size / kCopiedShare, never, counts);
+    const Status made = assemble_now(store, *packs, source, block_bytes, source.size / kCopiedShare, never, counts);
     if (!made.ok()) log_info("not assembled: {}", made.error().message);
   }
 }

@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "node/fill.h"
-#include "node/open_file.h"
+#include "store/blob_check.h"
+#include "store/file_ops.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -47,22 +49,16 @@ bool is_odd(Errc code) {
   return code == Errc::invalid || code == Errc::unsupported || code == Errc::io;
 }
 
-class AssembledFile final : public OpenFile {
+class Cancelling final : public Progress {
  public:
-  AssembledFile(Fd fd, std::uint64_t size, std::string where)
-      : fd_(std::move(fd)), size_(size), where_(std::move(where)) {}
-  ~AssembledFile() override { note_use(fd_.get()); }  // used until now
-  std::uint64_t size() const override { return size_; }
-  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
-    if (offset >= size_ || out.empty()) return std::size_t{0};
-    return read_some(fd_.get(), offset, out, where_);
-  }
-  int backing_fd() const override { return fd_.get(); }
+  explicit Cancelling(const std::function<bool()>& cancelled) : cancelled_(cancelled) {}
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t /*bytes*/) override {}
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override { return cancelled_(); }
 
  private:
-  Fd fd_;
-  std::uint64_t size_;
-  std::string where_;
+  const std::function<bool()>& cancelled_;
 };
 
 // Counts what is read of a composed file, and asks once for its assembly: when its reader is done with it, so that they
@@ -122,28 +118,78 @@ AssembledSource assembled_source(const File& file, std::string where) {
     add_number(hash, extent.id.length);
     hash.update(std::as_bytes(std::span(extent.id.root.bytes)));
   }
-  source.key = hash.finish();
+  const Digest key = hash.finish();
+  for (unsigned i = 0; i < sizeof source.id; ++i) source.id = source.id << 8U | static_cast<PackId>(key.bytes[i]);
   return source;
 }
 
-Status assemble_now(Store& store, const AssembledDir& dir, const AssembledSource& source, std::uint64_t block_bytes,
+namespace {
+
+// What the .toc files of the runs' packs say of the file's blobs, each at its place in the file.
+Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& source,
+                                          std::span<const LockedRun> runs) {
+  std::map<PackId, PackToc> tocs;
+  std::vector<PackEntry> entries;
+  std::uint64_t offset = 0;
+  auto run = runs.begin();
+  for (const ContentId& blob : source.blobs) {
+    if (offset == run->offset + run->length) ++run;
+    const PackId pack = run->place.pack->id();
+    if (!tocs.contains(pack)) {
+      WEFT_TRY(tocs[pack], read_toc_of(store.path(), pack));
+    }
+    const PackEntry* listed = find_entry(tocs[pack], blob, run->place.offset + (offset - run->offset));
+    if (listed == nullptr)
+      return Error{Errc::corrupt, fmt::format("{}: pack {} does not list its bytes", source.where, pack_name(pack))};
+    entries.push_back(*listed);
+    entries.back().offset = offset;
+    offset += blob.length;
+  }
+  return entries;
+}
+
+// The maker of one file.
+class Maker {
+ public:
+  Maker(AssembledPacks& packs, const AssembledSource& source, const std::vector<PackEntry>& entries,
+        const std::function<bool()>& cancelled)
+      : packs_(packs), source_(source), entries_(entries), cancelled_(cancelled) {}
+
+  Status make(const FillPlan& plan) {
+    WEFT_TRY(AssembledPart part, packs_.begin(source_, plan.copied_bytes));
+    WEFT_CHECK(fill(part.writer->fd(), plan, source_.where, cancelled_));
+    // Shared blocks are those of the packs. Copied bytes are new bytes of the store, and are verified as all others.
+    if (plan.copied_bytes > plan.size / kCopiedShare)
+      for (const PackEntry& entry : entries_)
+        WEFT_CHECK(check_blob(part.writer->fd(), source_.where, entry, Cancelling(cancelled_)));
+    return packs_.finish(std::move(part), entries_);
+  }
+
+ private:
+  AssembledPacks& packs_;
+  const AssembledSource& source_;
+  const std::vector<PackEntry>& entries_;
+  const std::function<bool()>& cancelled_;
+};
+
+}  // namespace
+
+Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
                     std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts) {
-  if (dir.has(source.key)) return Error{Errc::exists, fmt::format("{}: assembled already", source.where)};
-  WEFT_TRY(const auto places, lock_blobs(store, source.blobs));
-  const std::vector<FillRun> runs = runs_of(source.blobs, places);
-  const auto assemble_by = [&](const FillPlan& plan) -> Status {
-    WEFT_TRY(AssembledPart part, dir.begin(source.key, source.size, plan.copied_bytes));
-    WEFT_CHECK(fill(part.fd(), plan, source.where, cancelled));
-    return dir.finish(std::move(part));
-  };
+  Status there = packs.verify(source, Cancelling(cancelled));
+  if (there.ok()) return Error{Errc::exists, fmt::format("{}: assembled already", source.where)};
+  if (there.error().code == Errc::cancelled) return there;
+  WEFT_TRY(const auto runs, lock_runs(store, source.blobs, 0, {}));
+  WEFT_TRY(const auto entries, entries_of(store, source, runs));
+  Maker maker(packs, source, entries, cancelled);
   FillPlan plan = plan_fill(runs, block_bytes);
   const Error dear{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
   if (plan.copied_bytes > copied_bytes_max) return dear;
-  Status made = assemble_by(plan);
+  Status made = maker.make(plan);
   if (!made.ok() && !plan.clones.empty() && is_odd(made.error().code)) {
     plan = plan_fill(runs, 0);
     if (plan.copied_bytes > copied_bytes_max) return dear;
-    made = assemble_by(plan);
+    made = maker.make(plan);
   }
   WEFT_CHECK(made);
   ++counts.made;
@@ -152,11 +198,12 @@ Status assemble_now(Store& store, const AssembledDir& dir, const AssembledSource
   return {};
 }
 
-Assembly::Assembly(Store& store, AssembledDir dir, std::function<void(Ino)> tell)
+Assembly::Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell)
     : store_(store),
-      dir_(std::move(dir)),
+      packs_(std::move(packs)),
       tell_(std::move(tell)),
-      block_bytes_(sharing_block_bytes(dir_.path())),
+      writable_(packs_->writable()),
+      block_bytes_(writable_ ? sharing_block_bytes(packs_->path()) : 0),
       thread_([this] { run(); }) {}
 
 void Assembly::stop() {
@@ -169,23 +216,26 @@ void Assembly::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::shared_ptr<OpenFile> Assembly::open(const AssembledSource& source) {
-  auto fd = dir_.find(source.key, source.size);
-  if (!fd.ok()) return nullptr;
+std::shared_ptr<OpenFile> Assembly::open(const AssembledSource& source, const ReadAhead& ahead) {
+  auto found = packs_->find(source);
+  if (!found.ok() || !found->verified) return nullptr;
+  touch_file(found->pack->fd());  // only the order of eviction depends on it
   opened_.fetch_add(1, std::memory_order_relaxed);
-  return std::make_shared<AssembledFile>(std::move(fd).value(), source.size, source.where);
+  return open_pack(source.where, std::move(found->pack), ahead);
 }
 
 std::shared_ptr<OpenFile> Assembly::watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
                                           std::shared_ptr<const AssembledSource> source, Ino ino) {
-  if (assembly->block_bytes_ != 0) assembly->want(source, ino);  // blocks are shared in no time
+  const bool there = assembly->packs_->find(*source).ok();
+  if (!there && !assembly->writable_) return composed;
+  if (!there && assembly->block_bytes_ != 0) assembly->want(source, ino);  // blocks are shared in no time
   const std::uint64_t wanted_after = std::min(source->size / kWantedShare, kWantedBytesMax);
   return std::make_shared<WatchedFile>(std::move(composed), wanted_after,
                                        [assembly, source = std::move(source), ino] { assembly->want(source, ino); });
 }
 
-bool Assembly::recently_failed(const Digest& key) {
-  const auto found = failed_.find(key);
+bool Assembly::recently_failed(PackId file) {
+  const auto found = failed_.find(file);
   if (found == failed_.end()) return false;
   if (std::chrono::steady_clock::now() - found->second < kRetryAfter) return true;
   failed_.erase(found);
@@ -195,10 +245,10 @@ bool Assembly::recently_failed(const Digest& key) {
 void Assembly::want(std::shared_ptr<const AssembledSource> source, Ino ino) {
   {
     const std::lock_guard lock(mutex_);
-    if (stop_ || recently_failed(source->key)) return;
+    if (stop_ || recently_failed(source->id)) return;
     const auto known =
-        std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.source->key == source->key; });
-    if (active_ == source->key)
+        std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.source->id == source->id; });
+    if (active_ == source->id)
       active_inos_.insert(ino);
     else if (known != jobs_.end())
       known->inos.insert(ino);
@@ -215,14 +265,14 @@ std::optional<Assembly::Job> Assembly::next() {
   if (stop_) return {};
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
-  active_ = job.source->key;
+  active_ = job.source->id;
   return job;
 }
 
 void Assembly::attempt(Job job) {
   AssemblyCounts counts;
   const auto cancelled = [this] { return stop_.load(std::memory_order_relaxed); };
-  const Status made = assemble_now(store_, dir_, *job.source, block_bytes_, kAnyBytes, cancelled, counts);
+  const Status made = assemble_now(store_, *packs_, *job.source, block_bytes_, kAnyBytes, cancelled, counts);
   {
     const std::lock_guard lock(mutex_);
     counts_.made += counts.made;
@@ -246,7 +296,7 @@ void Assembly::settle(Job job, const Status& made) {
       return;
     }
     if (!there) {
-      failed_[job.source->key] = std::chrono::steady_clock::now();
+      failed_[job.source->id] = std::chrono::steady_clock::now();
       ++given_up_;
       last_problem_ = made.error().message;
     }
@@ -262,10 +312,11 @@ void Assembly::run() {
 }
 
 void Assembly::write_status(JsonWriter& json) const {
-  const AssembledUsage usage = dir_.usage();
+  const AssembledUsage usage = packs_->usage();
   json.member("files", usage.files).member("bytes", usage.bytes).member("pinned_files", usage.pinned_files);
   json.member("bytes_max", usage.bytes_max).member("shares_blocks", block_bytes_ != 0);
-  json.member("opened", opened_.load(std::memory_order_relaxed)).member("evicted", dir_.evicted());
+  json.member("opened", opened_.load(std::memory_order_relaxed)).member("evicted", packs_->evicted());
+  json.member("damaged", packs_->damaged()).member("writable", writable_);
   const std::lock_guard lock(mutex_);
   json.member("made", counts_.made).member("cloned_bytes", counts_.cloned_bytes);
   json.member("copied_bytes", counts_.copied_bytes);

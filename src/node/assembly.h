@@ -19,44 +19,44 @@
 #include <vector>
 
 #include "base/json.h"
-#include "node/assembled_dir.h"
+#include "node/open_file.h"
+#include "store/assembled_packs.h"
 #include "weft/assembly.h"
 #include "weft/manifest.h"
 #include "weft/vfs.h"
 
 namespace weft {
 
-// A published file as assembling sees it.
-struct AssembledSource {
-  Digest key;
-  std::uint64_t size = 0;
-  std::vector<ContentId> blobs;  // the file is these, one after the other
-  std::string where;             // starts messages
-};
-// Equal content has one key.
+// Files of equal content have one id.
 AssembledSource assembled_source(const File& file, std::string where);
+// The store's assembled files. `store` outlives them.
+std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std::uint64_t> bytes_max);
+
+// If the file system can share a file's blocks, only the ends of runs are copied: less than this share of the file.
+inline constexpr std::uint64_t kCopiedShare = 32;  // 1 / 32
 
 struct AssemblyCounts {
   std::uint64_t made = 0, cloned_bytes = 0, copied_bytes = 0;
 };
-// Makes the file now, on this thread. Errc::exists, busy, no_space as AssembledDir::begin; not_found: its bytes are
-// gone; cancelled. `copied_bytes_max`: Errc::unsupported when more of it could not be shared.
-Status assemble_now(Store& store, const AssembledDir& dir, const AssembledSource& source, std::uint64_t block_bytes,
+// Makes the file now, on this thread; one that another boot has left is verified first. Errc::exists, busy, no_space as
+// AssembledPacks::begin; not_found: its bytes are gone; corrupt: its bytes are damaged in the packs; cancelled.
+// `copied_bytes_max`: Errc::unsupported if more of it could not be shared.
+Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
                     std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts);
 
 // Any thread.
 class Assembly {
  public:
   // `tell` is called from the thread of this object for each inode that asked for a file that is there now.
-  Assembly(Store& store, AssembledDir dir, std::function<void(Ino)> tell);
+  Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell);
   ~Assembly() { stop(); }
   Assembly(const Assembly&) = delete;
   Assembly& operator=(const Assembly&) = delete;
 
-  // The assembled file, in use until the object is destroyed; nullptr when there is none.
-  std::shared_ptr<OpenFile> open(const AssembledSource& source);
-  bool has(const AssembledSource& source) const { return dir_.has(source.key); }
-  // `composed`, with its file made once its reader is done with it: at once where that costs little.
+  // The assembled file; nullptr if there is none that is verified.
+  std::shared_ptr<OpenFile> open(const AssembledSource& source, const ReadAhead& ahead);
+  bool has(const AssembledSource& source) const { return packs_->has(source); }
+  // `composed`, with its file made, or verified, once its reader is done with it: at once where that costs little.
   static std::shared_ptr<OpenFile> watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
                                          std::shared_ptr<const AssembledSource> source, Ino ino);
   void want(std::shared_ptr<const AssembledSource> source, Ino ino);
@@ -77,20 +77,21 @@ class Assembly {
   std::optional<Job> next();
   void attempt(Job job);
   void settle(Job job, const Status& made);
-  bool recently_failed(const Digest& key);
+  bool recently_failed(PackId file);
 
   Store& store_;
-  const AssembledDir dir_;
+  const std::unique_ptr<AssembledPacks> packs_;
   const std::function<void(Ino)> tell_;
+  const bool writable_;
   const std::uint64_t block_bytes_;  // of a file system that can share blocks; else 0
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> opened_{0};  // from assembled files
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;           // guarded by mutex_
-  std::optional<Digest> active_;   // guarded by mutex_
+  std::optional<PackId> active_;   // guarded by mutex_
   std::set<Ino> active_inos_;      // guarded by mutex_; who asks for the active one meanwhile
-  std::map<Digest, Time> failed_;  // guarded by mutex_
+  std::map<PackId, Time> failed_;  // guarded by mutex_
   AssemblyCounts counts_;          // guarded by mutex_
   std::uint64_t given_up_ = 0;     // guarded by mutex_
   std::string last_problem_;       // guarded by mutex_

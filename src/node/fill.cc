@@ -35,7 +35,7 @@ class Copier {
 
   Status run() {
     if (!buffer_) return Error{Errc::io, fmt::format("{}: no memory to copy through", where_)};
-    for (const FillRun& run : plan_.copies)
+    for (const LockedRun& run : plan_.copies)
       for (std::uint64_t done = 0; done < run.length;) {
         const std::uint64_t at = run.offset + done;
         const std::uint64_t count = std::min(run.length - done, kChunk - at % kChunk);
@@ -49,7 +49,7 @@ class Copier {
   std::span<std::byte> buffer(std::uint64_t from, std::uint64_t count) { return {buffer_.get() + from, count}; }
 
   // Into the buffer, which holds the bytes from begin_ to end_ of the file, of one chunk.
-  Status take(const FillRun& run, std::uint64_t done, std::uint64_t count) {
+  Status take(const LockedRun& run, std::uint64_t done, std::uint64_t count) {
     const std::uint64_t at = run.offset + done;
     if (at != end_ || at % kChunk == 0) WEFT_CHECK(flush());
     if (begin_ == end_) begin_ = end_ = at;
@@ -80,9 +80,9 @@ class Copier {
 };
 
 // The whole blocks of a run are shared, its ends copied.
-void add_run(FillPlan& plan, const FillRun& run, std::uint64_t block) {
+void add_run(FillPlan& plan, const LockedRun& run, std::uint64_t block) {
   const auto part = [&run](std::uint64_t begin, std::uint64_t end) {
-    return FillRun{begin, end - begin, {run.place.pack, run.place.offset + (begin - run.offset)}};
+    return LockedRun{begin, end - begin, {run.place.pack, run.place.offset + (begin - run.offset)}};
   };
   const auto copy = [&](std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return;
@@ -101,24 +101,9 @@ void add_run(FillPlan& plan, const FillRun& run, std::uint64_t block) {
 
 }  // namespace
 
-std::vector<FillRun> runs_of(std::span<const ContentId> blobs, std::span<const LockedPlace> places) {
-  std::vector<FillRun> runs;
-  std::uint64_t offset = 0;
-  for (std::size_t i = 0; i < blobs.size(); ++i) {
-    const LockedPlace& place = places[i];
-    FillRun* last = runs.empty() ? nullptr : &runs.back();
-    if (last != nullptr && last->place.pack == place.pack && last->place.offset + last->length == place.offset)
-      last->length += blobs[i].length;
-    else
-      runs.push_back({offset, blobs[i].length, place});
-    offset += blobs[i].length;
-  }
-  return runs;
-}
-
-FillPlan plan_fill(std::span<const FillRun> runs, std::uint64_t block_bytes) {
+FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes) {
   FillPlan plan;
-  for (const FillRun& run : runs) add_run(plan, run, block_bytes);
+  for (const LockedRun& run : runs) add_run(plan, run, block_bytes);
   if (!runs.empty()) plan.size = runs.back().offset + runs.back().length;
   return plan;
 }
@@ -135,7 +120,7 @@ std::uint64_t sharing_block_bytes(const std::string& directory) {
 }
 
 Status fill(int out, const FillPlan& plan, const std::string& where, const std::function<bool()>& cancelled) {
-  for (const FillRun& run : plan.clones) {
+  for (const LockedRun& run : plan.clones) {
     if (cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
     WEFT_CHECK(clone_range(run.place.pack->fd(), run.place.offset, run.length, out, run.offset, where));
   }

@@ -8,31 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "weft/content.h"
+#include "node/lock_blobs.h"
 #include "weft/result.h"
-#include "weft/store.h"
 
 namespace weft {
 
-// `length` bytes at `offset` of the file that are those at place.offset of its pack.
-struct FillRun {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  LockedPlace place;
-};
-
-// The runs of a file that is `blobs`, one after the other, at `places`: as few as can be.
-std::vector<FillRun> runs_of(std::span<const ContentId> blobs, std::span<const LockedPlace> places);
-
-// How a file can be put together: every byte is in one of these.
+// How a file can be put together: every byte is in one of these runs.
 struct FillPlan {
-  std::vector<FillRun> clones;  // whole blocks
-  std::vector<FillRun> copies;  // in order
+  std::vector<LockedRun> clones;  // whole blocks
+  std::vector<LockedRun> copies;  // in order
   std::uint64_t copied_bytes = 0;
   std::uint64_t size = 0;
 };
 // `block_bytes`: of the file system, a power of two; 0: nothing can be shared.
-FillPlan plan_fill(std::span<const FillRun> runs, std::uint64_t block_bytes);
+FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes);
 
 // The block size of the file system of `directory` if its files can share blocks, else 0. Tried with files without a
 // name.

@@ -84,31 +84,6 @@ int BlobFile::backing_fd() const {
   return run.place.offset == 0 && run.place.pack->size() == size_ ? run.place.pack->fd() : -1;
 }
 
-class PrecededFile final : public OpenFile {
- public:
-  PrecededFile(std::shared_ptr<OpenFile> file, const ReadAhead& ahead)
-      : file_(std::move(file)),
-        watch_(ahead.prefetcher->watch({{{0, file_->size(), file_->backing_fd(), 0}}, ahead.borders, false})) {}
-  std::uint64_t size() const override { return file_->size(); }
-  int backing_fd() const override { return file_->backing_fd(); }
-  bool changing() const override { return file_->changing(); }
-  bool better_in_memory() const override { return file_->better_in_memory(); }
-  void opened() override { watch_->begin(); }
-  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
-    watch_->told(offset, out.size());
-    return file_->read(offset, out);
-  }
-  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override {
-    WEFT_TRY(MemoryParts parts, file_->in_memory(offset, count));
-    if (!parts.empty()) watch_->told(offset, count);
-    return parts;
-  }
-
- private:
-  std::shared_ptr<OpenFile> file_;
-  std::unique_ptr<Prefetcher::Watch> watch_;  // last: it uses the file's descriptor
-};
-
 class TextFile final : public OpenFile {
  public:
   TextFile(std::string text, Changing changing) : text_(std::move(text)), changing_(changing) {}
@@ -139,9 +114,13 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
   return std::shared_ptr<OpenFile>(std::move(file));
 }
 
-std::shared_ptr<OpenFile> read_ahead_in(std::shared_ptr<OpenFile> file, const ReadAhead& ahead) {
-  if (ahead.prefetcher == nullptr || ahead.borders.empty()) return file;
-  return std::make_shared<PrecededFile>(std::move(file), ahead);
+std::shared_ptr<OpenFile> open_pack(std::string where, std::shared_ptr<const PackReader> pack, const ReadAhead& ahead) {
+  std::vector<LockedRun> runs;
+  const std::uint64_t size = pack->size();
+  runs.push_back({0, size, {std::move(pack), 0}});
+  auto file = std::make_shared<BlobFile>(std::move(where), "", std::move(runs));
+  file->read_ahead(ahead);
+  return file;
 }
 
 std::shared_ptr<OpenFile> open_text(std::string text, Changing changing) {

@@ -28,8 +28,8 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
                                              std::span<const ContentId> blobs, const ReadAhead& ahead = {},
                                              Remembered known = {});
 
-// `file`, whose backing_fd() is all of it, with its readers preceded.
-std::shared_ptr<OpenFile> read_ahead_in(std::shared_ptr<OpenFile> file, const ReadAhead& ahead);
+// A file that is all of one pack.
+std::shared_ptr<OpenFile> open_pack(std::string where, std::shared_ptr<const PackReader> pack, const ReadAhead& ahead);
 
 enum class Changing : bool { no, yes };
 std::shared_ptr<OpenFile> open_text(std::string text, Changing changing = Changing::no);

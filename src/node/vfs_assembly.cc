@@ -8,9 +8,9 @@ namespace weft {
 
 Result<std::shared_ptr<Assembly>> VfsAssembly::make(const AssemblyOptions& options, std::function<void(Ino)> tell) {
   if (options.bytes_max == 0U) return Error{Errc::unsupported, "assembly_cache_max=0"};
-  WEFT_TRY(AssembledDir dir, AssembledDir::open(store_.path(), options.bytes_max));
-  WEFT_CHECK(dir.sweep(nullptr, false));
-  return std::make_shared<Assembly>(store_, std::move(dir), std::move(tell));
+  auto packs = assembled_packs(store_, options.bytes_max);
+  if (packs->writable()) WEFT_CHECK(packs->sweep(nullptr, false));
+  return std::make_shared<Assembly>(store_, std::move(packs), std::move(tell));
 }
 
 void VfsAssembly::start(const AssemblyOptions& options, std::function<void(Ino)> tell) {
@@ -45,7 +45,7 @@ Result<std::shared_ptr<OpenFile>> VfsAssembly::open(const PublishedFile& file, R
   const auto assembly = source.size >= kAssembledFileMin ? current() : nullptr;
   const bool had_pack = file.has_pack.load(std::memory_order_relaxed);
   if (assembly && !had_pack)
-    if (auto assembled = assembly->open(source)) return read_ahead_in(std::move(assembled), ahead);
+    if (auto assembled = assembly->open(source, ahead)) return assembled;
   WEFT_TRY(auto composed, open_blobs(store_, source.where, "", source.blobs, ahead, known));
   const bool has_pack = composed->backing_fd() >= 0;
   file.has_pack.store(has_pack, std::memory_order_relaxed);

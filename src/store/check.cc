@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "store/assembled_packs.h"
 #include "store/compare.h"
 #include "store/layout.h"
 #include "store/rebuild.h"
@@ -65,6 +66,8 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
     if (!status.ok()) report.problems.push_back(status.error().message);
   }
   WEFT_CHECK(verify_packs(packs_, *this, options.data, progress, report));
+  AssembledPacks assembled(path_);
+  WEFT_CHECK(verify_assembled(assembled, options.data, progress, report));
   return report;
 }
 

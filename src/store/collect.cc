@@ -213,13 +213,13 @@ std::vector<RewriteGroup> Collector::plan() {
 // and so is what is left of a table of contents that was being replaced.
 Status Collector::clear_orphans() {
   WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
-  WEFT_TRY(std::vector<std::string> names, list_directory(context_.packs.directory()));
+  WEFT_TRY(std::vector<std::string> names, list_directory(context_.packs.path()));
   for (const std::string& name : names) {
     auto pack = pack_of_name(name, ".toc");
     const bool whole = pack && std::binary_search(names.begin(), names.end(), pack_name(*pack) + ".pack");
     if (whole || (!pack && !pack_of_name(name, ".toc.new"))) continue;
     ++context_.report.stale_temporaries;
-    if (!dry_run()) WEFT_CHECK(remove_file(fmt::format("{}/{}", context_.packs.directory(), name)));
+    if (!dry_run()) WEFT_CHECK(remove_file(fmt::format("{}/{}", context_.packs.path(), name)));
   }
   return {};
 }

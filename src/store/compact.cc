@@ -176,7 +176,7 @@ Status Rewrite::repoint(BlobWriter& index, std::span<const Settled> settled) {
 // The new pack is in its place before the index names it. If the index does not take it, it goes.
 Status Rewrite::place_and_commit(BlobWriter& index, std::span<const Settled> settled) {
   Status status = fresh_->publish();
-  if (status.ok()) status = sync_directory(context_.packs.directory());
+  if (status.ok()) status = sync_directory(context_.packs.path());
   if (status.ok()) status = repoint(index, settled);
   if (!status.ok() && !is_indexed(settled.front())) static_cast<void>(remove_pack(context_.packs, fresh_->id()));
   return status;

@@ -34,8 +34,8 @@ std::string index_path(const std::string& store_path) {
   return data_path(store_path + "/index");
 }
 
-// A shared lock of any user stops the writer that wants the file exclusively. So the files that writers lock exclusively
-// for long are the owner's, and those that readers lock are the group's.
+// A shared lock of any user stops the writer that wants the file exclusively. So the files that writers lock
+// exclusively for long are the owner's, and those that readers lock are the group's.
 Status Env::create_locks(const std::string& dir) {
   for (const char* name : {"/readers", "/open"}) WEFT_CHECK(create_empty(dir + name, 0640));
   for (const char* name : {"/gc", "/writer"}) WEFT_CHECK(create_empty(dir + name, 0600));

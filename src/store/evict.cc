@@ -9,6 +9,7 @@
 #include "store/fetch_pack.h"
 #include "store/file_ops.h"
 #include "store/pack_file.h"
+#include "store/pack_use.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -64,19 +65,7 @@ Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
     WEFT_TRY(ids, noted(txn, kCached, 0, SIZE_MAX));
   }
   WEFT_TRY(std::set<PackId> pinned, pinned_packs());
-  std::vector<CachedPack> packs;
-  for (PackId id : ids) {
-    auto st = stat_file(pack_path(path_, id));
-    if (!st.ok() && st.error().code == Errc::not_found) continue;
-    if (!st.ok()) return std::move(st).error();
-    constexpr std::uint64_t kSecond = 1'000'000'000;
-    packs.push_back(
-        {id, static_cast<std::uint64_t>(st->st_size), allocated_bytes(*st),
-         static_cast<std::uint64_t>(st->st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st->st_mtim.tv_nsec),
-         pinned.contains(id)});
-  }
-  std::sort(packs.begin(), packs.end(), [](const CachedPack& a, const CachedPack& b) { return a.used_ns < b.used_ns; });
-  return packs;
+  return packs_by_use(packs_dir(path_), ids, pinned);
 }
 
 // False: it is being filled. The index goes first, the files while the writer lock is held: whoever begins to fill the

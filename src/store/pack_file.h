@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/sys.h"
 #include "store/packs.h"
@@ -17,8 +19,11 @@
 namespace weft {
 
 std::string pack_name(PackId pack);  // 16 hex digits
-std::string pack_path(const std::string& store_path, PackId pack, std::string_view directory = kPacksDirectory);
-std::string toc_path(const std::string& store_path, PackId pack, std::string_view directory = kPacksDirectory);
+std::string packs_dir(const std::string& store_path);
+std::string pack_path(const std::string& store_path, PackId pack);
+std::string toc_path(const std::string& store_path, PackId pack);
+std::string pack_in(const std::string& directory, PackId pack);
+std::string toc_in(const std::string& directory, PackId pack);
 // What a rebuild kept of a table of contents that it could not recover whole.
 std::string lost_toc_path(const std::string& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
@@ -45,8 +50,10 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
 // more than hashing costs, leaves nothing to wait for at the end, and a publish does not push out what others read.
 class PackWriter {
  public:
-  static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path,
-                                                    std::string_view directory = kPacksDirectory);
+  static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path);
+  // For a directory of packs, with this id.
+  static Result<std::unique_ptr<PackWriter>> create_in(const std::string& directory, const std::string& temp_path,
+                                                       PackId id);
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
@@ -61,6 +68,7 @@ class PackWriter {
   void give_back(std::uint64_t offset);
   void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
+  void set_boot(std::string boot) { toc_.boot = std::move(boot); }
   // Gives back blocks before, between and behind the listed blobs.
   Status prune();
 
@@ -68,19 +76,19 @@ class PackWriter {
   // that is to be durable is begun before the first sync().
   Status begin_sync();
   Status sync();     // both are durable, still under the temporary directory; begins where nobody has
-  Status publish();  // both appear in the packs directory; the caller syncs it
+  Status publish();  // both appear in the directory, which the caller syncs
   Status unlink();   // for one that turned out empty
 
  private:
-  PackWriter(PackId id, Fd fd, std::string path, std::string place)
-      : id_(id), fd_(std::move(fd)), path_(std::move(path)), place_(std::move(place)) {}
+  PackWriter(PackId id, Fd fd, std::string path, std::string directory)
+      : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);
   PackId id_;
   Fd fd_;
-  std::string path_;   // without suffix
-  std::string place_;  // as path_, where publish() puts it
+  std::string path_;  // without suffix
+  std::string directory_;
   std::uint64_t end_ = 0;
   bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be

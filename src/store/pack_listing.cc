@@ -23,7 +23,7 @@ std::uint64_t PackListing::fingerprint(const ContentId& id) {
   return std::hash<ContentId>{}(id);
 }
 
-PackListing::PackListing(const PackToc& toc) : cached_(toc.cached) {
+PackListing::PackListing(const PackToc& toc) : cached_(toc.cached), boot_(toc.boot) {
   blobs_.reserve(toc.entries.size());
   for (const PackEntry& entry : toc.entries) blobs_.push_back({entry.offset, fingerprint(entry.id)});
 }
@@ -34,14 +34,15 @@ bool PackListing::has(const ContentId& id, std::uint64_t offset) const {
   return at != blobs_.end() && at->offset == offset && at->fingerprint == fingerprint(id);
 }
 
-Result<std::shared_ptr<const PackListing>> PackListings::get(const std::string& path, PackId pack) {
+Result<std::shared_ptr<const PackListing>> PackListings::get(const std::string& directory, PackId pack) {
+  const std::string path = toc_in(directory, pack);
   WEFT_TRY(struct stat st, stat_file(path));
   {
     std::lock_guard lock(mutex_);
     auto found = known_.find(pack);
     if (found != known_.end() && same_file(found->second.toc, st)) return found->second.listing;
   }
-  WEFT_TRY(PackToc toc, read_toc_at(path, pack));
+  WEFT_TRY(PackToc toc, read_toc_in(directory, pack));
   auto listing = std::make_shared<const PackListing>(toc);
   std::lock_guard lock(mutex_);
   if (blobs_ + listing->size() > kBlobsMax) {

@@ -23,6 +23,7 @@ class PackListing {
   bool has(const ContentId& id, std::uint64_t offset) const;
   std::size_t size() const { return blobs_.size(); }
   bool cached() const { return cached_; }
+  const std::string& boot() const { return boot_; }
 
  private:
   // A fingerprint in place of the whole id: this is against mistakes, not against forgers, who could write the .toc.
@@ -33,13 +34,14 @@ class PackListing {
   static std::uint64_t fingerprint(const ContentId& id);
   std::vector<Blob> blobs_;  // by offset
   bool cached_;
+  std::string boot_;
 };
 
 // Listings of the packs that were asked for lately, at most some 64 MiB of them. Any thread.
 class PackListings {
  public:
-  // Of the .toc that is there now, at this path.
-  Result<std::shared_ptr<const PackListing>> get(const std::string& path, PackId pack);
+  // Of the .toc that is there now; under the pack's lock it stays so.
+  Result<std::shared_ptr<const PackListing>> get(const std::string& directory, PackId pack);
 
  private:
   struct Known {

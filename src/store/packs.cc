@@ -19,8 +19,8 @@ constexpr int kMoves = 16;
 
 class PackFile final : public OpenPack {
  public:
-  PackFile(std::string toc, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
-      : toc_(std::move(toc)),
+  PackFile(std::string directory, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
+      : directory_(std::move(directory)),
         id_(id),
         fd_(std::move(fd)),
         size_(size),
@@ -37,7 +37,7 @@ class PackFile final : public OpenPack {
   Result<std::shared_ptr<const PackListing>> listing() const;
   Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
 
-  const std::string toc_;
+  const std::string directory_;
   const PackId id_;
   const Fd fd_;
   const std::uint64_t size_;
@@ -50,7 +50,7 @@ class PackFile final : public OpenPack {
 Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
   std::lock_guard lock(mutex_);
   if (!listing_) {
-    WEFT_TRY(listing_, listings_->get(toc_, id_));
+    WEFT_TRY(listing_, listings_->get(directory_, id_));
     if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
   }
   return listing_;
@@ -61,7 +61,7 @@ Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentI
   WEFT_TRY(auto listed, listing());
   if (!listed->cached() || listed->has(id, offset)) return listed;
   std::lock_guard lock(mutex_);
-  WEFT_TRY(listing_, listings_->get(toc_, id_));
+  WEFT_TRY(listing_, listings_->get(directory_, id_));
   return listing_;
 }
 
@@ -81,31 +81,33 @@ Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
 
 }  // namespace
 
-Packs::Packs(std::string store_path, IndexAccess& index, std::string_view directory)
-    : path_(std::move(store_path)), directory_(directory), index_(index), listings_(std::make_shared<PackListings>()) {
+PackDir::PackDir(std::string path) : path_(std::move(path)), listings_(std::make_shared<PackListings>()) {
   raise_file_limit();
 }
 
-Packs::~Packs() = default;
+PackDir::~PackDir() = default;
 
-std::string Packs::pack_file(PackId pack) const {
-  return pack_path(path_, pack, directory_);
+std::string PackDir::pack_file(PackId pack) const {
+  return pack_in(path_, pack);
 }
 
-std::string Packs::toc_file(PackId pack) const {
-  return toc_path(path_, pack, directory_);
+std::string PackDir::toc_file(PackId pack) const {
+  return toc_in(path_, pack);
 }
 
-Result<std::shared_ptr<const OpenPack>> Packs::open_file_of(PackId pack) {
-  const std::string path = pack_file(pack);
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+Packs::Packs(std::string store_path, IndexAccess& index)
+    : PackDir(packs_dir(store_path)), store_path_(std::move(store_path)), index_(index) {}
+
+Result<std::shared_ptr<const OpenPack>> PackDir::open_alone(PackId pack) const {
+  const std::string path = pack_in(path_, pack);
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_NOFOLLOW));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
+  if (!S_ISREG(st.st_mode)) return Error{Errc::corrupt, fmt::format("{}: expected a regular file", path)};
   auto size = static_cast<std::uint64_t>(st.st_size);
-  return std::shared_ptr<const OpenPack>(
-      std::make_shared<PackFile>(toc_file(pack), pack, std::move(fd), size, listings_));
+  return std::shared_ptr<const OpenPack>(std::make_shared<PackFile>(path_, pack, std::move(fd), size, listings_));
 }
 
-Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
+Result<std::shared_ptr<const OpenPack>> PackDir::open(PackId pack) {
   {
     std::lock_guard lock(mutex_);
     auto found = open_.find(pack);
@@ -114,7 +116,7 @@ Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
       open_.erase(found);
     }
   }
-  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_file_of(pack));
+  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_alone(pack));
   std::lock_guard lock(mutex_);
   open_[pack] = reader;
   return reader;
@@ -125,14 +127,14 @@ Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
   WEFT_TRY(std::optional<BlobPlace> place, index->find(id));
   if (place) return place;
   WEFT_TRY(bool absent, index->is_absent(id));
-  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", path_, to_hex(id.root))};
+  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", store_path_, to_hex(id.root))};
   return place;
 }
 
 Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
-    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", path_, to_hex(id.root))};
+    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.root))};
     auto pack = open(before->pack);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;
     if (!pack.ok()) return pack.error();
@@ -143,7 +145,7 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
                                           "`weft fsck --rebuild`",
-                                          path_, to_hex(id.root))};
+                                          store_path_, to_hex(id.root))};
 }
 
 Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {
@@ -152,16 +154,20 @@ Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& plac
   return LockedPlace{std::move(pack), place.offset};
 }
 
-Result<std::vector<PackId>> Packs::list() {
-  WEFT_TRY(std::vector<std::string> names, list_directory(directory()));
+Result<std::vector<PackId>> PackDir::list() const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(path_));
   std::vector<PackId> packs;
   for (const std::string& name : names)
     if (auto pack = pack_of_name(name, ".pack")) packs.push_back(*pack);
   return packs;
 }
 
-Result<PackToc> Packs::toc(PackId pack) {
-  return read_toc_of(path_, pack, directory_);
+Result<PackToc> PackDir::toc(PackId pack) const {
+  return read_toc_in(path_, pack);
+}
+
+Result<std::shared_ptr<const PackListing>> PackDir::listing(PackId pack) const {
+  return listings_->get(path_, pack);
 }
 
 }  // namespace weft

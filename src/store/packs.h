@@ -1,4 +1,5 @@
-// Packs: files that hold blobs, each with a table of contents beside it.
+// Packs: files that hold blobs, each with a table of contents beside it. Packs of STORE/packs are described here, those
+// of STORE/cache in assembled_packs.h.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
 // Ids are random, 16 hex digits, and never used again; files appear by rename, whole and durable. A range that the .toc
@@ -45,9 +46,11 @@ struct PackToc {
   std::vector<PackEntry> entries;  // by offset
   bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
   bool promoted = false;           // not cached any more, since a publish needed it; others have its bytes too
+  std::string boot = {};           // of an assembled file: the boot of the machine under which it was last verified
 };
 
-// Whether it has this blob there.
+// Its entry of this blob there; nullptr if it has none.
+const PackEntry* find_entry(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 
 // A new blob of an import and where it will be once the import's packs are in place.
@@ -58,9 +61,7 @@ struct NewBlob {
   bool replaces = false;  // the copy that the index names is damaged
 };
 
-// Where a store's packs lie, below it.
-inline constexpr std::string_view kPacksDirectory = "packs";
-
+class AssembledPacks;
 class PackListing;
 class PackListings;
 
@@ -73,33 +74,45 @@ class OpenPack : public PackReader {
   virtual void prepare() const = 0;  // reads the .toc now, so that check_place() waits for no disk
 };
 
-// One directory of packs below a store. Any thread.
-class Packs {
+// A directory of packs. Any thread.
+class PackDir {
  public:
-  Packs(std::string store_path, IndexAccess& index, std::string_view directory = kPacksDirectory);
-  ~Packs();
+  explicit PackDir(std::string path);
+  ~PackDir();
 
-  const std::string& store_path() const { return path_; }
-  std::string directory() const { return path_ + "/" + directory_; }
+  const std::string& path() const { return path_; }
   std::string pack_file(PackId pack) const;
   std::string toc_file(PackId pack) const;
 
   // not_found when it is gone. Those who hold one pack at a time share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
-  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open
-  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
-  Result<std::vector<PackId>> list();
-  Result<PackToc> toc(PackId pack);
+  Result<std::shared_ptr<const OpenPack>> open_alone(PackId pack) const;  // a reader that nobody shares
+  Result<std::vector<PackId>> list() const;
+  Result<PackToc> toc(PackId pack) const;
+  // What the .toc that is there now lists, of those read lately.
+  Result<std::shared_ptr<const PackListing>> listing(PackId pack) const;
 
  private:
-  Result<std::optional<BlobPlace>> find(const ContentId& id);
-  Result<std::shared_ptr<const OpenPack>> open_file_of(PackId pack);
   const std::string path_;
-  const std::string directory_;
-  IndexAccess& index_;
   std::mutex mutex_;
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
   const std::shared_ptr<PackListings> listings_;
+};
+
+// The packs directory of one store. Any thread.
+class Packs : public PackDir {
+ public:
+  Packs(std::string store_path, IndexAccess& index);
+
+  const std::string& store_path() const { return store_path_; }
+
+  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open
+  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
+
+ private:
+  Result<std::optional<BlobPlace>> find(const ContentId& id);
+  const std::string store_path_;
+  IndexAccess& index_;
 };
 
 // The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
@@ -144,5 +157,7 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
 
 // Reads each pack's .toc (and, with `data`, its blobs) and compares them with their ids and the index.
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report);
+// The same of assembled files. Deletes those that are damaged, if this process may.
+Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report);
 
 }  // namespace weft

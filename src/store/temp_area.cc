@@ -41,6 +41,14 @@ Result<std::unique_ptr<TempArea>> TempArea::make(const std::string& store_path) 
   return last;
 }
 
+Result<std::unique_ptr<TempArea>> TempArea::make_at(std::string path) {
+  WEFT_CHECK(remove_if_stale(path, false));
+  auto lock = claim(path);
+  if (!lock.ok() && lock.error().code == Errc::exists) return Error{Errc::busy, fmt::format("{}: in use", path)};
+  if (!lock.ok()) return std::move(lock).error();
+  return std::unique_ptr<TempArea>(new TempArea(std::move(path), std::move(lock).value()));
+}
+
 TempArea::~TempArea() {
   static_cast<void>(remove_tree(path_));
 }

@@ -12,6 +12,8 @@ namespace weft {
 class TempArea {
  public:
   static Result<std::unique_ptr<TempArea>> make(const std::string& store_path);
+  // The directory `path` itself, whose parent is there. Errc::busy: its owner lives.
+  static Result<std::unique_ptr<TempArea>> make_at(std::string path);
   ~TempArea();  // removes it with all that is in it
   TempArea(const TempArea&) = delete;
   TempArea& operator=(const TempArea&) = delete;

@@ -75,9 +75,13 @@ Status check_order(const PackToc& toc, std::string_view where) {
 
 }  // namespace
 
-bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
+const PackEntry* find_entry(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
   const auto at = std::ranges::lower_bound(toc.entries, offset, {}, &PackEntry::offset);
-  return at != toc.entries.end() && at->offset == offset && at->id == id;
+  return at != toc.entries.end() && at->offset == offset && at->id == id ? &*at : nullptr;
+}
+
+bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
+  return find_entry(toc, id, offset) != nullptr;
 }
 
 std::vector<std::byte> encode_toc(const PackToc& toc) {
@@ -91,7 +95,9 @@ std::vector<std::byte> encode_toc(const PackToc& toc) {
   flatbuffers::FlatBufferBuilder builder;
   auto entry_list = builder.CreateVectorOfStructs(entries);
   auto chunk_list = builder.CreateVectorOfStructs(chunks);
-  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached, toc.promoted));
+  auto boot = toc.boot.empty() ? flatbuffers::Offset<flatbuffers::String>() : builder.CreateString(toc.boot);
+  builder.Finish(
+      records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached, toc.promoted, boot));
   return seal_record(RecordKind::toc, std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
 }
 
@@ -100,7 +106,8 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
   if (!records::VerifyTocBuffer(verifier)) return corrupt(where, "not a table of contents");
   const records::Toc* in = records::GetToc(payload.data());
-  PackToc toc{in->pack(), in->size(), {}, in->cached(), in->promoted()};
+  PackToc toc{in->pack(), in->size(), {}, in->cached(), in->promoted(), {}};
+  if (in->boot() != nullptr) toc.boot = in->boot()->str();
   if (in->entries() != nullptr) {
     if (!lies_aligned<records::TocEntry>(*in->entries())) return corrupt(where, "entries out of alignment");
     toc.entries.reserve(in->entries()->size());
@@ -153,11 +160,12 @@ Result<PackToc> read_toc(const std::string& path) {
   return decode_toc(bytes, path);
 }
 
-Result<PackToc> read_toc_of(const std::string& store_path, PackId pack, std::string_view directory) {
-  return read_toc_at(toc_path(store_path, pack, directory), pack);
+Result<PackToc> read_toc_of(const std::string& store_path, PackId pack) {
+  return read_toc_in(packs_dir(store_path), pack);
 }
 
-Result<PackToc> read_toc_at(const std::string& path, PackId pack) {
+Result<PackToc> read_toc_in(const std::string& directory, PackId pack) {
+  const std::string path = toc_in(directory, pack);
   WEFT_TRY(PackToc toc, read_toc(path));
   if (toc.pack != pack)
     return Error{Errc::corrupt,

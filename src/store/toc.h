@@ -26,8 +26,7 @@ Result<Fd> begin_toc(const std::string& path, const PackToc& toc);
 Status write_toc(const std::string& path, const PackToc& toc);
 Status replace_toc(const std::string& path, const PackToc& toc);
 Result<PackToc> read_toc(const std::string& path);
-// Errc::corrupt also when it is another's.
-Result<PackToc> read_toc_at(const std::string& path, PackId pack);
-Result<PackToc> read_toc_of(const std::string& store_path, PackId pack, std::string_view directory = kPacksDirectory);
+Result<PackToc> read_toc_in(const std::string& directory, PackId pack);  // Errc::corrupt also when it is another's
+Result<PackToc> read_toc_of(const std::string& store_path, PackId pack);
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // fsck of packs, beside writers and gc. A pack that gc has removed is no problem. The index, a pack and its .toc are
 // not read at one moment, so a finding counts only if a second look, at all three again, finds it too.
+// Assembled files are packs that no index names.
 #include <algorithm>
 #include <mutex>
 
@@ -8,6 +9,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
+#include "store/assembled_packs.h"
 #include "store/blob_check.h"
 #include "store/file_ops.h"
 #include "store/pack_file.h"
@@ -28,7 +30,8 @@ bool is_gone(const PackReader& pack) {
 
 class Verifier {
  public:
-  Verifier(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report)
+  // Without an index the rows of blobs are not looked at.
+  Verifier(const PackDir& packs, IndexAccess* index, bool data, Progress& progress, FsckReport& report)
       : packs_(packs), index_(index), data_(data), progress_(progress), report_(report) {}
   Status verify(PackId pack);
 
@@ -43,9 +46,9 @@ class Verifier {
   void note(const Status& status);
   Status stopped() const;
 
-  Packs& packs_;
-  IndexAccess& index_;
-  bool data_;
+  const PackDir& packs_;
+  IndexAccess* const index_;
+  const bool data_;
   Progress& progress_;
   FsckReport& report_;
   ThreadPool pool_{0};
@@ -81,7 +84,7 @@ Status Verifier::verify(PackId id) {
 }
 
 Status Verifier::look(PackId id) {
-  auto pack = packs_.open(id);
+  auto pack = packs_.open_alone(id);
   if (!pack.ok() && pack.error().code == Errc::not_found) return {};
   if (!pack.ok()) {
     problem(pack.error().message);
@@ -96,20 +99,23 @@ Status Verifier::look(PackId id) {
   }
   if (!check_shape(**pack, *toc)) return {};
   report_.blobs += toc->entries.size();
-  WEFT_TRY(const std::vector<PackEntry> used, check_rows(*toc));
-  return data_ ? check_data(**pack, pack_path(packs_.store_path(), id), used) : Status{};
+  std::vector<PackEntry> used = toc->entries;
+  if (index_ != nullptr) {
+    WEFT_TRY(used, check_rows(*toc));
+  }
+  return data_ ? check_data(**pack, pack_in(packs_.path(), id), used) : Status{};
 }
 
 bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
-  const std::string where = pack_path(packs_.store_path(), toc.pack);
+  const std::string where = pack_in(packs_.path(), toc.pack);
   if (pack.size() != toc.size) {
     problem(fmt::format("{}: expected {} bytes, got {}", where, toc.size, pack.size()));
     return false;
   }
   for (const PackEntry& entry : toc.entries) {
     if (root_agrees(entry)) continue;
-    problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root",
-                        toc_path(packs_.store_path(), toc.pack), to_hex(entry.id.root), entry.offset));
+    problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
+                        to_hex(entry.id.root), entry.offset));
     return false;
   }
   return true;
@@ -119,7 +125,7 @@ bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
 Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
   std::vector<PackEntry> used;
   for (std::size_t i = 0; i < toc.entries.size();) {
-    auto opened = index_.read();
+    auto opened = index_->read();
     if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // told by the comparison
     WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
     for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
@@ -139,7 +145,7 @@ Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const Pac
     problem(place.error().message);
     return true;
   }
-  const std::string where = pack_path(packs_.store_path(), toc.pack);
+  const std::string where = pack_in(packs_.path(), toc.pack);
   if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
     problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
                         to_hex(entry.id.root), (*place)->offset, entry.offset));
@@ -156,7 +162,7 @@ Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const Pac
 }
 
 Status Verifier::stopped() const {
-  if (progress_.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs_.store_path())};
+  if (progress_.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs_.path())};
   return {};
 }
 
@@ -205,10 +211,24 @@ Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progr
     if (data && st.ok()) bytes += allocated_bytes(*st);
   }
   progress.total(bytes);
-  Verifier verifier(packs, index, data, progress, report);
+  Verifier verifier(packs, &index, data, progress, report);
   for (PackId pack : all) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
     WEFT_CHECK(verifier.verify(pack));
+  }
+  return {};
+}
+
+Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report) {
+  Verifier verifier(assembled.dir(), nullptr, data, progress, report);
+  for (const PackId id : assembled.list()) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
+    const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it
+    const std::size_t before = report.problems.size();
+    WEFT_CHECK(verifier.verify(id));
+    if (report.problems.size() == before) continue;
+    const bool gone = pack.ok() && assembled.remove(**pack);
+    report.problems.back() += gone ? "; deleted: it can be assembled again" : "; it may be deleted";
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "node/assembly.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -10,7 +11,6 @@
 
 #include "base/sys.h"
 #include "fixture.h"
-#include "node/assembled_dir.h"
 #include "node/fill.h"
 #include "weft/vfs.h"
 
@@ -36,15 +36,35 @@ struct Derived : Fixture {
     publish({dir / "base"}, "base");
     row = publish({dir / "derived"}, "derived").outcome.version;
     content = read_text(dir / "derived/model.safetensors");
-    std::filesystem::remove_all(dir / "store/cache/assembled");  // where the file system shares blocks
+    REQUIRE(assembled(0)->sweep(nullptr, false).ok());  // made where the file system shares blocks
     const auto version = load_version(*store, row);
     REQUIRE(version.ok());
     source = assembled_source(version->tree->manifest().files[0], "derived@1");
   }
-  AssembledDir assembled(std::optional<std::uint64_t> bytes_max = {}) const {
-    auto opened = AssembledDir::open(store->path(), bytes_max);
-    REQUIRE(opened.ok());
-    return std::move(opened).value();
+  std::unique_ptr<AssembledPacks> assembled(std::optional<std::uint64_t> bytes_max = {}) const {
+    return assembled_packs(*store, bytes_max);
+  }
+  // As `boot` left it. Then one of its bytes is another, if `damaged`.
+  void assemble_under(const std::string& boot, bool damaged) {
+    AssembledPacks::Options options;
+    options.boot = boot;
+    AssembledPacks packs(store->path(), options);
+    AssemblyCounts counts;
+    REQUIRE(assemble_now(
+                *store, packs, source, 0, UINT64_MAX, [] { return false; }, counts)
+                .ok());
+    if (!damaged) return;
+    const auto fd = open_file(pack(), O_RDWR);
+    std::byte byte[1];
+    REQUIRE(read_exact(fd->get(), content.size() / 2, byte, "pack").ok());
+    byte[0] ^= std::byte{1};
+    REQUIRE(write_exact(fd->get(), content.size() / 2, byte, "pack").ok());
+  }
+  std::string pack() const { return pack_in(store->path() + "/cache", source.id); }
+  RecordPin pins() const {
+    return [this](const VersionRow& version, bool pinned) {
+      return store->pin(version.model_name, version.number, pinned);
+    };
   }
   VersionRow row;
   std::string content;
@@ -93,22 +113,23 @@ Ino file_ino(Vfs& vfs, const std::string& model) {
 
 TEST_CASE("an assembled file is byte for byte the published one") {
   Derived store;
-  const AssembledDir dir = store.assembled();
+  const auto packs = store.assembled();
   AssemblyCounts counts;
-  REQUIRE(assemble_now(*store.store, dir, store.source, 0, UINT64_MAX, never, counts).ok());
+  REQUIRE(assemble_now(*store.store, *packs, store.source, 0, UINT64_MAX, never, counts).ok());
   CHECK(counts.made == 1);
   CHECK(counts.copied_bytes == store.content.size());
-  const auto fd = dir.find(store.source.key, store.source.size);
-  REQUIRE(fd.ok());
-  CHECK(read_all(fd->get(), store.content.size()) == store.content);
-  CHECK(assemble_now(*store.store, dir, store.source, 0, UINT64_MAX, never, counts).error().code == Errc::exists);
+  const auto found = packs->find(store.source);
+  REQUIRE(found.ok());
+  CHECK(found->verified);
+  CHECK(read_all(found->pack->fd(), store.content.size()) == store.content);
+  CHECK(assemble_now(*store.store, *packs, store.source, 0, UINT64_MAX, never, counts).error().code == Errc::exists);
 }
 
 TEST_CASE("what cannot be assembled leaves nothing") {
   Derived store;
   AssemblyCounts counts;
-  const auto attempt = [&](const AssembledDir& dir, const std::function<bool()>& cancelled) {
-    return assemble_now(*store.store, dir, store.source, 0, UINT64_MAX, cancelled, counts).error().code;
+  const auto attempt = [&](const std::unique_ptr<AssembledPacks>& packs, const std::function<bool()>& cancelled) {
+    return assemble_now(*store.store, *packs, store.source, 0, UINT64_MAX, cancelled, counts).error().code;
   };
   SUBCASE("cancelled") {
     CHECK(attempt(store.assembled(), [] { return true; }) == Errc::cancelled);
@@ -120,8 +141,16 @@ TEST_CASE("what cannot be assembled leaves nothing") {
     store.source.blobs[0].root.bytes[0] ^= 1U;
     CHECK(attempt(store.assembled(), never) == Errc::not_found);
   }
-  CHECK(store.assembled().usage().files == 0);
-  CHECK(store.assembled().usage().parts == 0);
+  SUBCASE("content damaged") {
+    const auto runs = lock_runs(*store.store, store.source.blobs, 0, {});
+    REQUIRE(runs.ok());
+    const LockedPlace& place = runs->back().place;
+    const auto fd = open_file(store.store->path() + "/packs/" + pack_name(place.pack->id()) + ".pack", O_RDWR);
+    REQUIRE(write_exact(fd->get(), place.offset, std::vector<std::byte>(100), "pack").ok());
+    CHECK(attempt(store.assembled(), never) == Errc::corrupt);
+  }
+  CHECK(store.assembled()->usage().files == 0);
+  CHECK(store.assembled()->usage().parts == 0);
   CHECK(counts.made == 0);
 }
 
@@ -151,12 +180,11 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   REQUIRE(file.ok());
   REQUIRE((*file)->backing_fd() >= 0);
   CHECK(read_all((*file)->backing_fd(), store.content.size()) == store.content);
-  // In use: it stays, also when all of it is to go; then it goes.
-  REQUIRE(set_assembly_max(*store.store, 0).ok());
-  CHECK(assembled_usage(*store.store).files == 1);
-  file->reset();
+  // An open file keeps its bytes when it is evicted.
   REQUIRE(set_assembly_max(*store.store, 0).ok());
   CHECK(assembled_usage(*store.store).files == 0);
+  CHECK(read_all((*file)->backing_fd(), store.content.size()) == store.content);
+  file->reset();
   const auto again = vfs->open(ino);
   REQUIRE(again.ok());
   CHECK((*again)->backing_fd() == -1);
@@ -222,7 +250,7 @@ TEST_CASE("where nothing can be assembled files are read as before, and the stat
 
 TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned or removed") {
   Derived store;
-  const auto pinned = pin_version(*store.store, "derived", no_progress());
+  const auto pinned = pin_version(*store.store, "derived", store.pins(), no_progress());
   REQUIRE(pinned.ok());
   CHECK(pinned->files == 1);
   CHECK(pinned->bytes == store.content.size());
@@ -230,7 +258,7 @@ TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned
   REQUIRE(set_assembly_max(*store.store, 1).ok());
   CHECK(assembled_usage(*store.store).files == 1);
   SUBCASE("unpinned") {
-    REQUIRE(unpin_version(*store.store, "derived@1").ok());
+    REQUIRE(store.store->pin("derived", 1, false).ok());
     REQUIRE(set_assembly_max(*store.store, 1).ok());
   }
   SUBCASE("removed") {
@@ -240,16 +268,59 @@ TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned
     CHECK(sweep_assembled(*store.store, false)->bytes == store.content.size());
   }
   CHECK(assembled_usage(*store.store).files == 0);
-  CHECK(pin_version(*store.store, "base", no_progress())->files == 0);
-  CHECK(pin_version(*store.store, "nobody", no_progress()).error().code == Errc::not_found);
+  CHECK(pin_version(*store.store, "base", store.pins(), no_progress())->files == 0);
+  CHECK(pin_version(*store.store, "nobody", store.pins(), no_progress()).error().code == Errc::not_found);
 }
 
 TEST_CASE("what does not fit is not pinned") {
   Derived store;
   REQUIRE(set_assembly_max(*store.store, kMiB).ok());
-  CHECK(pin_version(*store.store, "derived", no_progress()).error().code == Errc::no_space);
-  for (const auto& entry : std::filesystem::directory_iterator(store.store->path() + "/cache/assembled"))
-    CHECK_FALSE(entry.path().string().ends_with(".pin"));
+  CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
+  CHECK(must(must(store.store->snapshot())->pinned()).empty());
+  REQUIRE(store.store->pin("derived", 1, true).ok());
+  CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
+  CHECK(must(must(store.store->snapshot())->pinned()).size() == 1);  // it was before
+}
+
+TEST_CASE("a file that another boot has left is read from its packs until it is verified") {
+  for (const bool damaged : {false, true}) {
+    Derived store;
+    store.assemble_under("another boot", damaged);
+    Told told;
+    const auto vfs = Vfs::make(*store.store, VfsOptions{});
+    vfs->assemble(AssemblyOptions{}, told.teller());
+    const Ino ino = file_ino(*vfs, "derived");
+    CHECK_FALSE(vfs->assembled(ino));
+    {
+      const auto composed = must(vfs->open(ino));
+      CHECK(composed->backing_fd() == -1);
+      std::vector<std::byte> bytes(store.content.size());
+      REQUIRE(composed->read(0, bytes).ok());
+      CHECK(as_text(bytes) == store.content);
+    }
+    REQUIRE(told.wait_for(ino));
+    const auto file = must(vfs->open(ino));
+    REQUIRE(file->backing_fd() >= 0);
+    CHECK(read_all(file->backing_fd(), store.content.size()) == store.content);
+    vfs->stop_assembling();
+  }
+}
+
+TEST_CASE("fsck verifies assembled files as packs, and deletes a damaged one") {
+  for (const bool damaged : {false, true}) {
+    Derived store;
+    store.assemble_under(boot_id(), damaged);
+    const auto check = [&] { return must(store.store->fsck({}, content_decoder(), no_progress())); };
+    const FsckReport report = check();
+    CHECK(report.clean() == !damaged);
+    CHECK(stat_file(store.pack()).ok() == !damaged);
+    if (!damaged) continue;
+    REQUIRE(report.problems.size() == 1);
+    CHECK(report.problems[0].find(store.pack()) != std::string::npos);
+    CHECK(report.problems[0].find("deleted") != std::string::npos);
+    CHECK(check().clean());
+    CHECK(store.assembled()->usage().files == 0);
+  }
 }
 
 }  // namespace weft::testing
