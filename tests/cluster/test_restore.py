@@ -119,6 +119,7 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
         assert report["problems"] == []
         wait_until(lambda: second.knows("org/a@3"), seconds_max=SECONDS_MAX)
         late = cluster.node()  # reads the whole list, the others were told one by one
+        wait_until(lambda: late.knows("org/a@3"), seconds_max=SECONDS_MAX)
         for node in (first, second, late):
             wait_until(lambda node=node: {model: named(node.store, model) for model in said} == said,
                        seconds_max=SECONDS_MAX)

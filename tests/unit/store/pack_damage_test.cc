@@ -327,12 +327,10 @@ TEST_CASE("packs that changed places are sorted out, with or without their table
   for (bool tocs : {true, false}) {
     CAPTURE(tocs);
     TestStore test;
-    std::string before;
     {
       auto store = open_store(test.path);
       must_publish(*store, "m", {{1, 2, 3}});
       must_publish(*store, "n", {{4, 5}});
-      before = dump(*store, false);
       const std::string one = pack_path(test.path, pack_of(*store, 1)), two = pack_path(test.path, pack_of(*store, 4));
       std::filesystem::rename(one, test.path + "/away");
       std::filesystem::rename(two, one);
@@ -343,7 +341,7 @@ TEST_CASE("packs that changed places are sorted out, with or without their table
     CHECK(report.rebuilt);
     auto store = open_store(test.path);
     for (unsigned n = 1; n <= 5; ++n) CHECK(reads(*store, n));
-    CHECK(dump(*store, false).size() == before.size());
+    CHECK(store->fsck({}, decode, no_progress()).value().problems == std::vector<std::string>{});
   }
 }
 
