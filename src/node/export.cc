@@ -1,47 +1,28 @@
-#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
+#include <memory>
 #include <mutex>
-#include <set>
 
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
+#include "node/export_target.h"
 #include "store/hash.h"
 #include "weft/node.h"
 
 namespace weft {
 namespace {
 
-// What an export made, so that a failed one can take it away again: in the order it was made.
-class Made {
- public:
-  Made() = default;
-  ~Made() {
-    for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) {
-      std::error_code ignored;  // best effort; the first failure is the one that is told
-      std::filesystem::remove(*path, ignored);
-    }
-  }
-  Made(const Made&) = delete;
-  Made& operator=(const Made&) = delete;
-
-  void add(std::string path) { paths_.push_back(std::move(path)); }
-  void keep() { paths_.clear(); }
-
- private:
-  std::vector<std::string> paths_;
-};
-
 // The chunks of one file, copied and hashed by all threads of a pool. An extent's place is locked only while the file
 // is copied.
 class FileCopy {
  public:
-  FileCopy(Store& store, const File& file, int out, std::string where, Progress& progress)
-      : store_(store), file_(file), out_(out), where_(std::move(where)), progress_(progress) {}
+  // Of the file's packs one stays open in `held`: the next file likely lies in it too.
+  FileCopy(Store& store, const File& file, int out, std::string where, std::shared_ptr<const PackReader>& held,
+           Progress& progress)
+      : store_(store), file_(file), out_(out), where_(std::move(where)), held_(held), progress_(progress) {}
 
   Status run(ThreadPool& pool) {
     WEFT_CHECK(find_places());
@@ -71,6 +52,7 @@ class FileCopy {
         chunks_.push_back({i, at, static_cast<std::size_t>(std::min(kDigestChunk, id.length - at))});
     }
     digests_.resize(chunks_.size());
+    if (!places_.empty()) held_ = places_.back().pack;
     return {};
   }
 
@@ -138,6 +120,7 @@ class FileCopy {
   const File& file_;
   int out_;
   std::string where_;
+  std::shared_ptr<const PackReader>& held_;
   Progress& progress_;
   std::vector<LockedPlace> places_;
   std::vector<Chunk> chunks_;
@@ -147,70 +130,21 @@ class FileCopy {
   Status status_;  // guarded by mutex_ while threads run
 };
 
-class Exporter {
- public:
-  Exporter(Store& store, const Manifest& manifest, std::string directory, Progress& progress)
-      : store_(store), manifest_(manifest), directory_(std::move(directory)), progress_(progress) {}
-
-  Status run() {
-    WEFT_CHECK(open_directory());
-    progress_.total(logical_bytes(manifest_));
-    for (const File& file : manifest_.files) {
-      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-      progress_.phase(fmt::format("writing {}", file.path));
-      WEFT_CHECK(make_parents(file.path));
-      WEFT_CHECK(write(file));
-    }
-    for (const std::string& directory : directories_) WEFT_CHECK(sync_directory(directory_ + "/" + directory));
-    made_.keep();
-    return {};
+Status export_files(Store& store, const Manifest& manifest, const std::string& directory, Progress& progress) {
+  WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
+  ThreadPool pool(0);
+  std::shared_ptr<const PackReader> held;
+  progress.total(logical_bytes(manifest));
+  for (const File& file : manifest.files) {
+    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    progress.phase(fmt::format("writing {}", file.path));
+    WEFT_TRY(const Fd out, target.create(file.path));
+    const std::string where = fmt::format("{}/{}", directory, file.path);
+    WEFT_CHECK(FileCopy(store, file, out.get(), where, held, progress).run(pool));
   }
-
- private:
-  Status open_directory() {
-    Status made = make_directory(directory_);
-    if (made.ok()) {
-      made_.add(directory_);
-      return {};
-    }
-    if (made.error().code != Errc::exists) return made;
-    WEFT_TRY(auto names, list_directory(directory_));
-    if (!names.empty())
-      return Error{Errc::exists, fmt::format("{}: expected an empty directory, got {} entries (\"{}\", …)", directory_,
-                                             names.size(), names.front())};
-    return {};
-  }
-
-  Status make_parents(const std::string& path) {
-    for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-      std::string parent = path.substr(0, slash);
-      if (!directories_.insert(parent).second) continue;
-      WEFT_CHECK(make_directory(directory_ + "/" + parent));
-      made_.add(directory_ + "/" + parent);
-    }
-    return {};
-  }
-
-  Status write(const File& file) {
-    std::string target = directory_ + "/" + file.path;
-    std::string temporary = target.substr(0, target.rfind('/') + 1) + ".weft-" + random_hex(8);
-    WEFT_TRY(Fd out, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0644));
-    made_.add(temporary);
-    WEFT_CHECK(FileCopy(store_, file, out.get(), target, progress_).run(pool_));
-    WEFT_CHECK(sync_file(out.get(), target));
-    WEFT_CHECK(rename_new(temporary, target));
-    made_.add(target);
-    return {};
-  }
-
-  Store& store_;
-  const Manifest& manifest_;
-  std::string directory_;
-  Progress& progress_;
-  std::set<std::string> directories_ = {""};  // made, relative; "" is the root
-  Made made_;
-  ThreadPool pool_{0};
-};
+  progress.phase("making the files durable");
+  return target.publish();
+}
 
 }  // namespace
 
@@ -221,7 +155,7 @@ Result<ExportReport> export_version(Store& store, std::string_view spec, const s
   snapshot.reset();
   WEFT_TRY(LoadedVersion version, load_version(store, row));
   const Manifest& manifest = version.tree->manifest();
-  WEFT_CHECK(Exporter(store, manifest, directory, progress).run());
+  WEFT_CHECK(export_files(store, manifest, directory, progress));
   return ExportReport{manifest.files.size(), logical_bytes(manifest)};
 }
 
