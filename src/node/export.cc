@@ -2,30 +2,32 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <mutex>
+#include <span>
 
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
 #include "node/export_target.h"
+#include "node/lock_blobs.h"
 #include "store/hash.h"
 #include "weft/node.h"
 
 namespace weft {
 namespace {
 
-// The chunks of one file, copied and hashed by all threads of a pool. An extent's place is locked only while the file
-// is copied.
+// Files whose blobs are looked up together: a look for each small file takes longer than its copy.
+constexpr std::size_t kLookExtentsMax = 256;
+
+// The chunks of one file, copied and hashed by all threads of a pool.
 class FileCopy {
  public:
-  // Of the file's packs one stays open in `held`: the next file likely lies in it too.
-  FileCopy(Store& store, const File& file, int out, std::string where, std::shared_ptr<const PackReader>& held,
+  FileCopy(Store& store, const File& file, std::span<const LockedPlace> places, int out, std::string where,
            Progress& progress)
-      : store_(store), file_(file), out_(out), where_(std::move(where)), held_(held), progress_(progress) {}
+      : store_(store), file_(file), places_(places), out_(out), where_(std::move(where)), progress_(progress) {}
 
   Status run(ThreadPool& pool) {
-    WEFT_CHECK(find_places());
+    cut_chunks();
     if (store_.info().digest == DigestMode::none) return run_unproven(pool);
     pool.parallel_for(chunks_.size(), [&](std::size_t i) {
       if (stop_.load(std::memory_order_relaxed)) return;
@@ -42,18 +44,13 @@ class FileCopy {
     std::size_t length = 0;
   };
 
-  Status find_places() {
+  void cut_chunks() {
     for (std::size_t i = 0; i < file_.extents.size(); ++i) {
-      const ContentId& id = file_.extents[i].id;
-      auto place = store_.lock_blob(id);
-      if (!place.ok()) return Error{place.error().code, fmt::format("{}: {}", file_.path, place.error().message)};
-      places_.push_back(std::move(place).value());
-      for (std::uint64_t at = 0; at < id.length; at += kDigestChunk)
-        chunks_.push_back({i, at, static_cast<std::size_t>(std::min(kDigestChunk, id.length - at))});
+      const std::uint64_t length = file_.extents[i].id.length;
+      for (std::uint64_t at = 0; at < length; at += kDigestChunk)
+        chunks_.push_back({i, at, static_cast<std::size_t>(std::min(kDigestChunk, length - at))});
     }
     digests_.resize(chunks_.size());
-    if (!places_.empty()) held_ = places_.back().pack;
-    return {};
   }
 
   // A store without digests has the XXH3-128 alone, which is one hash over a whole extent.
@@ -118,11 +115,10 @@ class FileCopy {
 
   Store& store_;
   const File& file_;
+  std::span<const LockedPlace> places_;  // of the file's extents
   int out_;
   std::string where_;
-  std::shared_ptr<const PackReader>& held_;
   Progress& progress_;
-  std::vector<LockedPlace> places_;
   std::vector<Chunk> chunks_;
   std::vector<Digest> digests_;  // of chunks_
   std::atomic<bool> stop_ = false;
@@ -130,20 +126,65 @@ class FileCopy {
   Status status_;  // guarded by mutex_ while threads run
 };
 
+// The first files of `files`, as many as are looked up together.
+std::span<const File> next_group(std::span<const File> files) {
+  std::size_t count = 0, extents = 0;
+  while (count < files.size() && (count == 0 || extents + files[count].extents.size() <= kLookExtentsMax))
+    extents += files[count++].extents.size();
+  return files.first(count);
+}
+
+Result<std::vector<LockedPlace>> find_places(Store& store, std::span<const File> files) {
+  std::vector<ContentId> blobs;
+  for (const File& file : files)
+    for (const Extent& extent : file.extents) blobs.push_back(extent.id);
+  auto places = lock_blobs(store, blobs);
+  if (places.ok()) return places;
+  if (files.size() == 1)
+    return Error{places.error().code, fmt::format("{}: {}", files.front().path, places.error().message)};
+  for (std::size_t i = 0; i < files.size(); ++i) WEFT_CHECK(find_places(store, files.subspan(i, 1)));  // names the file
+  return places;
+}
+
+class Exporter {
+ public:
+  Exporter(Store& store, std::string directory, ExportTarget target, Progress& progress)
+      : store_(store), directory_(std::move(directory)), target_(std::move(target)), progress_(progress) {}
+
+  Status run(std::span<const File> files) {
+    while (!files.empty()) {
+      const auto group = next_group(files);
+      WEFT_TRY(const auto places, find_places(store_, group));
+      std::span<const LockedPlace> rest(places);
+      for (const File& file : group) {
+        WEFT_CHECK(write(file, rest.first(file.extents.size())));
+        rest = rest.subspan(file.extents.size());
+      }
+      files = files.subspan(group.size());
+    }
+    progress_.phase("making the files durable");
+    return target_.publish();
+  }
+
+ private:
+  Status write(const File& file, std::span<const LockedPlace> places) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    progress_.phase(fmt::format("writing {}", file.path));
+    WEFT_TRY(const Fd out, target_.create(file.path));
+    return FileCopy(store_, file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
+  }
+
+  Store& store_;
+  std::string directory_;
+  ExportTarget target_;
+  Progress& progress_;
+  ThreadPool pool_{0};
+};
+
 Status export_files(Store& store, const Manifest& manifest, const std::string& directory, Progress& progress) {
   WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
-  ThreadPool pool(0);
-  std::shared_ptr<const PackReader> held;
   progress.total(logical_bytes(manifest));
-  for (const File& file : manifest.files) {
-    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-    progress.phase(fmt::format("writing {}", file.path));
-    WEFT_TRY(const Fd out, target.create(file.path));
-    const std::string where = fmt::format("{}/{}", directory, file.path);
-    WEFT_CHECK(FileCopy(store, file, out.get(), where, held, progress).run(pool));
-  }
-  progress.phase("making the files durable");
-  return target.publish();
+  return Exporter(store, directory, std::move(target), progress).run(manifest.files);
 }
 
 }  // namespace
