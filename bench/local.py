@@ -13,16 +13,18 @@ from measure import PAIR_HEAD, Pairs, run, seconds, settle
 
 MIB = 1 << 20
 GIB = 1 << 30
+PARTS = ["publishing", "exporting", "sharing", "memory", "index"]
 
 
 class Bench:
-    def __init__(self, build, directory, pairs, megabytes):
+    def __init__(self, build, directory, pairs, megabytes, files):
         self.weft = build / "src/cli/weft"
         self.make_model = build / "bench/weft_bench_make_model"
         self.lookups = build / "bench/weft_bench_index_lookups"
         self.dir = pathlib.Path(directory)
         self.pairs = pairs
         self.bytes = megabytes * MIB
+        self.files = files
 
     def new_store(self):
         store = self.dir / "store"
@@ -81,6 +83,32 @@ class Bench:
         for name, pairs, goal in rows:
             print(pairs.row(name, goal), flush=True)
 
+    def small_files(self, count):
+        """A directory tree of `count` files of 1 to 4 KiB, a thousand in each directory."""
+        tree = self.dir / "small"
+        for number in range(count):
+            directory = tree / f"{number // 1000:03d}"
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / f"{number}.txt").write_bytes(f"{number:08d}".encode() * (128 + number % 385))
+        return tree
+
+    def exporting(self):
+        """Many small files, where the calls for each file count and not the bytes."""
+        tree = self.small_files(self.files)
+        store = self.new_store()
+        run(self.weft, "--store", store, "--quiet", "import", tree, "--name", "small")
+        out = self.dir / "out"
+
+        def timed(*command):
+            shutil.rmtree(out, ignore_errors=True)
+            settle()
+            return seconds(*command)
+
+        pairs = Pairs.alternate(self.pairs, lambda: timed(self.weft, "--store", store, "--quiet", "export", "small", out),
+                                lambda: timed("cp", "-r", tree, out), warm_up=1)
+        print("\n" + PAIR_HEAD)
+        print(pairs.row(f"export of {self.files:,} small files, durable, against cp -r without a sync", 0.5), flush=True)
+
     def packs_bytes(self, store):
         return sum(p.stat().st_blocks * 512 for p in (store / "packs").iterdir())
 
@@ -125,12 +153,13 @@ def main():
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work: the file system measured")
     parser.add_argument("--pairs", type=int, default=11)
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the published model")
-    parser.add_argument("only", nargs="*", choices=["publishing", "sharing", "memory", "index", []])
+    parser.add_argument("--files", type=int, default=20_000, help="how many small files are exported")
+    parser.add_argument("only", nargs="*", choices=[*PARTS, []])
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
-        bench = Bench(args.build.resolve(), directory, args.pairs, args.megabytes)
+        bench = Bench(args.build.resolve(), directory, args.pairs, args.megabytes, args.files)
         print(f"Taken on {measure.machine(directory)}; source in the page cache; peer: cp --reflink=never, then fsync.\n")
-        for part in args.only or ["publishing", "sharing", "memory", "index"]:
+        for part in args.only or PARTS:
             getattr(bench, part)()
 
 

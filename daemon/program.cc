@@ -144,7 +144,7 @@ int run_weftd(std::span<const char* const> arguments, const std::string& notify_
               std::ostream& err) {
   auto line = Parser(arguments).parse();
   if (!line.ok()) {
-    err << "weftd: " << line.error().message << "\nTry 'weftd --help'.\n";
+    err << "weftd: " << printable_lines(line.error().message) << "\nTry 'weftd --help'.\n";
     return 2;
   }
   line->daemon.notify_socket = notify_socket;

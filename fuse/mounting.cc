@@ -1,10 +1,13 @@
 #include "mounting.h"
 
 #define FUSE_USE_VERSION 314
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <fuse.h>
 #include <poll.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "base/mounts.h"
 #include "libfuse_log.h"
@@ -48,6 +51,18 @@ Result<Fd> mount_either_way(const MountOptions& options, SharedHead& head) {
   return otherwise.ok() ? std::move(otherwise) : std::move(mounted);
 }
 
+// "major:minor" of the one mount at `directory` that was not there before; "" if that cannot be told.
+std::string new_device(const std::string& directory, const std::vector<WeftMount>& before) {
+  const auto after = weft_mounts();
+  if (!after.ok()) return "";
+  const auto is_new = [&](const WeftMount& mount) {
+    return mount.directory == directory && std::ranges::find(before, mount.device, &WeftMount::device) == before.end();
+  };
+  const auto found = std::ranges::find_if(*after, is_new);
+  if (found == after->end() || std::any_of(found + 1, after->end(), is_new)) return "";
+  return found->device;
+}
+
 short events_of(int device) {
   pollfd state{device, POLLIN, 0};
   return ::poll(&state, 1, 0) < 0 ? POLLERR : state.revents;
@@ -57,8 +72,9 @@ short events_of(int device) {
 
 Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
   keep_libfuse_messages();
+  const auto before = weft_mounts();
   WEFT_TRY(Fd device, mount_either_way(options, head));
-  if (const auto mount = mount_at(options.directory)) set_shared_text(head.mount_device, mount->device);
+  if (before.ok()) set_shared_text(head.mount_device, new_device(options.directory, *before));
   Status kept = keep_init(device.get(), head.init);
   if (kept.ok()) return device;
   unmount(options, head);
@@ -75,6 +91,18 @@ void unmount(const MountOptions& options, const SharedHead& head) {
     unmount_by_fusermount(options.directory);
   else
     force_unmount(options.directory);
+}
+
+// While the connection lives its number is not given to another file system. So the file that was opened before the
+// look at the connection is the mount's.
+Status set_read_ahead(int device, const SharedHead& head, unsigned kilobytes) {
+  const std::string number = shared_text(head.mount_device);
+  if (number.empty()) return Error{Errc::unsupported, "the device number of this mount is not known"};
+  const std::string path = fmt::format("/sys/class/bdi/{}/read_ahead_kb", number);
+  WEFT_TRY(const Fd file, open_file(path, O_WRONLY));
+  if (disconnected(device)) return Error{Errc::io, fmt::format("{}: the mount is gone", path)};
+  const std::string text = std::to_string(kilobytes);
+  return append_exact(file.get(), std::as_bytes(std::span(text)), path);
 }
 
 bool disconnected(int device) {

@@ -15,6 +15,10 @@ Result<Fd> mount_new(const MountOptions& options, SharedHead& head);
 // what shows at the directory is no longer this mount.
 void unmount(const MountOptions& options, const SharedHead& head);
 
+// Sets the readahead of the mount's own super block, by the number that mount_new() found. What shows at the directory
+// does not count: after `umount -l` that is another file system.
+Status set_read_ahead(int device, const SharedHead& head, unsigned kilobytes);
+
 // Has the kernel ended the connection (the mount is gone, or was aborted)?
 bool disconnected(int device);
 // Do requests wait to be read?

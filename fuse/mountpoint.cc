@@ -6,7 +6,6 @@
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,14 +122,6 @@ void unmount_by_fusermount(const std::string& directory) {
 bool on_overlayfs(const std::string& path) {
   struct statfs facts {};
   return ::statfs(path.c_str(), &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
-}
-
-Status set_read_ahead(const std::string& directory, unsigned kilobytes) {
-  WEFT_TRY(const auto facts, stat_file(directory));
-  const std::string path = fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(facts.st_dev), minor(facts.st_dev));
-  WEFT_TRY(const Fd file, open_file(path, O_WRONLY | O_CLOEXEC));
-  const std::string text = std::to_string(kilobytes);
-  return append_exact(file.get(), std::as_bytes(std::span(text)), path);
 }
 
 }  // namespace weft

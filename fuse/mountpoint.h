@@ -27,7 +27,5 @@ void force_unmount(const std::string& directory);
 void unmount_by_fusermount(const std::string& directory);
 
 bool on_overlayfs(const std::string& path);
-// Sets the readahead of the file system that `directory` shows; it must answer.
-Status set_read_ahead(const std::string& directory, unsigned kilobytes);
 
 }  // namespace weft

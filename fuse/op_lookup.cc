@@ -1,3 +1,7 @@
+#include <cerrno>
+#include <string_view>
+
+#include "base/limits.h"
 #include "ops.h"
 
 namespace weft {
@@ -14,6 +18,10 @@ Status reply_absent(Server& server, fuse_req_t request, fuse_ino_t parent, const
 }  // namespace
 
 Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const char* name) {
+  if (std::string_view(name).size() > limits::kNameMax) {  // the kernel passes up to 1,024 bytes
+    fuse_reply_err(request, ENAMETOOLONG);
+    return {};
+  }
   const Freshness::Time looked = server.freshness.now();
   const auto found = server.vfs.lookup(parent, name);
   if (!found.ok() && found.error().code == Errc::not_found) return reply_absent(server, request, parent, found.error());

@@ -16,6 +16,7 @@
 #include "background.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "channel.h"
 #include "mountpoint.h"
 #include "options.h"
@@ -56,7 +57,7 @@ Status settle_paths(MountOptions& options, std::ostream& err) {
   WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory));
   options.directory = place.path;
   WEFT_CHECK(check_apart(options));
-  if (!place.cleared.empty()) err << "mount.weft: " << place.cleared << '\n' << std::flush;
+  if (!place.cleared.empty()) err << "mount.weft: " << printable_lines(place.cleared) << '\n' << std::flush;
   if (!options.log_file.empty()) {
     std::error_code failed;
     options.log_file = std::filesystem::absolute(options.log_file, failed).string();
@@ -141,12 +142,12 @@ Status act(const CommandLine& line, std::ostream& out, std::ostream& err) {
 int run_mount(std::span<const char* const> arguments, std::ostream& out, std::ostream& err) {
   const auto line = parse_command_line(arguments, this_caller());
   if (!line.ok()) {
-    err << "mount.weft: " << line.error().message << "\nTry 'mount.weft --help'.\n";
+    err << "mount.weft: " << printable_lines(line.error().message) << "\nTry 'mount.weft --help'.\n";
     return 2;
   }
   const Status done = act(*line, out, err);
   if (done.ok()) return 0;
-  err << "mount.weft: " << done.error().message << '\n';
+  err << "mount.weft: " << printable_lines(done.error().message) << '\n';
   return 1;
 }
 

@@ -94,7 +94,7 @@ void Watcher::publish_status() {
 void Watcher::set_up() {
   if (!stat_file(server_.options.directory).ok()) return;  // the loop has ended already
   server_.passthrough.probe(server_.device, index_path(server_.options.store));
-  read_ahead_ = set_read_ahead(server_.options.directory, kReadAheadKilobytes);
+  read_ahead_ = set_read_ahead(server_.device, server_.shared.head(), kReadAheadKilobytes);
   publish_status();
   assemble();
   if (!read_ahead_.ok()) log_warning("readahead: {}", read_ahead_.error().message);

@@ -102,8 +102,9 @@ struct ExportReport {
   std::uint64_t bytes = 0;
 };
 // Writes the published files below `directory`, which must be empty or not there (its parent must be there). Every
-// extent is verified against its digest on the way.
-// Files appear by rename, synced. A failed or cancelled export removes what it made.
+// extent is verified against its digest on the way. The files appear by rename once all are durable. A failed or
+// cancelled export removes the inodes that it made and nothing else, whatever other users rename or replace below
+// `directory` meanwhile.
 Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
                                     Progress& progress);
 

@@ -30,10 +30,24 @@ void append_escaped(std::string& out, char c) {
     default:
       break;
   }
-  if (static_cast<unsigned char>(c) < 0x20)
+  if (is_control(static_cast<unsigned char>(c)))
     out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
   else
     out += c;
+}
+
+// JSON is shown on terminals too. What steers one lies in the basic plane, so it fits one escape.
+void append_utf8(std::string& out, std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint c = first_code_point(text);
+    if (c.length == 1)
+      append_escaped(out, text.front());
+    else if (steers_terminal(c.value))
+      out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(c.value));
+    else
+      out += text.substr(0, c.length);
+    text.remove_prefix(c.length);
+  }
 }
 
 // Adapts JsonHandler to nlohmann's SAX interface, whose names and bools these are.
@@ -89,7 +103,7 @@ class Sax {
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
   if (valid_utf8(text)) {
-    for (char c : text) append_escaped(out, c);
+    append_utf8(out, text);
   } else {
     for (char c : text) {
       if (static_cast<unsigned char>(c) < 0x80)

@@ -4,8 +4,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/text.h"
+
 namespace weft {
 namespace {
+
+constexpr std::size_t kLineBytesMax = 16U << 10U;
 
 std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance =
@@ -38,7 +42,8 @@ Result<spdlog::level::level_enum> level_named(std::string_view level) {
 }  // namespace
 
 void log_line(LogLevel level, std::string_view line) {
-  logger()->log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+  const std::string shown = printable(line, kLineBytesMax);
+  logger()->log(spdlog_level(level), spdlog::string_view_t(shown.data(), shown.size()));
 }
 
 Status log_set_level(std::string_view level) {

@@ -13,6 +13,7 @@ namespace weft {
 
 enum class LogLevel : unsigned char { debug, info, warning, error };
 
+// Stays one line: line ends and what else steers a terminal are written as printable() does (base/text.h).
 void log_line(LogLevel level, std::string_view line);
 // `path` empty: stderr. Levels: "debug", "info", "warning", "error".
 Status log_setup(const std::string& path, std::string_view level, std::string_view program);

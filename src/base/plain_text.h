@@ -1,4 +1,4 @@
-// What people say of things, where it must not move a terminal's cursor.
+// Texts that people write about versions: messages, metrics, names of base models.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace weft {
 
 enum class TextLines : std::uint8_t { one, many };
-// UTF-8 without control characters; of many lines, with line ends and tabs.
+// True for UTF-8 without control characters (C0, DEL, C1). Text of many lines may have line ends and tabs.
 bool plain_text(std::string_view text, TextLines lines);
 
 }  // namespace weft

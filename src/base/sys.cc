@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -321,6 +322,12 @@ std::string random_hex(std::size_t bytes) {
     text += fmt::format("{:02x}", value);
   }
   return text;
+}
+
+void survive_size_limit() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &action, nullptr);
 }
 
 void raise_file_limit() {

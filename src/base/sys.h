@@ -83,6 +83,8 @@ Status unlock_fd(int fd, std::string_view where);
 
 std::uint64_t now_ns();  // real time
 std::string random_hex(std::size_t bytes);
+// A write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG from now on, and does not end the process.
+void survive_size_limit();
 // Raises the soft limit on open files to the hard one. Best effort.
 void raise_file_limit();
 

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Length of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
+// Length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
 std::size_t utf8_sequence(std::string_view text) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -33,7 +33,30 @@ std::size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
+void append_hex(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+}
+
 }  // namespace
+
+CodePoint first_code_point(std::string_view text) {
+  const std::size_t length = text.empty() ? 0 : utf8_sequence(text);
+  if (length == 0) return {};
+  const auto first = static_cast<unsigned char>(text[0]);
+  char32_t value = length == 1 ? first : first & (0x7fU >> length);
+  for (const char c : text.substr(1, length - 1)) value = value << 6U | (static_cast<unsigned char>(c) & 0x3fU);
+  return {value, length};
+}
+
+bool is_control(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+bool steers_terminal(char32_t c) {
+  const bool mark = c == 0x061c || c == 0x200e || c == 0x200f;
+  const bool embedding_or_line = c >= 0x2028 && c <= 0x202e;
+  return is_control(c) || mark || embedding_or_line || (c >= 0x2066 && c <= 0x2069);
+}
 
 bool valid_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -115,17 +138,32 @@ std::string printable(std::string_view text, std::size_t bytes_max) {
   std::string out;
   bool cut = text.size() > bytes_max;
   while (!text.empty() && out.size() < bytes_max) {
-    std::size_t length = utf8_sequence(text);
-    auto first = static_cast<unsigned char>(text[0]);
-    if (length == 0 || first < 0x20 || first == 0x7f) {
-      out += fmt::format("\\x{:02x}", first);
-      text.remove_prefix(1);
-      continue;
-    }
-    out += text.substr(0, length);
-    text.remove_prefix(length);
+    const CodePoint c = first_code_point(text);
+    const std::string_view bytes = text.substr(0, std::max<std::size_t>(c.length, 1));
+    if (c.length == 0 || steers_terminal(c.value))
+      append_hex(out, bytes);
+    else
+      out += bytes;
+    text.remove_prefix(bytes.size());
   }
   return cut ? out + "…" : out;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto end =
+        std::ranges::find_if(text, [](char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; });
+    const auto plain = static_cast<std::size_t>(end - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const std::size_t length = std::max<std::size_t>(first_code_point(text).length, 1);
+    out += printable(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return out;
 }
 
 }  // namespace weft

@@ -10,15 +10,28 @@
 namespace weft {
 
 bool valid_utf8(std::string_view text);  // as RFC 3629: no overlong forms, no surrogates
-bool all_digits(std::string_view text);  // false when empty
-int hex_value(char digit);               // -1 when it is none
+
+struct CodePoint {
+  char32_t value = 0;
+  std::size_t length = 0;  // in bytes; 0: the text is empty or does not begin with UTF-8
+};
+CodePoint first_code_point(std::string_view text);
+bool is_control(char32_t c);  // C0, DEL and C1
+// True for control characters, line separators, and the marks that change the direction in which text is shown: with
+// any of them a name or message could write over other text of a terminal.
+bool steers_terminal(char32_t c);
+
+bool all_digits(std::string_view text);                                      // false when empty
+int hex_value(char digit);                                                   // -1 when it is none
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty pieces; at least one piece
 std::optional<std::uint64_t> parse_u64(std::string_view text);               // decimal digits only, no sign, no wrap
 std::optional<double> parse_real(std::string_view text);                     // the whole text; no NaN; -0 is 0
 std::string human_bytes(std::uint64_t bytes);                                // "86.7 MiB"
 std::string utc_time(std::uint64_t time_ns);                                 // "2024-05-01T12:00:00Z"
 std::optional<std::uint64_t> parse_bytes(std::string_view text);  // "0", "4096", "20G": powers of 1024, KMGTP
-// For messages: control characters and bytes that are no UTF-8 as \xNN, at most `bytes_max` of the text.
+// For messages: characters that steer a terminal and bytes that are not UTF-8 as \xNN, at most `bytes_max` of the text.
 std::string printable(std::string_view text, std::size_t bytes_max = 120);
+// The whole text in the same way, with its line ends and tabs.
+std::string printable_lines(std::string_view text);
 
 }  // namespace weft

@@ -108,7 +108,7 @@ class Program {
   }
 
   int usage_error(std::string_view message) const {
-    environment_.err << "weft: " << message << '\n';
+    environment_.err << "weft: " << printable_lines(message) << '\n';
     return kExitUsage;
   }
 

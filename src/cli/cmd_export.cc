@@ -12,8 +12,9 @@ constexpr CommandInfo kInfo = {
     .summary = "write the files of a version into a directory",
     .description =
         "Writes the published files byte for byte into DIR, which must be empty or not\n"
-        "there. Every extent is checked against its digest on the way, each file is\n"
-        "synced and appears by rename. A failed export removes what it made.\n",
+        "there. Every extent is checked against its digest on the way. The files appear\n"
+        "in DIR by rename after one sync of its file system has made all of them durable.\n"
+        "A failed export removes what it made and nothing else.\n",
     .examples =
         "weft export bert@2 ./bert-2\n"
         "weft export org/minilm@stable /scratch/minilm\n",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
 #include "control/client.h"
@@ -53,12 +54,13 @@ class Context {
 
   ProgressBar progress() const;  // shown on a terminal unless --quiet; cancelled by the environment's interrupt
 
+  // What names, messages and metrics hold cannot steer the terminal.
   template <class... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) const {
-    environment_.out << fmt::format(format, std::forward<Args>(args)...);
+    environment_.out << printable_lines(fmt::format(format, std::forward<Args>(args)...));
   }
   void print_json(const JsonWriter& json_value) const { environment_.out << json_value.text() << '\n'; }
-  void note(std::string_view line) const { environment_.err << "weft: " << line << '\n'; }
+  void note(std::string_view line) const { environment_.err << "weft: " << printable_lines(line) << '\n'; }
 
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;

@@ -31,6 +31,7 @@ std::string program_directory() {
 
 int main(int argc, char** argv) {
   weft::die_of_closed_pipes();
+  weft::survive_size_limit();
   weft::explain_faults();
   weft::raise_file_limit();
   weft::CliEnvironment environment{.out = std::cout,

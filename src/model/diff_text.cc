@@ -129,7 +129,7 @@ std::string render_diff(const DiffSides& sides, const ManifestDiff& diff, const 
       if (const auto* measured = norms_of(norms, i)) out += "  " + norms_text(**measured);
       out += '\n';
     }
-  return out;
+  return printable_lines(out);
 }
 
 std::string diff_json(const DiffSides& sides, const ManifestDiff& diff, const Norms& norms) {

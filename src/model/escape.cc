@@ -1,18 +1,19 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "weft/tree.h"
 
 namespace weft {
 namespace {
 
-bool needs_escape(char c) {
-  auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f || c == '%' || c == '/';
+bool needs_escape(CodePoint c) {
+  return c.length == 0 || steers_terminal(c.value) || c.value == '%' || c.value == '/';
 }
 
-void append_escape(std::string& out, char c) {
-  out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+void append_escape(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
 }
 
 std::optional<char> unescape_byte(std::string_view digits) {
@@ -29,11 +30,16 @@ std::string escape_component(std::string_view raw) {
   bool dots = raw == "." || raw == "..";
   std::string out;
   out.reserve(raw.size());
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    if (dots || needs_escape(raw[i]) || (i == 0 && raw[i] == '@'))
-      append_escape(out, raw[i]);
+  bool first = true;
+  while (!raw.empty()) {
+    const CodePoint c = first_code_point(raw);
+    const std::string_view bytes = raw.substr(0, std::max<std::size_t>(c.length, 1));
+    if (dots || needs_escape(c) || (first && c.value == '@'))
+      append_escape(out, bytes);
     else
-      out += raw[i];
+      out += bytes;
+    first = false;
+    raw.remove_prefix(bytes.size());
   }
   return out;
 }

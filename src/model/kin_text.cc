@@ -161,9 +161,9 @@ void append_log(std::string& out, const KinVersion& version) {
   std::string metrics;
   for (const auto& [key, value] : facts.metrics)
     metrics += fmt::format("{}{}={}", metrics.empty() ? "" : ", ", key, value);
-  if (!metrics.empty()) out += fmt::format("    metrics  {}\n", metrics);
+  if (!metrics.empty()) out += fmt::format("    metrics  {}\n", printable_lines(metrics));
   if (facts.message.empty()) return;
-  for (std::string_view line : split(facts.message, '\n')) out += fmt::format("    {}\n", line);
+  for (std::string_view line : split(facts.message, '\n')) out += fmt::format("    {}\n", printable_lines(line));
 }
 
 std::vector<const KinVersion*> newest_first(const KinGraph& kin) {

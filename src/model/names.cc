@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "base/limits.h"
@@ -10,8 +10,14 @@
 namespace weft {
 namespace {
 
-bool control_character(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+// The first control character of UTF-8.
+std::optional<char32_t> control_in(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint c = first_code_point(text);
+    if (is_control(c.value)) return c.value;
+    text.remove_prefix(c.length);
+  }
+  return std::nullopt;
 }
 
 Error refused(std::string_view what, std::string_view whole, const std::string& why) {
@@ -32,10 +38,9 @@ Status check_file_path(std::string_view path) {
   if (path.size() > limits::kPathMax)
     return refused("file path", path, fmt::format("expected at most {} bytes, got {}", limits::kPathMax, path.size()));
   if (!valid_utf8(path)) return refused("file path", path, "expected UTF-8, got other bytes");
-  auto bad = std::find_if(path.begin(), path.end(), control_character);
-  if (bad != path.end())
+  if (const auto bad = control_in(path))
     return refused("file path", path,
-                   fmt::format("expected no control characters, got 0x{:02x}", static_cast<unsigned char>(*bad)));
+                   fmt::format("expected no control characters, got 0x{:02x}", static_cast<std::uint32_t>(*bad)));
   auto components = split(path, '/');
   if (components.size() > limits::kPathComponentsMax)
     return refused(

@@ -1,49 +1,32 @@
-#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <mutex>
-#include <set>
+#include <span>
 
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
+#include "node/export_target.h"
+#include "node/lock_blobs.h"
 #include "weft/node.h"
 
 namespace weft {
 namespace {
 
-// What an export made, so that a failed one can take it away again: in the order it was made.
-class Made {
- public:
-  Made() = default;
-  ~Made() {
-    for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) {
-      std::error_code ignored;  // best effort; the first failure is the one that is told
-      std::filesystem::remove(*path, ignored);
-    }
-  }
-  Made(const Made&) = delete;
-  Made& operator=(const Made&) = delete;
+// Files whose blobs are looked up together: a look for each small file takes longer than its copy.
+constexpr std::size_t kLookExtentsMax = 256;
 
-  void add(std::string path) { paths_.push_back(std::move(path)); }
-  void keep() { paths_.clear(); }
-
- private:
-  std::vector<std::string> paths_;
-};
-
-// The chunks of one file, copied and hashed by all threads of a pool. An extent's place is locked only while the file
-// is copied.
+// The chunks of one file, copied and hashed by all threads of a pool.
 class FileCopy {
  public:
-  FileCopy(Store& store, const File& file, int out, std::string where, Progress& progress)
-      : store_(store), file_(file), out_(out), where_(std::move(where)), progress_(progress) {}
+  FileCopy(Store& store, const File& file, std::span<const LockedPlace> places, int out, std::string where,
+           Progress& progress)
+      : store_(store), file_(file), places_(places), out_(out), where_(std::move(where)), progress_(progress) {}
 
   Status run(ThreadPool& pool) {
-    WEFT_CHECK(find_places());
+    cut_chunks();
     pool.parallel_for(chunks_.size(), [&](std::size_t i) {
       if (stop_.load(std::memory_order_relaxed)) return;
       if (Status copied = copy_chunk(i); !copied.ok()) fail(std::move(copied).error());
@@ -59,17 +42,13 @@ class FileCopy {
     std::size_t length = 0;
   };
 
-  Status find_places() {
+  void cut_chunks() {
     for (std::size_t i = 0; i < file_.extents.size(); ++i) {
-      const ContentId& id = file_.extents[i].id;
-      auto place = store_.lock_blob(id);
-      if (!place.ok()) return Error{place.error().code, fmt::format("{}: {}", file_.path, place.error().message)};
-      places_.push_back(std::move(place).value());
-      for (std::uint64_t at = 0; at < id.length; at += kDigestChunk)
-        chunks_.push_back({i, at, static_cast<std::size_t>(std::min(kDigestChunk, id.length - at))});
+      const std::uint64_t length = file_.extents[i].id.length;
+      for (std::uint64_t at = 0; at < length; at += kDigestChunk)
+        chunks_.push_back({i, at, static_cast<std::size_t>(std::min(kDigestChunk, length - at))});
     }
     digests_.resize(chunks_.size());
-    return {};
   }
 
   Error damaged(const Extent& extent) const {
@@ -108,10 +87,10 @@ class FileCopy {
 
   Store& store_;
   const File& file_;
+  std::span<const LockedPlace> places_;  // of the file's extents
   int out_;
   std::string where_;
   Progress& progress_;
-  std::vector<LockedPlace> places_;
   std::vector<Chunk> chunks_;
   std::vector<Digest> digests_;  // of chunks_
   std::atomic<bool> stop_ = false;
@@ -119,70 +98,66 @@ class FileCopy {
   Status status_;  // guarded by mutex_ while threads run
 };
 
+// The first files of `files`, as many as are looked up together.
+std::span<const File> next_group(std::span<const File> files) {
+  std::size_t count = 0, extents = 0;
+  while (count < files.size() && (count == 0 || extents + files[count].extents.size() <= kLookExtentsMax))
+    extents += files[count++].extents.size();
+  return files.first(count);
+}
+
+Result<std::vector<LockedPlace>> find_places(Store& store, std::span<const File> files) {
+  std::vector<ContentId> blobs;
+  for (const File& file : files)
+    for (const Extent& extent : file.extents) blobs.push_back(extent.id);
+  auto places = lock_blobs(store, blobs);
+  if (places.ok()) return places;
+  if (files.size() == 1)
+    return Error{places.error().code, fmt::format("{}: {}", files.front().path, places.error().message)};
+  for (std::size_t i = 0; i < files.size(); ++i) WEFT_CHECK(find_places(store, files.subspan(i, 1)));  // names the file
+  return places;
+}
+
 class Exporter {
  public:
-  Exporter(Store& store, const Manifest& manifest, std::string directory, Progress& progress)
-      : store_(store), manifest_(manifest), directory_(std::move(directory)), progress_(progress) {}
+  Exporter(Store& store, std::string directory, ExportTarget target, Progress& progress)
+      : store_(store), directory_(std::move(directory)), target_(std::move(target)), progress_(progress) {}
 
-  Status run() {
-    WEFT_CHECK(open_directory());
-    progress_.total(logical_bytes(manifest_));
-    for (const File& file : manifest_.files) {
-      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-      progress_.phase(fmt::format("writing {}", file.path));
-      WEFT_CHECK(make_parents(file.path));
-      WEFT_CHECK(write(file));
+  Status run(std::span<const File> files) {
+    while (!files.empty()) {
+      const auto group = next_group(files);
+      WEFT_TRY(const auto places, find_places(store_, group));
+      std::span<const LockedPlace> rest(places);
+      for (const File& file : group) {
+        WEFT_CHECK(write(file, rest.first(file.extents.size())));
+        rest = rest.subspan(file.extents.size());
+      }
+      files = files.subspan(group.size());
     }
-    for (const std::string& directory : directories_) WEFT_CHECK(sync_directory(directory_ + "/" + directory));
-    made_.keep();
-    return {};
+    progress_.phase("making the files durable");
+    return target_.publish();
   }
 
  private:
-  Status open_directory() {
-    Status made = make_directory(directory_);
-    if (made.ok()) {
-      made_.add(directory_);
-      return {};
-    }
-    if (made.error().code != Errc::exists) return made;
-    WEFT_TRY(auto names, list_directory(directory_));
-    if (!names.empty())
-      return Error{Errc::exists, fmt::format("{}: expected an empty directory, got {} entries (\"{}\", …)", directory_,
-                                             names.size(), names.front())};
-    return {};
-  }
-
-  Status make_parents(const std::string& path) {
-    for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-      std::string parent = path.substr(0, slash);
-      if (!directories_.insert(parent).second) continue;
-      WEFT_CHECK(make_directory(directory_ + "/" + parent));
-      made_.add(directory_ + "/" + parent);
-    }
-    return {};
-  }
-
-  Status write(const File& file) {
-    std::string target = directory_ + "/" + file.path;
-    std::string temporary = target.substr(0, target.rfind('/') + 1) + ".weft-" + random_hex(8);
-    WEFT_TRY(Fd out, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0644));
-    made_.add(temporary);
-    WEFT_CHECK(FileCopy(store_, file, out.get(), target, progress_).run(pool_));
-    WEFT_CHECK(sync_file(out.get(), target));
-    WEFT_CHECK(rename_new(temporary, target));
-    made_.add(target);
-    return {};
+  Status write(const File& file, std::span<const LockedPlace> places) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    progress_.phase(fmt::format("writing {}", file.path));
+    WEFT_TRY(const Fd out, target_.create(file.path));
+    return FileCopy(store_, file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
   }
 
   Store& store_;
-  const Manifest& manifest_;
   std::string directory_;
+  ExportTarget target_;
   Progress& progress_;
-  std::set<std::string> directories_ = {""};  // made, relative; "" is the root
-  Made made_;
   ThreadPool pool_{0};
 };
+
+Status export_files(Store& store, const Manifest& manifest, const std::string& directory, Progress& progress) {
+  WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
+  progress.total(logical_bytes(manifest));
+  return Exporter(store, directory, std::move(target), progress).run(manifest.files);
+}
 
 }  // namespace
 
@@ -193,7 +168,7 @@ Result<ExportReport> export_version(Store& store, std::string_view spec, const s
   snapshot.reset();
   WEFT_TRY(LoadedVersion version, load_version(store, row));
   const Manifest& manifest = version.tree->manifest();
-  WEFT_CHECK(Exporter(store, manifest, directory, progress).run());
+  WEFT_CHECK(export_files(store, manifest, directory, progress));
   return ExportReport{manifest.files.size(), logical_bytes(manifest)};
 }
 

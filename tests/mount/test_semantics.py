@@ -1,5 +1,6 @@
 """Sentences of weft.7 that no other test holds."""
 import ctypes
+import errno
 import os
 import struct
 import time
@@ -124,3 +125,16 @@ def test_umask_keeps_others_out(open_dir, small_model):
         assert "Permission denied" in attempt("<", **nobody)
         assert "Permission denied" in attempt(">>", **nobody)
         assert attempt("<") == "" and "Read-only file system" in attempt(">>")
+
+
+def test_names_longer_than_a_name_can_be(mounted):
+    """255 bytes are a name that is not there; more are an error of their own, in each tree."""
+    version = mounted.version("org/small", 1)
+    for directory in (mounted.path, mounted.path / "models", version, version / "tensors", version / "layers",
+                      version / "lineage", mounted.path / ".weft"):
+        with pytest.raises(FileNotFoundError):
+            os.stat(directory / ("n" * 255))
+        for length in (256, 300, 1000, 4000):
+            with pytest.raises(OSError) as failed:
+                os.stat(directory / ("n" * length))
+            assert failed.value.errno == errno.ENAMETOOLONG, (directory, length)

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include "base/limits.h"
+#include "base/text.h"
 #include "weft/arch.h"
 
 namespace weft {
@@ -7,9 +9,9 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : text) {
+  for (char c : printable(text, limits::kTensorNameMax)) {
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    out += c;
   }
   return out;
 }

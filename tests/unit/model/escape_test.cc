@@ -12,7 +12,7 @@ using namespace std::literals;
 
 TEST_CASE("ordinary names need no escapes") {
   for (const char* name : {"weight", "encoder.layer.0.attention.self.query.weight", "blk.0.attn_q", "a b", "h[0]",
-                           "a@b", "-", "~x", "...", "größe", "重み", "\xc2\x85"})
+                           "a@b", "-", "~x", "...", "größe", "重み", "\xc2\xa0"})
     CHECK(escape_component(name) == name);
 }
 
@@ -26,11 +26,14 @@ TEST_CASE("what cannot be a file name is escaped") {
   CHECK(escape_component("@file") == "%40file");
   CHECK(escape_component("a\0b"s) == "a%00b");
   CHECK(escape_component("\x1b[1m\x7f\n") == "%1B[1m%7F%0A");
+  CHECK(escape_component("a\xc2\x9b") == "a%C2%9B");
+  CHECK(escape_component("\xe2\x80\xae.b") == "%E2%80%AE.b");
+  CHECK(escape_component("\xff\xc3") == "%FF%C3");
 }
 
 TEST_CASE("only what escape_component writes is unescaped") {
-  for (const char* other :
-       {"", ".", "..", "@a", "a/b", "%", "%4", "%zz", "%-a", "a%-", "%41", "a%2f", "a%2E", "a%40", "\n"}) {
+  for (const char* other : {"", ".", "..", "@a", "a/b", "%", "%4", "%zz", "%-a", "a%-", "%41", "a%2f", "a%2E", "a%40",
+                            "\n", "\xff", "\xc2\x9b", "%C3%A9"}) {
     CAPTURE(other);
     CHECK_FALSE(unescape_component(other).has_value());
   }

@@ -104,3 +104,109 @@ TEST_CASE("a cancelled export removes what it made") {
   CHECK(report.error().code == Errc::cancelled);
   CHECK_FALSE(fs::exists(f.dir / "out"));
 }
+
+namespace {
+
+// Moves each directory below `directory` aside and puts a link to `to` in its place, as its owner can at any time.
+void swap_directories(const std::string& directory, const std::string& to) {
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (entry.is_directory()) entries.push_back(entry.path());
+  for (const auto& entry : entries) {
+    fs::rename(entry, directory + "-aside-" + std::to_string(weft::now_ns()));
+    fs::create_directory_symlink(to, entry);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an export whose directories are swapped for links writes and removes nothing elsewhere") {
+  Fixture f;
+  write_model(f.dir / "a", 1);
+  write_file(f.dir / "a/sub/deep/file.txt", "published");
+  write_file(f.dir / "a/sub/z.txt", "published");
+  f.publish({f.dir / "a"}, "m");
+  write_file(f.dir / "elsewhere/file.txt", "another's");
+  write_file(f.dir / "elsewhere/config.json", "another's");
+  write_file(f.dir / "elsewhere/deep/file.txt", "another's");
+  write_file(f.dir / "elsewhere/sub/deep/file.txt", "another's");
+  const auto before = tree_of(f.dir / "elsewhere");
+  for (bool cancel : {true, false}) {
+    REQUIRE(weft::make_directory(f.dir / "out").ok());
+    HookProgress progress;
+    progress.on_phase = [&](std::string_view what) {
+      if (what != "writing sub/z.txt") return;
+      swap_directories(f.dir / "out", f.dir / "elsewhere");
+      progress.cancel = cancel;
+    };
+    static_cast<void>(weft::export_version(*f.store, "m", f.dir / "out", progress));
+    CHECK(tree_of(f.dir / "elsewhere") == before);
+    fs::remove_all(f.dir / "out");
+  }
+}
+
+TEST_CASE("a failed export removes only its own inodes") {
+  Fixture f;
+  write_model(f.dir / "a", 1);
+  f.publish({f.dir / "a"}, "m");
+  REQUIRE(weft::make_directory(f.dir / "out").ok());
+  HookProgress progress;
+  progress.on_phase = [&](std::string_view what) {
+    if (what != "writing model.safetensors") return;
+    for (const auto& entry : fs::recursive_directory_iterator(f.dir / "out")) {
+      if (entry.path().filename() != "config.json") continue;
+      fs::rename(entry.path(), f.dir / "moved");
+      write_file(entry.path(), "another's");
+      break;
+    }
+    progress.cancel = true;
+  };
+  CHECK(weft::export_version(*f.store, "m", f.dir / "out", progress).error().code == Errc::cancelled);
+  const auto left = tree_of(f.dir / "out");
+  REQUIRE(left.size() == 1);
+  CHECK(left.begin()->second == "another's");
+}
+
+TEST_CASE("nothing of an export is to be seen before all of it is there") {
+  Fixture f;
+  write_model(f.dir / "a", 1);
+  f.publish({f.dir / "a"}, "m");
+  HookProgress progress;
+  int looks = 0;
+  progress.on_phase = [&](std::string_view) {
+    ++looks;
+    for (const auto& entry : fs::directory_iterator(f.dir / "out"))
+      CHECK(entry.path().filename().string().starts_with(".weft-export-"));
+  };
+  CHECK(weft::export_version(*f.store, "m", f.dir / "out", progress).ok());
+  CHECK(looks > 3);
+  CHECK(tree_of(f.dir / "out") == tree_of(f.dir / "a"));
+}
+
+TEST_CASE("an export that cannot be published takes back what it moved into place") {
+  Fixture f;
+  write_model(f.dir / "a", 1);
+  f.publish({f.dir / "a"}, "m");
+  REQUIRE(weft::make_directory(f.dir / "out").ok());
+  HookProgress progress;
+  progress.on_phase = [&](std::string_view what) {
+    if (what == "writing model.safetensors") write_file(f.dir / "out/model.safetensors", "another's");
+  };
+  auto report = weft::export_version(*f.store, "m", f.dir / "out", progress);
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().code == Errc::exists);
+  CHECK(tree_of(f.dir / "out") == std::map<std::string, std::string>{{"model.safetensors", "another's"}});
+}
+
+TEST_CASE("a store without digests tells damage by the XXH3-128") {
+  Fixture f(weft::DigestMode::none);
+  write_model(f.dir / "a", 1);
+  write_file(f.dir / "a/large.bin", weft::testing::as_text(weft::testing::random_bytes(5'000'001, 7)));
+  f.publish({f.dir / "a"}, "m");
+  damage_packs(f.dir / "store");
+  auto report = export_to(f, "m", f.dir / "out");
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().code == Errc::corrupt);
+  CHECK(report.error().message.find("XXH3-128") != std::string::npos);
+  CHECK_FALSE(fs::exists(f.dir / "out"));
+}
