@@ -7,7 +7,7 @@ import pathlib
 import measure
 
 # Each part is a module net_<part>.py whose run(build, directory, args) prints its tables.
-PARTS = ["whole", "tensor", "subset", "holders", "together", "origin", "idle"]
+PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "origin", "idle"]
 
 
 def parse():

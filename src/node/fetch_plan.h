@@ -1,5 +1,8 @@
-// What of a published file has to be fetched, in pieces of which none moves a byte of a blob that nobody asked for.
-// Pure.
+// Which blobs of a version are fetched into one pack, where they lie in it, and in which pieces they come. A piece
+// holds no byte of a blob that nobody asked for.
+//
+// A large file has a pack of its own that is laid out as the file is, so that the finished pack can be read by
+// passthrough. Small files share packs: a pack holds the blobs of a group of files, one after the other. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +16,50 @@
 
 namespace weft {
 
+inline constexpr std::uint64_t kGroupedFileMax = 1U << 20U;  // bytes; a larger file has a pack of its own
+inline constexpr std::size_t kGroupBlobsMax = 4096;
+inline constexpr std::uint64_t kGroupBytesMax = 64U << 20U;
+// A batch of a group comes with one request.
+inline constexpr std::size_t kBatchUnitsMax = 80;
+inline constexpr std::uint64_t kBatchBytesMax = 1U << 20U;
+
 // Chunks of one blob that follow each other, or all of a small one.
 struct FetchUnit {
-  std::uint64_t offset = 0;  // of the file
+  std::uint64_t offset = 0;  // of the pack
   std::uint64_t length = 0;
   std::size_t blob = 0;  // number in FetchPlan::blobs
   ChunkRun run;
 };
 
 struct FetchPlan {
-  std::vector<Extent> blobs;     // each once, where it is first in the file; by offset
-  std::vector<FetchUnit> units;  // by offset; together they are the blobs
+  std::vector<Extent> blobs;         // each once; offsets of the pack; by offset
+  std::vector<FetchUnit> units;      // by offset; together they are the blobs
+  std::vector<std::size_t> batches;  // first unit of each batch of a group; empty for a file
+  std::uint64_t size() const { return blobs.empty() ? 0 : blobs.back().offset + blobs.back().id.length; }
 };
 
-// Of the extents `absent`, by offset. No unit is longer than `unit_max`, a multiple of kDigestChunk.
+// A pack that is laid out as a file. `absent`: its extents to fetch, by offset. No unit is longer than `unit_max`, a
+// multiple of kDigestChunk.
 FetchPlan plan_fetch(std::span<const Extent> absent, std::uint64_t unit_max);
+// A pack of small files' blobs, one after the other in the order of `absent`.
+FetchPlan plan_group(std::span<const Extent> absent, std::uint64_t unit_max);
 
-// The numbers of the units that overlap a range of the file: [first, second).
+// Files that share a pack: those of [first, end) of the manifest that are smaller than kGroupedFileMax.
+struct FileGroup {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+};
+// By number of file. A group has at most kGroupBlobsMax blobs and kGroupBytesMax bytes, or one file.
+std::vector<FileGroup> group_files(const Manifest& manifest);
+bool is_grouped(const File& file);
+// The group that has this file, which is_grouped().
+FileGroup group_of(std::span<const FileGroup> groups, std::uint32_t file);
+
+// The units of the batch that has this unit, and of the batch behind it: [first, second). Of a group's plan.
+std::pair<std::size_t, std::size_t> batch_of(const FetchPlan& plan, std::size_t unit);
+std::pair<std::size_t, std::size_t> next_batch(const FetchPlan& plan, std::size_t unit);
+
+// The numbers of the units that overlap a range of the pack: [first, second).
 std::pair<std::size_t, std::size_t> units_in(const FetchPlan& plan, Range range);
 
 }  // namespace weft

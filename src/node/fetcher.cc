@@ -15,7 +15,9 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kUnitMax = kDigestChunk;
-constexpr std::size_t kInOrder = 16;                  // units that are not worth another order
+constexpr std::size_t kInOrder = 16;         // units that are not worth another order
+constexpr std::uint64_t kFilesForBatch = 3;  // of a group, that somebody asked for
+constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // that an answer goes on behind its range
 
 std::size_t memory_bytes(const Manifest& manifest) {
@@ -97,6 +99,7 @@ Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId versi
   }
   WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
   WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
+  made->groups = group_files(made->manifest);
   contents_.put(version, made, memory_bytes(made->manifest));
   return std::shared_ptr<const Content>(std::move(made));
 }
@@ -156,8 +159,16 @@ void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) 
   for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
 }
 
-// A transfer of all blobs of the file that are neither here nor on their way.
+// Begins a transfer of the file's blobs that are neither here nor on their way. Those of the small files of its group
+// come into the same pack.
 Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
+  limit_open();
+  if (!is_grouped(content.manifest.files[file])) return begin_file(content, file);
+  WEFT_TRY(const bool grouped, begin_group(content, group_of(content.groups, file)));
+  return grouped ? Status{} : begin_file(content, file);
+}
+
+Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
   const File& published = content.manifest.files[file];
   std::vector<ContentId> blobs;
   for (const Extent& extent : published.extents) blobs.push_back(extent.id);
@@ -171,8 +182,42 @@ Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
   if (absent.empty()) return {};
   expect(content, absent);
   WEFT_TRY(auto pack, pack_for(published, places, absent));
-  WEFT_TRY(auto transfer,
-           Transfer::make(content.row.id, file, content.row.manifest, plan_fetch(absent, kUnitMax), std::move(pack)));
+  return add_transfer(content, file, plan_fetch(absent, kUnitMax), std::move(pack));
+}
+
+// False: all that is absent is of one file. Its pack is better laid out as the file.
+Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
+  std::vector<std::pair<std::uint32_t, Extent>> unknown;
+  {
+    const std::lock_guard lock(mutex_);  // before the index: blobs leave homes_ once they are in it
+    for (std::uint32_t file = group.first; file < group.end; ++file) {
+      if (!is_grouped(content.manifest.files[file])) continue;
+      for (const Extent& extent : content.manifest.files[file].extents)
+        if (!homes_.contains(extent.id)) unknown.emplace_back(file, extent);
+    }
+  }
+  std::vector<Extent> absent;
+  std::optional<std::uint32_t> first;
+  bool several = false;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (const auto& [file, extent] : unknown) {
+    const auto place = snapshot->find_blob(extent.id);
+    if (place.ok() || place.error().code != Errc::absent) continue;
+    several = several || first.value_or(file) != file;
+    first = file;
+    absent.push_back(extent);
+  }
+  if (!several) return false;
+  expect(content, absent);
+  FetchPlan plan = plan_group(absent, kUnitMax);
+  WEFT_TRY(auto pack, store_.fetch_pack(plan.size()));
+  WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
+  return true;
+}
+
+Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
+                             std::unique_ptr<FetchPack> pack) {
+  WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack)));
   const std::lock_guard lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
@@ -207,14 +252,12 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
   return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
 }
 
-void Fetcher::want(Part& part) {
-  const auto& transfer = part.home.transfer;
-  for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
-    const UnitState state = transfer->state(unit);
-    if (state == UnitState::here || state == UnitState::running) continue;
-    transfer->queue(unit);  // also what waits to be read ahead: now it comes first
-    wanted_.push_back({transfer, unit});
-  }
+// Also a unit that waits to be read ahead: now it comes first.
+void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
+  const UnitState state = transfer->state(unit);
+  if (state == UnitState::here || state == UnitState::running) return;
+  transfer->queue(unit);
+  wanted_.push_back({transfer, unit});
 }
 
 void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
@@ -227,6 +270,29 @@ void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units)
     transfer->queue(unit);
     ahead_.push_back({transfer, unit});
   }
+}
+
+void Fetcher::want_batch(const std::shared_ptr<Transfer>& transfer, Units units) {
+  for (std::size_t unit = units.first; unit < units.second; ++unit) {
+    if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
+    transfer->queue(unit);
+    ahead_.push_back({transfer, unit});
+  }
+}
+
+// Of a file, what lies behind the range. Of a group, the batches at the file: from the reader's third file on its own
+// batch, and once the reader goes on the next one.
+void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
+  const auto& transfer = last.home.transfer;
+  if (transfer->file) {
+    const std::uint64_t end = what.range.offset + what.range.length;
+    const std::uint64_t begin = what.all ? what.range.offset : end;
+    want_ahead(transfer, units_in(transfer->plan, {begin, end + what.ahead - begin}));
+    return;
+  }
+  const std::uint64_t files = transfer->note_file(what.file);
+  if (files >= kFilesForBatch) want_batch(transfer, batch_of(transfer->plan, last.units.first));
+  if (files >= kFilesForNextBatch) want_batch(transfer, next_batch(transfer->plan, last.units.first));
 }
 
 // Of a part that is asked for now.
@@ -258,14 +324,10 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
   for (Part& part : parts) {
     if (part.place.pack) continue;
     part.home.transfer->use();
-    if (!what.all) want(part);
+    for (std::size_t unit = part.units.first; !what.all && unit < part.units.second; ++unit)
+      want(part.home.transfer, unit);
   }
-  if (!parts.empty() && !parts.back().place.pack) {
-    const auto& last = parts.back().home.transfer;
-    const std::uint64_t end = what.range.offset + what.range.length;
-    const std::uint64_t begin = what.all ? what.range.offset : end;
-    want_ahead(last, units_in(last->plan, {begin, end + what.ahead - begin}));
-  }
+  if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;
   for (const Part& part : parts)  // those of other transfers
     if (!part.place.pack) want_ahead(part.home.transfer, part.units);

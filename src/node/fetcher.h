@@ -59,7 +59,7 @@ struct FetchStatus {
   // asks first is not: it counts where it came from.
   SourceCount local{"local"};
   std::vector<SourceCount> sources;
-  std::uint64_t transfers = 0;  // files on their way
+  std::uint64_t transfers = 0;  // packs that are being filled
   std::uint64_t waiting = 0;    // units that are asked for
   std::uint64_t manifests = 0;  // brought
   std::string problem;          // the last, "" for none
@@ -94,6 +94,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   struct Content {
     VersionRow row;
     Manifest manifest;
+    std::vector<FileGroup> groups;  // of the manifest's small files
   };
   struct Task {
     std::shared_ptr<Transfer> transfer;
@@ -106,8 +107,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
-    std::uint64_t offset = 0;  // of the blob in the transfer's file
-    bool same_file = false;    // that is the one that is asked for
+    std::uint64_t offset = 0;  // of the blob in the transfer's pack
+    bool same_file = false;    // the pack is laid out as the file that is asked for
   };
   // An extent of a range that is asked for: here, or on its way.
   struct Part {
@@ -136,13 +137,19 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
   void expect(const Content& content, const std::vector<Extent>& absent);
   Status begin_transfer(const Content& content, std::uint32_t file);
+  Status begin_file(const Content& content, std::uint32_t file);
+  Result<bool> begin_group(const Content& content, FileGroup group);
+  Status add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
+                      std::unique_ptr<FetchPack> pack);
   Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const LockedPlace> places,
                                               std::span<const Extent> absent);
   bool set_home(Part& part, VersionId version, std::uint32_t file) const;
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want(Part& part);
+  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
   using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units);
+  void want_batch(const std::shared_ptr<Transfer>& transfer, Units units);
+  void want_neighbours(const Part& last, const ColdRange& what);
   std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point begun,
                                 Clock::time_point& moved) const;
   void queue(std::vector<Part>& parts, const ColdRange& what);
@@ -186,6 +193,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::shared_ptr<Transfer> due();
   void add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock);
   void drop_idle();
+  void limit_open();
 
   // fetcher_room.cc: the cache's bound is kept before bytes come.
   Status make_room(std::uint64_t bytes);  // for a unit that runs

@@ -19,6 +19,8 @@ constexpr std::uint64_t kAddBytes = 2U << 30U;
 constexpr auto kAddAfter = std::chrono::seconds(1);   // that nothing has come of any file
 constexpr auto kAddLatest = std::chrono::seconds(5);  // that nothing has come of its own
 constexpr auto kTick = std::chrono::milliseconds(250);
+constexpr auto kUnread = std::chrono::seconds(1);
+constexpr auto kCloseWait = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -28,7 +30,8 @@ std::shared_ptr<Transfer> Fetcher::due() {
   for (const auto& transfer : transfers_) moved = std::max(moved, transfer->moved());
   for (const auto& transfer : transfers_) {
     if (transfer->whole_bytes() == 0 || transfer->adding) continue;
-    if (ending_ || transfer->hurries() || transfer->whole_bytes() >= kAddBytes || moved + kAddAfter <= now ||
+    const bool full = !transfer->file && transfer->complete();  // of a group nothing more comes
+    if (ending_ || full || transfer->hurries() || transfer->whole_bytes() >= kAddBytes || moved + kAddAfter <= now ||
         transfer->moved() + kAddLatest <= now)
       return transfer;
   }
@@ -64,6 +67,26 @@ void Fetcher::drop_idle() {
     return true;
   });
   if (transfers_.empty()) drop_read_memory();
+}
+
+// Keeps the number of open transfers, and so of descriptors, within its bound: ends those that are complete or that
+// nobody reads. If readers need all of them, there are more for as long as that lasts.
+void Fetcher::limit_open() {
+  std::unique_lock lock(mutex_);
+  for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !ending_;) {
+    bool ends = false;
+    for (const auto& transfer : transfers_) {
+      const bool unread = transfer->used() + kUnread <= Clock::now();
+      if (transfer->busy() || !(transfer->complete() || unread) || is_queued(transfer)) continue;
+      transfer->let_go();
+      if (transfer->whole_bytes() > 0) transfer->hurry();
+      ends = true;
+    }
+    drop_idle();
+    if (!ends || Clock::now() >= until || transfers_.size() < kOpenTransfersMax) return;
+    keeper_.notify_one();
+    arrived_.wait_for(lock, kTick);
+  }
 }
 
 void Fetcher::keep() {

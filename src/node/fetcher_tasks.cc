@@ -54,7 +54,7 @@ std::optional<Fetcher::Task> Fetcher::next() {
   }
 }
 
-// Little is moved by who waits for it: to wake others for that takes longer.
+// A reader moves a small unit itself, because it takes longer to wake another thread.
 std::optional<Fetcher::Task> Fetcher::take_own(const std::vector<Part>& parts) {
   if (wanted_.empty() || wanted_.size() > kOwnUnitsMax) return {};
   const Task& last = wanted_.back();
@@ -153,12 +153,27 @@ Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
   return task;
 }
 
+namespace {
+
+// Where a task with this unit begins. Of a group, the queued units before it in its batch come with it, so that whoever
+// reads backwards needs no more requests.
+std::size_t begin_of(const Transfer& transfer, std::size_t unit) {
+  if (transfer.file || transfer.is_alone(unit)) return unit;
+  const std::size_t first = batch_of(transfer.plan, unit).first;
+  while (unit > first && transfer.state(unit - 1) == UnitState::queued && !transfer.is_alone(unit - 1)) --unit;
+  return unit;
+}
+
+}  // namespace
+
 Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   Task task = queue[at];
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   Transfer& transfer = *task.transfer;
-  task.end = task.unit;
+  const std::size_t wanted = task.unit;
+  task.unit = task.end = begin_of(transfer, wanted);
   while (goes_on(task, readiness)) transfer.begin(task.end++);
+  if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all before it
   if (!transfer.follows || transfer.follows == task.unit) transfer.follows = task.end;
   return task;
 }
@@ -169,6 +184,7 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   const auto& units = transfer.plan.units;
   if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
   if (task.end == task.unit) return true;
+  if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
   const bool little = transfer.is_shared() || transfer.arrived() == Clock::time_point{};

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "node/fetcher_impl.h"
+#include "store/holes.h"
 
 namespace weft {
 namespace {
@@ -45,18 +46,22 @@ Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest) {
       digest, {}, false, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
 }
 
-// By a write and not through a mapping, whose new pages would be cleared and taken one by one before bytes come to
-// them. Where blocks cannot be had the write says why; near the cache's bound they come as the file system likes:
-// taken piece by piece, they take more to be listed.
+// Writes, because a new mapping's pages would be cleared and allocated one by one before bytes come to them. Blocks of
+// zeros stay holes. Long runs are allocated first; if that fails, the write reports why. Near the cache's bound nothing
+// is allocated ahead: blocks that are allocated run by run need more extents.
 Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
-  bool allocates = bytes.size() >= kAllocated;
+  bool allocates = false;
   {
     const std::lock_guard lock(mutex_);
-    allocates = allocates && (policy_.cache_max == UINT64_MAX || room_ >= kRoomForLists);
+    allocates = policy_.cache_max == UINT64_MAX || room_ >= kRoomForLists;
   }
+  const int fd = transfer.pack->fd();
   const std::lock_guard one_at_a_time(transfer.writing);
-  if (allocates) static_cast<void>(allocate(transfer.pack->fd(), offset, bytes.size(), kPack));
-  return write_exact(transfer.pack->fd(), offset, bytes, kPack);
+  for (const Range& run : runs_to_write(fd, offset, bytes)) {
+    if (allocates && run.length >= kAllocated) static_cast<void>(allocate(fd, offset + run.offset, run.length, kPack));
+    WEFT_CHECK(write_exact(fd, offset + run.offset, bytes.subspan(run.offset, run.length), kPack));
+  }
+  return {};
 }
 
 // While some bytes are verified and written, the next come.
@@ -120,6 +125,11 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
     if (is_late && !is_overdue(*task.transfer, unit)) {
       task.transfer->put_back_late(unit, digests.error());
       wanted_.push_back({task.transfer, unit});
+      continue;
+    }
+    if (!digests.ok() && !task.transfer->file && task.end - task.unit > 1) {
+      task.transfer->part(unit);
+      if (task.transfer->was_asked(unit)) want(task.transfer, unit);
       continue;
     }
     if (!digests.ok()) {

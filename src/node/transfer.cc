@@ -23,14 +23,15 @@ Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
 
 }  // namespace
 
-Result<std::shared_ptr<Transfer>> Transfer::make(VersionId version, std::uint32_t file, const Digest& manifest,
-                                                 FetchPlan plan, std::unique_ptr<FetchPack> pack) {
+Result<std::shared_ptr<Transfer>> Transfer::make(VersionId version, std::optional<std::uint32_t> file,
+                                                 const Digest& manifest, FetchPlan plan,
+                                                 std::unique_ptr<FetchPack> pack) {
   WEFT_TRY(auto reader, reader_of(*pack));
   return std::shared_ptr<Transfer>(
       new Transfer(version, file, manifest, std::move(plan), std::move(pack), std::move(reader)));
 }
 
-Transfer::Transfer(VersionId of, std::uint32_t number, const Digest& named, FetchPlan planned,
+Transfer::Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
                    std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers)
     : version(of),
       file(number),
@@ -66,6 +67,12 @@ void Transfer::fail(std::size_t unit, Error error) {
 void Transfer::put_back(std::size_t unit) {
   end(unit);
   queue(unit);
+}
+
+void Transfer::part(std::size_t unit) {
+  end(unit);
+  units_[unit].state = UnitState::idle;
+  units_[unit].alone = true;
 }
 
 void Transfer::put_back_late(std::size_t unit, Error error) {

@@ -1,5 +1,6 @@
-// One published file on its way to this node: which of its units are here, which blobs are whole. No thread of its own,
-// no lock: its owner guards it, but for what is said to be safe.
+// A pack that is being filled with blobs of one version, each at its place: one published file, or a group of small
+// ones. Knows which of its units are here and which blobs are whole. It has no thread and no lock: its owner guards it,
+// except for the members that say otherwise.
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,9 @@
 
 namespace weft {
 
+// Transfers that a Fetcher keeps open, each with three descriptors, unless readers need more of them at one time.
+inline constexpr std::size_t kOpenTransfersMax = 40;
+
 enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
 
 class Transfer {
@@ -26,15 +30,16 @@ class Transfer {
   using Clock = std::chrono::steady_clock;
   // What does not change; any thread.
   const VersionId version;
-  const std::uint32_t file;
+  const std::optional<std::uint32_t> file;  // that the pack is laid out as; none: a group's blobs
   const Digest manifest;
   const FetchPlan plan;
   const std::unique_ptr<FetchPack> pack;
   const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
 
   // Errc as of opening the pack for readers.
-  static Result<std::shared_ptr<Transfer>> make(VersionId version, std::uint32_t file, const Digest& manifest,
-                                                FetchPlan plan, std::unique_ptr<FetchPack> pack);
+  static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,
+                                                const Digest& manifest, FetchPlan plan,
+                                                std::unique_ptr<FetchPack> pack);
 
   UnitState state(std::size_t unit) const { return units_[unit].state; }
   const Error& failure(std::size_t unit) const { return units_[unit].failure; }
@@ -43,6 +48,10 @@ class Transfer {
   void fail(std::size_t unit, Error error);
   void put_back(std::size_t unit);                    // it did not come, and is queued again
   void put_back_late(std::size_t unit, Error error);  // the same, as who was asked was silent: that is counted
+  // A request for several units of a group failed, as the bytes of one of them may be nowhere. Each comes with a
+  // request of its own from now on.
+  void part(std::size_t unit);
+  bool is_alone(std::size_t unit) const { return units_[unit].alone; }
   // When it was first put back so, without having come since.
   std::optional<Clock::time_point> late_since(std::size_t unit) const { return units_[unit].late_since; }
   // Its bytes are in the pack's file. `digests` are of its chunks.
@@ -58,6 +67,13 @@ class Transfer {
   std::uint64_t busy_bytes() const { return busy_bytes_; }
   bool complete() const { return missing_ == 0; }  // every unit is here
 
+  // A reader asks for this file of the group. Returns how many times readers asked for another file than before.
+  std::uint64_t note_file(std::uint32_t number) {
+    if (last_file_ != number) ++files_asked_;
+    last_file_ = number;
+    return files_asked_;
+  }
+  bool was_asked(std::size_t unit) const { return units_[unit].asked; }
   // Somebody asks for it; whether somebody did before.
   bool ask(std::size_t unit) { return std::exchange(units_[unit].asked, true); }
 
@@ -83,13 +99,16 @@ class Transfer {
     Error failure;
     std::optional<Clock::time_point> late_since;
     bool asked = false;
+    bool alone = false;
   };
   struct Blob {
     std::vector<Digest> chunks;
     std::uint64_t missing = 0;  // chunks
   };
-  Transfer(VersionId of, std::uint32_t number, const Digest& named, FetchPlan planned, std::unique_ptr<FetchPack> into,
-           std::shared_ptr<const PackReader> readers);
+  Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
+           std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers);
+  std::optional<std::uint32_t> last_file_;
+  std::uint64_t files_asked_ = 0;
   std::vector<Unit> units_;
   std::vector<Blob> blobs_;
   std::vector<FetchedBlob> whole_;

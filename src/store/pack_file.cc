@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "store/file_ops.h"
+#include "store/holes.h"
 #include "store/toc.h"
 
 namespace weft {
@@ -74,6 +75,13 @@ Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const std::string& dir
 }
 
 Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::vector<Range> runs = runs_to_write(fd_.get(), offset, bytes);
+  for (const Range& run : runs) WEFT_CHECK(write_run(offset + run.offset, bytes.subspan(run.offset, run.length)));
+  const bool ends_in_hole = runs.empty() || runs.back().offset + runs.back().length < bytes.size();
+  return ends_in_hole ? extend_file(fd_.get(), offset + bytes.size(), path_) : Status{};
+}
+
+Status PackWriter::write_run(std::uint64_t offset, std::span<const std::byte> bytes) {
   std::size_t head = round_up(offset) - offset;
   if (!direct_.valid() || bytes.size() < head + kDirectMin) return write_buffered(offset, bytes);
   std::size_t body = (bytes.size() - head) / kPackBlock * kPackBlock;

@@ -60,7 +60,7 @@ class PackWriter {
   const std::string& where() const { return path_; }
   bool empty() const { return toc_.entries.empty(); }
 
-  // Without a copy if bytes and offset are congruent modulo kPackBlock.
+  // Without a copy if bytes and offset are congruent modulo kPackBlock. Blocks of zeros stay holes (holes.h).
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
   // Mixed packs: the place of the next blob, which lies at `like` in its file, or in the pack where it was.
   std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
@@ -82,6 +82,7 @@ class PackWriter {
  private:
   PackWriter(PackId id, Fd fd, std::string path, std::string directory)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
+  Status write_run(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);

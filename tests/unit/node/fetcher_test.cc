@@ -7,9 +7,12 @@
 #include <atomic>
 #include <future>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <set>
 #include <thread>
+
+#include <fmt/core.h>
 
 #include "base/sha256.h"
 #include "base/sys.h"
@@ -73,6 +76,54 @@ struct Away {
     return out;
   }
 };
+
+// A version of many small files, each one blob.
+struct AwayTree {
+  BlobStore store;
+  std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
+  std::vector<std::string> texts;
+  VersionId version = 0;
+
+  AwayTree(std::size_t count, std::size_t bytes) {
+    Manifest manifest;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto blob = random_bytes(bytes + i % 7, i + 1);
+      texts.emplace_back(as_text(blob));
+      File file;
+      file.path = fmt::format("{:06}", i);
+      file.size = blob.size();
+      file.extents.push_back({0, {blob.size(), tree_sha256(blob)}});
+      store.add_absent(file.extents.front().id);
+      twin->put(file.extents.front().id, std::move(blob));
+      manifest.files.push_back(std::move(file));
+    }
+    const auto encoded = encode_manifest(manifest);
+    REQUIRE(encoded.ok());
+    twin->put_manifest(sha256(*encoded), *encoded);
+    version = store.add_version(sha256(*encoded));
+  }
+  void lose(std::uint32_t file) const {
+    const auto bytes = as_bytes(texts[file]);
+    twin->lose({bytes.size(), tree_sha256(bytes)});
+  }
+  // The bytes of a file, as they were brought.
+  std::string text(Fetcher& fetcher, std::uint32_t file) const {
+    const auto pieces = fetcher.bring({version, file, {0, texts[file].size()}, 0});
+    REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+    REQUIRE(pieces->size() == 1);
+    CHECK(pieces->front().length == texts[file].size());
+    std::string out(texts[file].size(), '?');
+    const LockedPlace& place = pieces->front().place;
+    REQUIRE(read_exact(place.pack->fd(), place.offset, std::as_writable_bytes(std::span(out)), "piece").ok());
+    return out;
+  }
+};
+
+std::size_t open_descriptors() {
+  const auto names = list_directory("/proc/self/fd");
+  REQUIRE(names.ok());
+  return names->size();
+}
 
 // A twin whose reads go another way.
 class TwinsReads : public BlobSource {
@@ -564,6 +615,91 @@ TEST_CASE("bytes that the store cannot keep are read all the same") {
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
   CHECK(fetcher.settle(away.version).error().code == Errc::no_space);
+}
+
+TEST_CASE("many small files share packs and requests, in whatever order they are read") {
+  constexpr std::size_t kFiles = 6'000;
+  AwayTree away(kFiles, 300);
+  std::vector<std::uint32_t> order(kFiles);
+  std::iota(order.begin(), order.end(), 0);
+  SUBCASE("in order") {}
+  SUBCASE("backwards") {
+    std::ranges::reverse(order);
+  }
+  SUBCASE("shuffled") {
+    std::ranges::shuffle(order, std::mt19937_64(test_seed()));
+  }
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const std::size_t before = open_descriptors();
+  std::size_t most = 0;
+  for (const std::uint32_t file : order) {
+    CHECK(away.text(fetcher, file) == away.texts[file]);
+    if (file % 64 == 0) most = std::max(most, open_descriptors() - before);
+  }
+  CHECK(most < 40);
+  CHECK(away.twin->reads() < kFiles / 10);
+  REQUIRE(fetcher.settle(away.version).ok());
+  Fetcher later(away.store, {}, {});
+  for (std::uint32_t file = 0; file < kFiles; file += 100) CHECK(away.text(later, file) == away.texts[file]);
+}
+
+TEST_CASE("a reader of one small file moves its bytes alone") {
+  AwayTree away(500, 2'000);
+  Fetcher fetcher(away.store, {away.twin}, {});
+  CHECK(away.text(fetcher, 77) == away.texts[77]);
+  CHECK(away.text(fetcher, 77) == away.texts[77]);
+  fetcher.let_go();
+  CHECK(away.twin->bytes_read() == away.texts[77].size());
+}
+
+TEST_CASE("a small file whose bytes are nowhere keeps no other file from its readers") {
+  constexpr std::uint32_t kFiles = 400;
+  AwayTree away(kFiles, 300);
+  std::vector<std::uint32_t> lost;
+  for (std::uint32_t file = 0; file < kFiles; file += 50) {
+    lost.push_back(file);
+    away.lose(file);
+  }
+  Fetcher fetcher(away.store, {away.twin}, {});
+  std::vector<std::thread> readers;
+  for (std::uint32_t reader = 0; reader < 4; ++reader)
+    readers.emplace_back([&, reader] {
+      for (std::uint32_t i = 0; i < kFiles; ++i) {
+        const std::uint32_t file = (i + reader * kFiles / 4) % kFiles;
+        const bool is_lost = std::ranges::binary_search(lost, file);
+        CHECK(fetcher.bring({away.version, file, {0, away.texts[file].size()}, 0}).ok() == !is_lost);
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  for (std::uint32_t file = 1; file < kFiles; file += 7)
+    if (!std::ranges::binary_search(lost, file)) CHECK(away.text(fetcher, file) == away.texts[file]);
+}
+
+TEST_CASE("files that are too large to share packs keep the number of open transfers within its bound") {
+  constexpr std::size_t kFiles = 3 * kOpenTransfersMax;
+  AwayTree away(kFiles, kGroupedFileMax);
+  Fetcher fetcher(away.store, {away.twin}, {});
+  for (std::uint32_t file = 0; file < kFiles; ++file) {
+    CHECK(away.text(fetcher, file) == away.texts[file]);
+    CHECK(fetcher.status().transfers <= kOpenTransfersMax);
+  }
+}
+
+TEST_CASE("blocks of zeros are holes of the pack") {
+  Away away({});
+  std::vector<std::byte> blob(64 * kDigestChunk);
+  std::ranges::copy(random_bytes(50'000, 1), blob.begin() + 20 * kDigestChunk + 77);
+  away.append(blob);
+  away.publish();
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  const auto st = stat_fd(pieces->front().place.pack->fd(), "pack");
+  REQUIRE(st.ok());
+  CHECK(st->st_size == static_cast<off_t>(away.file.size));
+  CHECK(st->st_blocks * 512 < 1 << 20);
 }
 
 TEST_CASE("random ranges of a random file, by several threads, are its bytes") {

@@ -52,3 +52,34 @@ TEST_CASE("a pack that was written past the page cache leaves no stray pages in 
   must(read_exact(pack->fd(), 0, back, "pack"));
   CHECK(back == bytes);
 }
+
+TEST_CASE("zeros in a pack are holes, at its end too, and the pack reads as what was written") {
+  TempDir dir;
+  must(make_directories(dir / "packs"));
+  Bytes bytes(6U << 20U);
+  std::ranges::copy(random_bytes(100'000, 1), bytes.begin() + (2U << 20U) + 700);
+  auto pack = must(PackWriter::create(dir.path(), dir.path()));
+  must(pack->write(0, bytes));
+  pack->list({{bytes.size(), tree_sha256(bytes)}, 0, {}});
+  must(pack->sync());
+  const auto st = must(stat_fd(pack->fd(), "pack"));
+  CHECK(static_cast<std::size_t>(st.st_size) == bytes.size());
+  CHECK(st.st_blocks * 512 < 256 << 10);
+  Bytes back(bytes.size());
+  must(read_exact(pack->fd(), 0, back, "pack"));
+  CHECK(back == bytes);
+}
+
+TEST_CASE("zeros that take the place of bytes which were given back are written") {
+  TempDir dir;
+  must(make_directories(dir / "packs"));
+  auto pack = must(PackWriter::create(dir.path(), dir.path()));
+  const Bytes first = random_bytes(1U << 20U, 1);
+  const Bytes zeros(1U << 20U);
+  must(pack->write(pack->reserve(first.size(), 0), first));
+  pack->give_back(0);
+  must(pack->write(pack->reserve(zeros.size(), 0), zeros));
+  Bytes back(zeros.size());
+  must(read_exact(pack->fd(), 0, back, "pack"));
+  CHECK(back == zeros);
+}
