@@ -197,16 +197,3 @@ TEST_CASE("an export that cannot be published takes back what it moved into plac
   CHECK(report.error().code == Errc::exists);
   CHECK(tree_of(f.dir / "out") == std::map<std::string, std::string>{{"model.safetensors", "another's"}});
 }
-
-TEST_CASE("a store without digests tells damage by the XXH3-128") {
-  Fixture f(weft::DigestMode::none);
-  write_model(f.dir / "a", 1);
-  write_file(f.dir / "a/large.bin", weft::testing::as_text(weft::testing::random_bytes(5'000'001, 7)));
-  f.publish({f.dir / "a"}, "m");
-  damage_packs(f.dir / "store");
-  auto report = export_to(f, "m", f.dir / "out");
-  REQUIRE_FALSE(report.ok());
-  CHECK(report.error().code == Errc::corrupt);
-  CHECK(report.error().message.find("XXH3-128") != std::string::npos);
-  CHECK_FALSE(fs::exists(f.dir / "out"));
-}
