@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -124,7 +125,19 @@ class PackImport {
 Status collect_packs(Packs& packs, const std::string& store_path, IndexAccess& index, const GcOptions& options,
                      Progress& progress, GcReport& report);
 
+// How verify_packs() reads, and where it begins and ends.
+struct VerifyPace {
+  BlobPlace from;  // blobs before it are left out
+  // Called after each piece that was read. It may sleep.
+  std::function<void(std::uint64_t bytes)> have_read;
+  // Asked before each blob. True: it ends there, and `from` is that blob's place.
+  std::function<bool()> is_over;
+  bool over = false;
+};
+
 // Reads each pack's .toc (and, with `data`, its blobs) and compares them with their ids and the index.
-Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report);
+// With a pace, one thread reads all blobs, in the order of their packs and places, and leaves the page cache as it was.
+Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
+                    VerifyPace* pace = nullptr);
 
 }  // namespace weft

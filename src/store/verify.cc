@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/page_cache.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
@@ -28,18 +29,22 @@ bool is_gone(const PackReader& pack) {
 
 class Verifier {
  public:
-  Verifier(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report)
-      : packs_(packs), index_(index), data_(data), progress_(progress), report_(report) {}
+  Verifier(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report, VerifyPace* pace)
+      : packs_(packs), index_(index), data_(data), progress_(progress), report_(report), pace_(pace) {}
   Status verify(PackId pack);
 
  private:
   void problem(std::string line);
-  bool check_shape(const PackReader& pack, const PackToc& toc);
+  void damaged(const PackToc& toc, const PackEntry& entry, std::string line);
+  bool check_shape(const PackToc& toc);
+  void check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used);
   Result<std::vector<PackEntry>> check_rows(const PackToc& toc);
   Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
-  Status check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries);
-  Status check_large(const PackReader& pack, const PackEntry& entry, const std::string& where);
-  void note(const Status& status);
+  Status check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
+  void check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry);
+  Status check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
+  void note(const Status& status, const PackToc& toc, const PackEntry& entry);
+  std::string where(PackId pack) const { return pack_path(packs_.store_path(), pack); }
   Status stopped() const;
 
   Packs& packs_;
@@ -47,6 +52,7 @@ class Verifier {
   bool data_;
   Progress& progress_;
   FsckReport& report_;
+  VerifyPace* const pace_;
   ThreadPool pool_{0};
   std::mutex mutex_;  // guards report_ and failure_ while threads read
   Status failure_;
@@ -57,10 +63,17 @@ void Verifier::problem(std::string line) {
   report_.problems.push_back(std::move(line));
 }
 
-// What a blob's check says: damage is a finding, anything else ends the run.
-void Verifier::note(const Status& status) {
+void Verifier::damaged(const PackToc& toc, const PackEntry& entry, std::string line) {
+  std::lock_guard lock(mutex_);
+  report_.problems.push_back(line);
+  report_.damaged.push_back({entry.id, {toc.pack, entry.offset}, std::move(line)});
+}
+
+// Records what the check of a blob's bytes returned: damage is a finding, any other error ends the run.
+void Verifier::note(const Status& status, const PackToc& toc, const PackEntry& entry) {
   if (status.ok()) return;
-  if (status.error().code == Errc::corrupt || status.error().code == Errc::io) return problem(status.error().message);
+  if (status.error().code == Errc::corrupt || status.error().code == Errc::io)
+    return damaged(toc, entry, status.error().message);
   std::lock_guard lock(mutex_);
   if (failure_.ok()) failure_ = status;
 }
@@ -74,23 +87,32 @@ Status Verifier::verify(PackId id) {
   }
   auto toc = packs_.toc(id);
   if (!toc.ok() && is_gone(**pack)) return {};
-  ++report_.packs;
+  if (pace_ == nullptr) ++report_.packs;
   if (!toc.ok()) {
     problem(toc.error().message);
     return {};
   }
-  if (!check_shape(**pack, *toc)) return {};
-  report_.blobs += toc->entries.size();
+  if (!check_shape(*toc)) return {};
+  if (pace_ == nullptr) report_.blobs += toc->entries.size();
   WEFT_TRY(const std::vector<PackEntry> used, check_rows(*toc));
-  return data_ ? check_data(**pack, pack_path(packs_.store_path(), id), used) : Status{};
+  check_size(**pack, *toc, used);
+  if (!data_) return {};
+  return pace_ != nullptr ? check_at_pace(**pack, *toc, used) : check_data(**pack, *toc, used);
 }
 
-bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
-  const std::string where = pack_path(packs_.store_path(), toc.pack);
-  if (pack.size() != toc.size) {
-    problem(fmt::format("{}: expected {} bytes, got {}", where, toc.size, pack.size()));
-    return false;
-  }
+// A blob that lies behind the end of its pack is damaged; if the blobs are read, the read finds it.
+void Verifier::check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used) {
+  if (pack.size() == toc.size) return;
+  const auto is_cut = [&pack](const PackEntry& entry) { return entry.offset + entry.id.length > pack.size(); };
+  std::string line = fmt::format("{}: expected {} bytes, got {}", where(toc.pack), toc.size, pack.size());
+  if (used.empty()) return;  // gc deletes it
+  if (std::ranges::none_of(used, is_cut)) return problem(std::move(line));
+  if (data_) return;
+  for (const PackEntry& entry : used)
+    if (is_cut(entry)) damaged(toc, entry, fmt::format("{}: blob {} lies behind its end", line, to_hex(entry.id.root)));
+}
+
+bool Verifier::check_shape(const PackToc& toc) {
   for (const PackEntry& entry : toc.entries) {
     if (root_agrees(entry)) continue;
     problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root",
@@ -145,55 +167,87 @@ Status Verifier::stopped() const {
   return {};
 }
 
-Status Verifier::check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries) {
+Status Verifier::check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
   std::vector<const PackEntry*> small;
   for (const PackEntry& entry : entries) {
     report_.bytes_read += entry.id.length;
     if (entry.id.length < kLargeBlob) {
       small.push_back(&entry);
     } else {
-      note(check_large(pack, entry, where));
+      check_large(pack, toc, entry);
       progress_.advance(entry.id.length);
     }
   }
+  const std::string name = where(toc.pack);
   pool_.parallel_for(small.size(), [&](std::size_t i) {
     if (progress_.cancelled()) return;
-    note(check_blob(pack.fd(), where, *small[i], progress_));
+    note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
     progress_.advance(small[i]->id.length);
   });
   WEFT_CHECK(stopped());
   return std::exchange(failure_, Status{});
 }
 
-Status Verifier::check_large(const PackReader& pack, const PackEntry& entry, const std::string& where) {
+// Chunks are shared between threads. The first damaged one tells of the blob.
+void Verifier::check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
+  const std::string name = where(toc.pack);
+  std::vector<Status> found(entry.chunks.size());
   pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
     if (progress_.cancelled()) return;
     const std::uint64_t begin = chunk * kDigestChunk;
     std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
-    Status read = read_exact(pack.fd(), entry.offset + begin, bytes, where);
-    note(read);
-    if (read.ok() && sha256(bytes) != entry.chunks[chunk])
-      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.root),
-                          entry.id.length, entry.offset, entry.offset + begin));
+    found[chunk] = read_exact(pack.fd(), entry.offset + begin, bytes, name);
+    if (found[chunk].ok() && sha256(bytes) != entry.chunks[chunk])
+      found[chunk] =
+          Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", name,
+                                           to_hex(entry.id.root), entry.id.length, entry.offset, entry.offset + begin)};
   });
-  return {};
+  const auto first = std::ranges::find_if(found, [](const Status& status) { return !status.ok(); });
+  if (first != found.end()) note(*first, toc, entry);
+}
+
+Status Verifier::check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
+  const std::string name = where(toc.pack);
+  const BlobSink read = [this](std::uint64_t, std::span<const std::byte> piece) {
+    pace_->have_read(piece.size());
+    return Status{};
+  };
+  for (const PackEntry& entry : entries) {
+    if (toc.pack == pace_->from.pack && entry.offset < pace_->from.offset) continue;
+    pace_->over = pace_->is_over();
+    pace_->from = {toc.pack, entry.offset};
+    if (pace_->over) return {};
+    const bool cached = all_cached(pack.fd(), entry.offset, entry.id.length);
+    note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+    if (!cached) forget_pages(pack.fd(), entry.offset, entry.id.length);
+    ++report_.blobs;
+    report_.bytes_read += entry.id.length;
+    progress_.advance(entry.id.length);
+  }
+  ++report_.packs;
+  return std::exchange(failure_, Status{});
 }
 
 }  // namespace
 
-Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report) {
+Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
+                    VerifyPace* pace) {
   progress.phase(data ? "reading packs" : "checking packs");
   WEFT_TRY(std::vector<PackId> all, packs.list());
+  if (pace != nullptr) std::erase_if(all, [pace](PackId pack) { return pack < pace->from.pack; });
+  std::ranges::sort(all);
   std::uint64_t bytes = 0;
   for (PackId pack : all) {
     auto st = stat_file(pack_path(packs.store_path(), pack));
     if (data && st.ok()) bytes += allocated_bytes(*st);
   }
   progress.total(bytes);
-  Verifier verifier(packs, index, data, progress, report);
+  Verifier verifier(packs, index, data, progress, report, pace);
   for (PackId pack : all) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
+    if (pace == nullptr && progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
     WEFT_CHECK(verifier.verify(pack));
+    if (pace != nullptr && pace->over) return {};
   }
   return {};
 }
