@@ -30,6 +30,7 @@ class PackIndexer {
   Status add(const PackToc& toc);
   Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
+  bool has_lost(const PackToc& toc) const;
   Status note_stray(PackId pack);
   Result<std::vector<PackToc>> rescue(const std::vector<Extent>& wanted);
   Result<PackToc> rescue_pack(PackId pack, std::vector<PlacedBlob> known, WantedBlobs& wanted);
@@ -90,6 +91,17 @@ Status PackIndexer::sort_packs() {
   return {};
 }
 
+// Returns whether a blob that may be needed lies behind the end of a pack that is cut short. fsck knows which are:
+// those that the index names there.
+bool PackIndexer::has_lost(const PackToc& toc) const {
+  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) {
+    if (entry.offset + entry.id.length <= toc.size) return false;
+    if (!input_.known) return true;
+    const std::optional<FoundBlob> known = input_.known(entry.id);
+    return known && known->row.place == BlobPlace{toc.pack, entry.offset};
+  });
+}
+
 Status PackIndexer::sort_pack(PackId pack) {
   const std::string path = pack_path(input_.packs.store_path(), pack);
   auto toc = input_.packs.toc(pack);
@@ -104,8 +116,9 @@ Status PackIndexer::sort_pack(PackId pack) {
     return {};
   }
   if (static_cast<std::uint64_t>(st->st_size) < toc->size) {
-    report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
+    const std::string line = fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size);
     toc->size = static_cast<std::uint64_t>(st->st_size);
+    if (has_lost(*toc)) report_.problems.push_back(line);
     cut_.push_back(std::move(*toc));
     return {};
   }
