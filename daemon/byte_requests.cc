@@ -10,6 +10,7 @@
 #include "node/cold_wire.h"
 #include "node/fetch_version.h"
 #include "node/hand_over.h"
+#include "node/refetch.h"
 #include "weft/node.h"
 #include "weft/origin.h"
 
@@ -94,6 +95,35 @@ Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::option
   return report;
 }
 
+Result<ContentId> blob_of(const control::Call& call) {
+  ContentId id;
+  WEFT_TRY(id.length, call.body().number("length"));
+  WEFT_TRY(const std::string root, call.body().text("root"));
+  const auto digest = digest_from_hex(root);
+  if (!digest || id.length == 0) return Error{Errc::invalid, "expected the length and the root of a blob"};
+  id.root = *digest;
+  return id;
+}
+
+// A damaged blob is stored again: from the descriptor that the client sent, else from the origin or a peer.
+Result<std::string> repair(control::Call& call, Bytes& bytes) {
+  WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "repair blobs"));
+  WEFT_TRY(const ContentId id, blob_of(call));
+  CallProgress progress(call);
+  const std::vector<Fd> fds = call.take_fds();
+  if (fds.empty()) {
+    WEFT_CHECK(refetch_blob(bytes.store, bytes.fetcher, id, progress));
+    return std::string("{}");
+  }
+  WEFT_TRY(const std::uint64_t offset, call.body().number("offset"));
+  WEFT_TRY(const struct stat st, stat_fd(fds.front().get(), "repair"));
+  if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, "repair: expected a regular file"};
+  WEFT_TRY(const auto repair, bytes.store.begin_repair());
+  WEFT_CHECK(repair->add(id, fds.front().get(), offset, "the file that the client sent", progress));
+  WEFT_CHECK(repair->commit());
+  return std::string("{}");
+}
+
 Result<std::string> stage_out(control::Call& call, Bytes& bytes) {
   if (!bytes.behind) return Error{Errc::unsupported, "this daemon has no origin configured"};
   WEFT_TRY(const bool evictable, call.body().flag_or("evictable", false));
@@ -149,6 +179,7 @@ void serve_bytes(control::Server& server, Bytes& bytes) {
   serve(server, bytes, "prefetch", prefetch);
   serve(server, bytes, "pin", pin);
   serve(server, bytes, "evict", evict);
+  serve(server, bytes, "repair", repair);
   serve(server, bytes, "stage_out", stage_out);
   serve(server, bytes, "origin", origin);
 }

@@ -36,7 +36,7 @@ struct Bytes {
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };
 
-// look, bring, cold, prefetch, pin, evict, stage_out, origin. `bytes` outlives the server.
+// look, bring, cold, prefetch, pin, evict, repair, stage_out, origin. `bytes` outlives the server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);
 void write_bytes_status(JsonWriter& json, Bytes& bytes);  // members of an object

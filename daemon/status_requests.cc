@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/parts.h"
+#include "weft/scrub.h"
 
 namespace weft {
 namespace {
@@ -36,6 +37,9 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
   json.member("cold", config->cold);
   json.member("connections", std::uint64_t{server.connections()}).member("requests", parts.figures.requests());
+  const auto scrubbed = read_scrub_state(parts.store.path());
+  json.key("scrub");
+  write_scrub(json, scrubbed.ok() ? scrubbed->last : std::nullopt);
   json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
   write_registry(json, parts.registry);
   write_bytes_status(json, parts.bytes);
@@ -73,6 +77,24 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
               [&server] { return static_cast<double>(server.connections()); });
   figures.add("weft_peers", "gauge", "Daemons that are members of the cluster, this one too.",
               [&parts] { return static_cast<double>(parts.registry.members().size()); });
+  const auto scrub = [&parts](auto member) {
+    return [&parts, member] {
+      std::vector<Figures::Sample> samples;
+      const auto state = read_scrub_state(parts.store.path());
+      if (state.ok() && state->last) samples.push_back({{}, static_cast<double>((*state->last).*member)});
+      return samples;
+    };
+  };
+  figures.add("weft_scrub_problems", "gauge", "Problems that the last complete scrub found.",
+              Figures::Read(scrub(&ScrubPass::problems)));
+  figures.add("weft_scrub_bytes", "gauge", "Bytes that the last complete scrub read.",
+              Figures::Read(scrub(&ScrubPass::bytes)));
+  figures.add("weft_scrub_ended_seconds", "gauge", "Time of the end of the last complete scrub, since 1970.",
+              Figures::Read([ended = scrub(&ScrubPass::ended_ns)] {
+                auto samples = ended();
+                for (auto& sample : samples) sample.value /= 1e9;
+                return samples;
+              }));
   figures.add("weft_registry_connected", "gauge", "1 while what others publish arrives here.",
               registry(&RegistryStatus::connected));
   figures.add("weft_registry_revision", "gauge", "The registry's revision up to which the store mirrors it.",

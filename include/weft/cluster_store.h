@@ -138,6 +138,17 @@ class ClusterStore : public Store {
   // False: it stays, because a publish of this process relies on it, or did a moment ago.
   virtual Result<bool> make_evictable(PackId pack) = 0;
 
+  // If the stored bytes of a blob that versions need are damaged or missing, the blob is absent from now on, so that it
+  // is fetched again. Returns the place that it had, and whether its pack was cache. Nothing: its bytes are whole, or no
+  // live version needs it.
+  struct ForgottenPlace {
+    BlobPlace place;
+    bool cached = false;
+  };
+  virtual Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) = 0;
+  // Undoes it, where the blob could not be fetched: part of the damaged bytes may be of use.
+  virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;
+
   // These versions are at the origin: Snapshot::unsaved() forgets them.
   virtual Status saved(std::span<const VersionId> versions) = 0;
 

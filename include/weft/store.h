@@ -168,6 +168,8 @@ struct PublishOutcome {
 };
 
 struct MirroredVersion;
+struct ScrubOptions;
+struct ScrubReport;
 
 // An import that a registry decides on: its packs and manifest are in place and durable, and what it needs that is here
 // stays here (owned from now on, if it was cached), while this lives. Destroyed without keep() it takes back what it
@@ -201,6 +203,19 @@ class Import {
   virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;
 };
 
+// Stores blobs anew whose stored bytes are damaged or missing. Destroyed without commit(), it leaves nothing behind. One
+// thread.
+class BlobRepair {
+ public:
+  virtual ~BlobRepair() = default;
+  // Reads the blob at `offset` of `fd` and writes it to a new pack. Errc::corrupt: these bytes are not the blob;
+  // another source can be tried. `where` starts messages.
+  virtual Status add(const ContentId& id, int fd, std::uint64_t offset, std::string_view where, Progress& progress) = 0;
+  // Makes the new pack durable and lets the index name it. gc frees the damaged bytes later. A descriptor or mapping of
+  // the damaged pack keeps the damaged bytes.
+  virtual Status commit() = 0;
+};
+
 struct GcOptions {
   bool dry_run = false;
   // In a cluster: the registry's revision, read after the newest removal that gc is to see. Errc::busy while this store
@@ -230,9 +245,16 @@ struct RebuildOptions {
   Patience patience = {};
   bool data = true;  // read all blobs that versions need: damaged ones are looked for in other places
 };
+// A blob that versions may need and whose stored bytes are damaged or missing.
+struct DamagedBlob {
+  ContentId id;
+  BlobPlace place;   // as the index names it
+  std::string what;  // one line
+};
 struct FsckReport {
   std::uint64_t versions = 0, blobs = 0, packs = 0, bytes_read = 0;
   std::vector<std::string> problems;  // one line each
+  std::vector<DamagedBlob> damaged;   // their lines are among the problems
   std::vector<std::string> repaired;  // by a rebuild: what was damaged and is whole again
   std::vector<std::string> lost;      // for good, as accepted
   bool rebuilt = false;
@@ -336,6 +358,11 @@ class Store {
   virtual Result<GcReport> gc(const GcOptions& options, Progress& progress) = 0;
   // Compares index, packs, manifests and journal. Read-only unless rebuild.
   virtual Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) = 0;
+  // Errc::read_only: the store was opened for reading.
+  virtual Result<std::unique_ptr<BlobRepair>> begin_repair() = 0;
+  // Reads packs from where the last run stopped (scrub.h). Records that in STORE/scrub if this process may write there. When
+  // `progress` is cancelled, it stops after the blob that it is at, as when its time is over.
+  virtual Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) = 0;
 };
 
 }  // namespace weft

@@ -15,7 +15,8 @@ _weft_options() {
     rm) echo "--all --json --quiet --store --help" ;;
     gc) echo "--dry-run --all --json --quiet --store --help" ;;
     du) echo "--origin --json --quiet --store --help" ;;
-    fsck) echo "--rebuild --accept-loss --quick --json --quiet --store --help" ;;
+    fsck) echo "--repair --from --rebuild --accept-loss --quick --json --quiet --store --help" ;;
+    scrub) echo "--rate --for --json --quiet --store --help" ;;
     mount) echo "--options --upgrade --foreground --quiet --store --help" ;;
     umount) echo "--lazy --quiet --store --help" ;;
     unpin) echo "--json --quiet --store --help" ;;
@@ -72,7 +73,7 @@ _weft() {
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck mount umount pin unpin prefetch evict stage-out cache status peers init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
             restore completion help" -- "$word") ;;
       ls | info | log | lineage | diff | tag | rm | du | pin | unpin | prefetch | evict | stage-out) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||

@@ -33,7 +33,8 @@ _weft() {
       'find:list the versions that a pattern is true of'
       'match:show versions whose architecture begins in the same way' 'tag:set, move, delete or list tags' 'rm:remove versions'
       'gc:give back the space that no version needs' 'du:show space and what sharing saves'
-      'fsck:check the store, or make its index anew' 'mount:mount the store as a file tree'
+      'fsck:check the store, or make its index anew' 'scrub:read the whole store slowly'
+      'mount:mount the store as a file tree'
       'umount:unmount a mounted store' 'pin:keep files of a version assembled' 'unpin:delete the pin of a version' 'prefetch:bring the bytes of a version to this node'
       'evict:give back the disk of fetched bytes' 'stage-out:wait until versions are at the origin'
       'cache:show or bound the cache of assembled files'
@@ -65,7 +66,8 @@ _weft() {
     rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' '--all[rewrite every pack that has dead bytes]' ;;
     du) _arguments $common $json '--origin[what is at the origin]' '1:model:_weft_models' ;;
-    fsck) _arguments $common $json '--rebuild[make the index anew]' '--accept-loss[rebuild without what the journal has lost]' '--quick[do not read the blobs]' ;;
+    fsck) _arguments $common $json '--rebuild[make the index anew]' '--accept-loss[rebuild without what the journal has lost]' '--quick[do not read the blobs]' '--repair[store damaged content again]' '*--from[look for it there first]:PATH:_files' ;;
+    scrub) _arguments $common $json '--rate[bytes a second]:BYTES:' '--for[stop after that long]:TIME:' ;;
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '--upgrade[go on with the mount.weft of now]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;

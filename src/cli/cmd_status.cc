@@ -8,6 +8,7 @@
 #include "cli/mounts.h"
 #include "cli/table.h"
 #include "weft/assembly.h"
+#include "weft/scrub.h"
 
 namespace weft {
 namespace {
@@ -22,9 +23,10 @@ constexpr CommandInfo kInfo = {
     .json =
         "{store, uuid, format, created, models, versions, tags, blobs, views,\n"
         " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
-        " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}], daemon};\n"
-        " status is .weft/status of that mount, or null; daemon is what it says of\n"
-        " itself, or null\n",
+        " assembled_bytes, assembled_bytes_max, scrub, mounts: [{directory, status}], daemon};\n"
+        " scrub is the last complete one, {begun, ended, packs, blobs, bytes,\n"
+        " problems, lines: [TEXT]}, or null; status is .weft/status of that mount, or\n"
+        " null; daemon is what it says of itself, or null\n",
     .interrupted = "",
 };
 
@@ -57,7 +59,8 @@ struct Facts {
   StoreInfo info;
   StoreCounts counts;
   AssembledUsage assembled;
-  std::uint64_t free_bytes = 0;  // of the store's file system, for this user
+  std::optional<ScrubPass> scrub;  // the last complete one
+  std::uint64_t free_bytes = 0;    // of the store's file system, for this user
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
 };
@@ -71,6 +74,7 @@ Result<Facts> collect(const Context& context) {
     WEFT_TRY(facts.counts, snapshot->counts());
   }
   facts.assembled = assembled_usage(*store);
+  if (auto state = read_scrub_state(store->path()); state.ok()) facts.scrub = std::move(state->last);
   std::error_code error;
   facts.store = std::filesystem::canonical(context.store_path(), error).string();
   if (error) return sys_error(error.value(), context.store_path());
@@ -94,6 +98,8 @@ JsonWriter json_of(const Facts& facts) {
   json.member("dead_bytes", counts.dead_bytes).member("pack_disk_bytes", counts.pack_disk_bytes);
   json.member("free_bytes", facts.free_bytes).member("assembled_files", facts.assembled.files);
   json.member("assembled_bytes", facts.assembled.bytes).member("assembled_bytes_max", facts.assembled.bytes_max);
+  json.key("scrub");
+  write_scrub(json, facts.scrub);
   json.key("mounts").begin_array();
   for (const MountStatus& mount : facts.mounts) {
     json.begin_object().member("directory", mount.directory).key("status");
@@ -124,6 +130,9 @@ std::string text_of(const Facts& facts) {
                   human_bytes(facts.free_bytes));
   text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
                       human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
+  text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),
+                                    human_bytes(facts.scrub->bytes), count_of(facts.scrub->problems, "problem"))
+                      : "scrubbed  never as a whole\n";
   if (facts.mounts.empty()) text += "mounts    none\n";
   for (const MountStatus& mount : facts.mounts) {
     text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");

@@ -30,6 +30,7 @@ std::unique_ptr<Command> make_pin_command();
 std::unique_ptr<Command> make_prefetch_command();
 std::unique_ptr<Command> make_restore_command();
 std::unique_ptr<Command> make_rm_command();
+std::unique_ptr<Command> make_scrub_command();
 std::unique_ptr<Command> make_stage_out_command();
 std::unique_ptr<Command> make_status_command();
 std::unique_ptr<Command> make_tag_command();

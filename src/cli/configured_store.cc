@@ -21,16 +21,15 @@ std::string_view without(std::string_view text, std::string_view outer) {
 
 }  // namespace
 
-// The key is in no table, so that it comes before the first.
-std::optional<std::string> configured_store(const std::string& config_file) {
+// Keys that are in no table come before the first table.
+std::optional<std::string> configured_value(const std::string& config_file, std::string_view key) {
   const auto bytes = read_file(config_file, kConfigFileMax);
   if (!bytes.ok()) return {};
   for (const std::string_view raw : split({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, '\n')) {
     const std::string_view line = without(raw, kBlank);
     if (line.starts_with('[')) return {};
     const auto equals = line.find('=');
-    if (equals == std::string_view::npos || without(without(line.substr(0, equals), kBlank), kQuotes) != "store")
-      continue;
+    if (equals == std::string_view::npos || without(without(line.substr(0, equals), kBlank), kQuotes) != key) continue;
     std::string_view value = without(line.substr(equals + 1), kBlank);
     if (!value.empty() && kQuotes.find(value[0]) != std::string_view::npos)
       value = value.substr(1, value.find(value[0], 1) - 1);

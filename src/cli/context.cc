@@ -109,7 +109,7 @@ Status Context::look(VersionId version) const {
 }
 
 Status Context::check_may_create(const Error& none) const {
-  const auto configured = configured_store(environment_.config_file);
+  const auto configured = configured_value(environment_.config_file, "store");
   if (!configured) return {};
   return Error{Errc::not_found,
                fmt::format("{}; {} names the store {}: is its disk mounted? `weft init` makes one here", none.message,

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "node/vfs_models.h"
+#include "weft/scrub.h"
 #include "weft/tree.h"
 
 namespace weft {
@@ -48,6 +49,9 @@ Result<std::string> FixedFiles::status_text() {
     json.raw("{" + mount_status_ + "}");
   }
   versions_.assembly().write_status(json);
+  const auto scrubbed = read_scrub_state(store_.path());
+  json.key("scrub");
+  write_scrub(json, scrubbed.ok() ? scrubbed->last : std::nullopt);
   json.key("daemon").raw(daemon_.status()).end_object();
   return json.take() + "\n";
 }

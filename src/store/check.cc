@@ -1,11 +1,14 @@
 // weft fsck: the index is compared with what packs, manifests and journal make of it.
 #include <filesystem>
+#include <set>
 
 #include <fmt/core.h>
 
+#include "base/sys.h"
 #include "store/assembled_packs.h"
 #include "store/compare.h"
 #include "store/layout.h"
+#include "store/pack_file.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
 #include "store/store_impl.h"
@@ -50,6 +53,33 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   return compare_indexes(have, want, report.problems.size() == before, report);
 }
 
+// Blobs that the index names in packs that are gone.
+Status StoreImpl::find_missing(FsckReport& report) {
+  WEFT_TRY(const std::vector<PackId> there, packs_.list());
+  const std::set<PackId> packs(there.begin(), there.end());
+  std::vector<DamagedBlob> missing;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_CHECK(each_entry(txn, Table::blobs, {}, [&](const Entry& entry) -> Status {
+      WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+      if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
+      return {};
+    }));
+  }
+  for (DamagedBlob& blob : missing) {
+    WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
+    WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));
+    const std::string path = pack_path(path_, blob.place.pack);
+    if (place != blob.place || stat_file(path).ok()) continue;  // gc or an eviction moved it meanwhile
+    WEFT_TRY(const bool held, now->is_held(blob.id));
+    if (!held) continue;
+    blob.what = fmt::format("{}: is missing, with blob {} of {} bytes", path, to_hex(blob.id.root), blob.id.length);
+    report.problems.push_back(blob.what);
+    report.damaged.push_back(std::move(blob));
+  }
+  return {};
+}
+
 Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) {
   FsckReport report;
   if (options.rebuild && !options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
@@ -68,6 +98,8 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   WEFT_CHECK(verify_packs(packs_, *this, options.data, progress, report));
   AssembledPacks assembled(path_);
   WEFT_CHECK(verify_assembled(assembled, options.data, progress, report));
+  Status missing = find_missing(report);
+  if (!missing.ok() && missing.error().code != Errc::corrupt) return std::move(missing).error();
   return report;
 }
 

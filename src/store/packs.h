@@ -155,8 +155,20 @@ struct CollectInput {
 // rewritten. Temporaries of processes that died go too.
 Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress, GcReport& report);
 
+// How verify_packs() reads, and where it begins and ends.
+struct VerifyPace {
+  BlobPlace from;  // blobs before it are left out
+  // Called after each piece that was read. It may sleep.
+  std::function<void(std::uint64_t bytes)> have_read;
+  // Asked before each blob. True: it ends there, and `from` is that blob's place.
+  std::function<bool()> is_over;
+  bool over = false;
+};
+
 // Reads each pack's .toc (and, with `data`, its blobs) and compares them with their ids and the index.
-Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report);
+// With a pace, one thread reads all blobs, in the order of their packs and places, and leaves the page cache as it was.
+Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
+                    VerifyPace* pace = nullptr);
 // The same of assembled files. Deletes those that are damaged, if this process may.
 Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report);
 

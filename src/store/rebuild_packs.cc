@@ -72,6 +72,7 @@ class PackIndexer {
   Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
   Status add_fitting();
+  bool has_lost(const PackToc& toc, std::uint64_t size) const;
   Result<std::vector<PackToc>> rescue(const std::vector<Extent>& wanted);
   Result<PackToc> rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
   Result<std::vector<PlacedBlob>> salvaged(PackId pack) const;
@@ -135,6 +136,17 @@ Status PackIndexer::sort_packs() {
   return {};
 }
 
+// Returns whether a blob that may be needed lies behind the end of a pack that is cut short. fsck knows which are:
+// those that the index names there.
+bool PackIndexer::has_lost(const PackToc& toc, std::uint64_t size) const {
+  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) {
+    if (entry.offset + entry.id.length <= size) return false;
+    if (!input_.known) return true;
+    const std::optional<FoundBlob> known = input_.known(entry.id);
+    return known && known->row.place == BlobPlace{toc.pack, entry.offset};
+  });
+}
+
 Status PackIndexer::sort_pack(PackId pack) {
   const std::string path = pack_path(input_.packs.store_path(), pack);
   auto toc = input_.packs.toc(pack);
@@ -143,7 +155,8 @@ Status PackIndexer::sort_pack(PackId pack) {
   if (!st.ok()) return std::move(st).error();
   if (!toc.ok()) return note_mute(pack, toc.error());
   const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
-  if (cut) report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
+  if (cut && has_lost(*toc, static_cast<std::uint64_t>(st->st_size)))
+    report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
   WEFT_TRY(const bool intact, cut ? Result<bool>(false) : is_intact(*toc));
   if (!intact) {
     suspects_.push_back({std::move(*toc), false});

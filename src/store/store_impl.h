@@ -67,6 +67,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
 
+  Result<std::unique_ptr<BlobRepair>> begin_repair() override;
+  Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) override;
+
   Status join(const ClusterIdentity& identity) override;
   Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
   Status adopt(std::span<const Adoption> versions) override;
@@ -76,6 +79,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<EvictReport> evict(const EvictOptions& options) override;
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
+  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
+  Status put_back(const ContentId& id, const BlobPlace& place) override;
   Status saved(std::span<const VersionId> versions) override;
   Result<SaidBatch> said(std::uint64_t from) override;
   Result<std::string> origin() override;
@@ -96,6 +101,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   void discard(std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
   void published(const Promotion& promotion);  // or, when the index lacks it, perhaps
+
+  // Places the packs of a repair and points the index to their blobs. `place` runs under the writer lock.
+  Status commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place);
 
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
@@ -187,6 +195,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
+  Status find_missing(FsckReport& report);
+  Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
   Status remove_orphans(const GcOptions& options, GcReport& report);
 

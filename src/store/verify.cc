@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "base/page_cache.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
@@ -31,19 +32,24 @@ bool is_gone(const PackReader& pack) {
 class Verifier {
  public:
   // Without an index the rows of blobs are not looked at.
-  Verifier(const PackDir& packs, IndexAccess* index, bool data, Progress& progress, FsckReport& report)
-      : packs_(packs), index_(index), data_(data), progress_(progress), report_(report) {}
+  Verifier(const PackDir& packs, IndexAccess* index, bool data, Progress& progress, FsckReport& report,
+           VerifyPace* pace = nullptr)
+      : packs_(packs), index_(index), data_(data), progress_(progress), report_(report), pace_(pace) {}
   Status verify(PackId pack);
 
  private:
-  Status look(PackId pack);
+  Status look(PackId pack, bool data);
   void problem(std::string line);
-  bool check_shape(const PackReader& pack, const PackToc& toc);
+  void damaged(const PackToc& toc, const PackEntry& entry, std::string line);
+  bool check_shape(const PackToc& toc);
+  void check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data);
   Result<std::vector<PackEntry>> check_rows(const PackToc& toc);
   Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
-  Status check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries);
-  Status check_large(const PackReader& pack, const PackEntry& entry, const std::string& where);
-  void note(const Status& status);
+  Status check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
+  void check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry);
+  Status check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
+  void note(const Status& status, const PackToc& toc, const PackEntry& entry);
+  std::string where(PackId pack) const { return pack_in(packs_.path(), pack); }
   Status stopped() const;
 
   const PackDir& packs_;
@@ -51,9 +57,12 @@ class Verifier {
   const bool data_;
   Progress& progress_;
   FsckReport& report_;
+  VerifyPace* const pace_;
   ThreadPool pool_{0};
   std::mutex mutex_;  // guards problems_ and failure_ while threads read
   std::vector<std::string> problems_;
+  std::vector<DamagedBlob> damaged_;
+  std::vector<PackEntry> used_;  // of the pack that look() was at: entries whose bytes count
   Status failure_;
 };
 
@@ -62,28 +71,44 @@ void Verifier::problem(std::string line) {
   problems_.push_back(std::move(line));
 }
 
-// What a blob's check says: damage is a finding, anything else ends the run.
-void Verifier::note(const Status& status) {
+void Verifier::damaged(const PackToc& toc, const PackEntry& entry, std::string line) {
+  std::lock_guard lock(mutex_);
+  damaged_.push_back({entry.id, {toc.pack, entry.offset}, std::move(line)});
+}
+
+// Records what the check of a blob's bytes returned: damage is a finding, any other error ends the run.
+void Verifier::note(const Status& status, const PackToc& toc, const PackEntry& entry) {
   if (status.ok()) return;
-  if (status.error().code == Errc::corrupt || status.error().code == Errc::io) return problem(status.error().message);
+  if (status.error().code == Errc::corrupt || status.error().code == Errc::io)
+    return damaged(toc, entry, status.error().message);
   std::lock_guard lock(mutex_);
   if (failure_.ok()) failure_ = status;
 }
 
+// The bytes of an open pack do not change: the second look is at the records alone, and at which bytes still count.
 Status Verifier::verify(PackId id) {
   problems_.clear();
-  WEFT_CHECK(look(id));
-  if (problems_.empty()) return {};
+  damaged_.clear();
+  WEFT_CHECK(look(id, data_));
+  if (problems_.empty() && damaged_.empty()) return {};
   const std::vector<std::string> first = std::exchange(problems_, {});
+  const std::vector<DamagedBlob> damaged = std::exchange(damaged_, {});
   const FsckReport counted = report_;
-  WEFT_CHECK(look(id));
+  used_.clear();
+  WEFT_CHECK(look(id, false));
   report_ = counted;
   for (const std::string& line : first)
     if (std::ranges::find(problems_, line) != problems_.end()) report_.problems.push_back(line);
+  for (const DamagedBlob& blob : damaged) {
+    const auto counts = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
+    if (std::ranges::none_of(used_, counts)) continue;
+    report_.problems.push_back(blob.what);
+    report_.damaged.push_back(blob);
+  }
   return {};
 }
 
-Status Verifier::look(PackId id) {
+Status Verifier::look(PackId id, bool data) {
   auto pack = packs_.open_alone(id);
   if (!pack.ok() && pack.error().code == Errc::not_found) return {};
   if (!pack.ok()) {
@@ -92,26 +117,34 @@ Status Verifier::look(PackId id) {
   }
   auto toc = packs_.toc(id);
   if (!toc.ok() && is_gone(**pack)) return {};
-  ++report_.packs;
+  if (pace_ == nullptr) ++report_.packs;
   if (!toc.ok()) {
     problem(toc.error().message);
     return {};
   }
-  if (!check_shape(**pack, *toc)) return {};
-  report_.blobs += toc->entries.size();
-  std::vector<PackEntry> used = toc->entries;
+  if (!check_shape(*toc)) return {};
+  if (pace_ == nullptr) report_.blobs += toc->entries.size();
+  used_ = toc->entries;
   if (index_ != nullptr) {
-    WEFT_TRY(used, check_rows(*toc));
+    WEFT_TRY(used_, check_rows(*toc));
   }
-  return data_ ? check_data(**pack, pack_in(packs_.path(), id), used) : Status{};
+  check_size(**pack, *toc, used_, data);
+  if (!data) return {};
+  return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
 }
 
-bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
-  const std::string where = pack_in(packs_.path(), toc.pack);
-  if (pack.size() != toc.size) {
-    problem(fmt::format("{}: expected {} bytes, got {}", where, toc.size, pack.size()));
-    return false;
-  }
+// A blob that lies behind the end of its pack is damaged; if the blobs are read, the read finds it. A pack that lost
+// only what the index has elsewhere, or nowhere, is whole enough.
+void Verifier::check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data) {
+  const std::string line = fmt::format("{}: expected {} bytes, got {}", where(toc.pack), toc.size, pack.size());
+  if (pack.size() > toc.size) return problem(line);
+  if (data) return;
+  for (const PackEntry& entry : used)
+    if (entry.offset + entry.id.length > pack.size())
+      damaged(toc, entry, fmt::format("{}: blob {} lies behind its end", line, to_hex(entry.id.root)));
+}
+
+bool Verifier::check_shape(const PackToc& toc) {
   for (const PackEntry& entry : toc.entries) {
     if (root_agrees(entry)) continue;
     problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
@@ -166,55 +199,87 @@ Status Verifier::stopped() const {
   return {};
 }
 
-Status Verifier::check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries) {
+Status Verifier::check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
   std::vector<const PackEntry*> small;
   for (const PackEntry& entry : entries) {
     report_.bytes_read += entry.id.length;
     if (entry.id.length < kLargeBlob) {
       small.push_back(&entry);
     } else {
-      note(check_large(pack, entry, where));
+      check_large(pack, toc, entry);
       progress_.advance(entry.id.length);
     }
   }
+  const std::string name = where(toc.pack);
   pool_.parallel_for(small.size(), [&](std::size_t i) {
     if (progress_.cancelled()) return;
-    note(check_blob(pack.fd(), where, *small[i], progress_));
+    note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
     progress_.advance(small[i]->id.length);
   });
   WEFT_CHECK(stopped());
   return std::exchange(failure_, Status{});
 }
 
-Status Verifier::check_large(const PackReader& pack, const PackEntry& entry, const std::string& where) {
+// Chunks are shared between threads. The first damaged one tells of the blob.
+void Verifier::check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
+  const std::string name = where(toc.pack);
+  std::vector<Status> found(entry.chunks.size());
   pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
     if (progress_.cancelled()) return;
     const std::uint64_t begin = chunk * kDigestChunk;
     std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
-    Status read = read_exact(pack.fd(), entry.offset + begin, bytes, where);
-    note(read);
-    if (read.ok() && sha256(bytes) != entry.chunks[chunk])
-      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.root),
-                          entry.id.length, entry.offset, entry.offset + begin));
+    found[chunk] = read_exact(pack.fd(), entry.offset + begin, bytes, name);
+    if (found[chunk].ok() && sha256(bytes) != entry.chunks[chunk])
+      found[chunk] =
+          Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", name,
+                                           to_hex(entry.id.root), entry.id.length, entry.offset, entry.offset + begin)};
   });
-  return {};
+  const auto first = std::ranges::find_if(found, [](const Status& status) { return !status.ok(); });
+  if (first != found.end()) note(*first, toc, entry);
+}
+
+Status Verifier::check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
+  const std::string name = where(toc.pack);
+  const BlobSink read = [this](std::uint64_t, std::span<const std::byte> piece) {
+    pace_->have_read(piece.size());
+    return Status{};
+  };
+  for (const PackEntry& entry : entries) {
+    if (toc.pack == pace_->from.pack && entry.offset < pace_->from.offset) continue;
+    pace_->over = pace_->is_over();
+    pace_->from = {toc.pack, entry.offset};
+    if (pace_->over) return {};
+    const bool cached = all_cached(pack.fd(), entry.offset, entry.id.length);
+    note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+    if (!cached) forget_pages(pack.fd(), entry.offset, entry.id.length);
+    ++report_.blobs;
+    report_.bytes_read += entry.id.length;
+    progress_.advance(entry.id.length);
+  }
+  ++report_.packs;
+  return std::exchange(failure_, Status{});
 }
 
 }  // namespace
 
-Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report) {
+Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
+                    VerifyPace* pace) {
   progress.phase(data ? "reading packs" : "checking packs");
   WEFT_TRY(std::vector<PackId> all, packs.list());
+  if (pace != nullptr) std::erase_if(all, [pace](PackId pack) { return pack < pace->from.pack; });
+  std::ranges::sort(all);
   std::uint64_t bytes = 0;
   for (PackId pack : all) {
     auto st = stat_file(pack_path(packs.store_path(), pack));
     if (data && st.ok()) bytes += allocated_bytes(*st);
   }
   progress.total(bytes);
-  Verifier verifier(packs, &index, data, progress, report);
+  Verifier verifier(packs, &index, data, progress, report, pace);
   for (PackId pack : all) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
+    if (pace == nullptr && progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs.store_path())};
     WEFT_CHECK(verifier.verify(pack));
+    if (pace != nullptr && pace->over) return {};
   }
   return {};
 }
@@ -225,7 +290,9 @@ Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
     const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it
     const std::size_t before = report.problems.size();
+    const std::size_t damaged = report.damaged.size();
     WEFT_CHECK(verifier.verify(id));
+    report.damaged.resize(damaged);  // no repair is due: the file can be assembled again
     if (report.problems.size() == before) continue;
     const bool gone = pack.ok() && assembled.remove(**pack);
     report.problems.back() += gone ? "; deleted: it can be assembled again" : "; it may be deleted";

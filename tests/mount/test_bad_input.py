@@ -441,7 +441,7 @@ def test_damaged_journal(store, small_model, tmp_path):
     flip(log, middle)
     assert store.weft("fsck", check=False).returncode == 1
     shutil.rmtree(store.path / "index")
-    assert "mended" in store.weft("fsck", "--rebuild").stdout
+    assert "repaired" in store.weft("fsck", "--rebuild").stdout
     assert store.state() == before
     flip(log, middle)
     flip(copy, 8192 + middle)

@@ -19,6 +19,7 @@ def test_programs_and_the_unit_are_installed(installed):
         assert run([installed / program, "--version"]).stdout
     unit = (installed / "lib/systemd/system/weftd.service").read_text()
     assert f"\nExecStart={installed}/sbin/weftd --config /etc/weft/weft.conf\n" in unit
+    assert f"\nExecStart={installed}/bin/weft " in (installed / "lib/systemd/system/weft-scrub.service").read_text()
     assert "\nType=notify\n" in unit  # which test_readiness_and_end shows
 
 
@@ -26,6 +27,8 @@ def test_systemd_takes_the_unit(installed):
     """Without a word: keys that it does not know it ignores, and says so."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("no systemd-analyze here")
-    done = run(["systemd-analyze", "verify", "--man=no", installed / "lib/systemd/system/weftd.service"], check=False)
-    said = [line for line in done.stderr.splitlines() if "weftd" in line]
+    units = sorted((installed / "lib/systemd/system").iterdir())
+    assert [unit.name for unit in units] == ["weft-scrub.service", "weft-scrub.timer", "weftd.service"]
+    done = run(["systemd-analyze", "verify", "--man=no", *units], check=False)
+    said = [line for line in done.stderr.splitlines() if "weft" in line]
     assert done.returncode == 0 and not said, done.stderr

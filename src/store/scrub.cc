@@ -1,0 +1,84 @@
+// weft scrub: reads the packs of a store bit by bit, as fsck does, at a bounded rate.
+#include "weft/scrub.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/sys.h"
+#include "store/scrub_state.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sleeps so that the bytes read since the first call are no more than the rate allows.
+class Pace {
+ public:
+  explicit Pace(std::uint64_t bytes_per_s) : bytes_per_s_(std::max<std::uint64_t>(bytes_per_s, 1)) {}
+
+  void have_read(std::uint64_t bytes) {
+    read_ += bytes;
+    const std::chrono::duration<double> takes(static_cast<double>(read_) / static_cast<double>(bytes_per_s_));
+    std::this_thread::sleep_until(begun_ + std::chrono::duration_cast<Clock::duration>(takes));
+  }
+  Clock::duration age() const { return Clock::now() - begun_; }
+
+ private:
+  const std::uint64_t bytes_per_s_;
+  const Clock::time_point begun_ = Clock::now();
+  std::uint64_t read_ = 0;
+};
+
+void add(ScrubPass& pass, const FsckReport& found) {
+  pass.packs += found.packs;
+  pass.blobs += found.blobs;
+  pass.bytes += found.bytes_read;
+  pass.problems += found.problems.size();
+  for (const std::string& line : found.problems)
+    if (pass.lines.size() < kScrubLinesMax) pass.lines.push_back(line);
+}
+
+}  // namespace
+
+Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& progress) {
+  ScrubReport report;
+  auto before = read_scrub_state(path_);
+  if (before.ok()) report.state = *std::move(before);  // of a damaged note nothing is known: the pass begins again
+  if (!report.state.now) {
+    report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
+    report.state.next = {};
+  }
+  Pace rate(options.bytes_per_s);
+  VerifyPace pace;
+  pace.from = report.state.next;
+  pace.have_read = [&rate](std::uint64_t bytes) { rate.have_read(bytes); };
+  bool any = false;  // a run reads a blob at least, so that each comes nearer to the end
+  pace.is_over = [&]() {
+    const bool over = progress.cancelled() || (any && options.run_for && rate.age() >= *options.run_for);
+    any = true;
+    return over;
+  };
+  FsckReport found;
+  WEFT_CHECK(verify_packs(packs_, *this, true, progress, found, &pace));
+  if (!pace.over) WEFT_CHECK(find_missing(found));
+  add(*report.state.now, found);
+  report.bytes = found.bytes_read;
+  report.problems = found.problems.size();
+  report.lines = std::move(found.problems);
+  report.damaged = std::move(found.damaged);
+  report.state.next = pace.from;
+  report.complete = !pace.over;
+  if (report.complete) {
+    report.state.now->ended_ns = now_ns();
+    report.state.last = std::exchange(report.state.now, std::nullopt);
+    report.state.next = {};
+  }
+  const Status recorded = write_scrub_state(path_, report.state);
+  if (!recorded.ok()) report.not_recorded = recorded.error().message;
+  return report;
+}
+
+}  // namespace weft

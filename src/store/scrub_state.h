@@ -1,0 +1,17 @@
+// STORE/scrub, a text of JSON: what the scrubs of a store have found, and where the next one goes on.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "weft/result.h"
+#include "weft/scrub.h"
+
+namespace weft {
+
+inline constexpr std::size_t kScrubLinesMax = 100;  // lines of a pass that are kept
+
+// Durable, and whole or not at all.
+Status write_scrub_state(const std::string& store_path, const ScrubState& state);
+
+}  // namespace weft
