@@ -24,7 +24,7 @@ constexpr CommandInfo kInfo = {
         "{store, uuid, format, created, models, versions, tags, blobs, views,\n"
         " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
         " assembled_bytes, assembled_bytes_max, scrub, mounts: [{directory, status}], daemon};\n"
-        " scrub is the last complete one, {begun, ended, packs, blobs, bytes,\n"
+        " scrub is the last complete scrub, {begun, ended, packs, blobs, bytes,\n"
         " problems, lines: [TEXT]}, or null; status is .weft/status of that mount, or\n"
         " null; daemon is what it says of itself, or null\n",
     .interrupted = "",

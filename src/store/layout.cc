@@ -18,6 +18,7 @@
 #include "store/fs_check.h"
 #include "store/journal.h"
 #include "store/manifests.h"
+#include "store/scrub_state.h"
 #include "store/spare.h"
 #include "store/tables.h"
 #include "store/uuid.h"
@@ -184,6 +185,7 @@ Status create_store(const std::string& path, const CreateOptions& options) {
 Status remove_store(const std::string& path) {
   WEFT_CHECK(remove_file(identity_path(path)));
   for (std::string_view name : kDirectories) WEFT_CHECK(remove_tree(fmt::format("{}/{}", path, name)));
+  WEFT_CHECK(remove_scrub_state(path));
   return remove_cluster_files(path);
 }
 

@@ -33,7 +33,7 @@ void write_pass(JsonWriter& json, std::string_view key, const std::optional<Scru
   json.begin_object().member("begun_ns", pass->begun_ns).member("ended_ns", pass->ended_ns);
   json.member("packs", pass->packs).member("blobs", pass->blobs).member("bytes", pass->bytes);
   json.member("problems", pass->problems).key("lines").begin_array();
-  for (const std::string& line : pass->lines) json.value(std::string_view(line).substr(0, kLineBytesMax));
+  for (const std::string& line : pass->lines) json.value(printable(line, kLineBytesMax));
   json.end_array().end_object();
 }
 
@@ -52,6 +52,18 @@ Result<std::optional<ScrubPass>> read_pass(const JsonValue& state, std::string_v
   return std::optional(std::move(pass));
 }
 
+// Another user may own the store: neither a link nor a pipe is opened in the place of the file.
+Result<std::vector<std::byte>> read_regular(const std::string& path) {
+  WEFT_TRY(const Fd fd, open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  WEFT_TRY(const struct stat st, stat_fd(fd.get(), path));
+  const auto size = static_cast<std::uint64_t>(st.st_size);
+  if (!S_ISREG(st.st_mode) || size > kBytesMax)
+    return Error{Errc::corrupt, fmt::format("{}: expected a regular file of at most {} bytes", path, kBytesMax)};
+  std::vector<std::byte> bytes(size);
+  WEFT_CHECK(read_exact(fd.get(), 0, bytes, path));
+  return bytes;
+}
+
 Result<ScrubState> state_of(const JsonValue& value) {
   ScrubState state;
   WEFT_TRY(state.last, read_pass(value, "last"));
@@ -68,7 +80,7 @@ Result<ScrubState> state_of(const JsonValue& value) {
 
 Result<ScrubState> read_scrub_state(const std::string& store_path) {
   const std::string path = path_of(store_path);
-  WEFT_TRY(const auto bytes, read_file(path, kBytesMax));
+  WEFT_TRY(const auto bytes, read_regular(path));
   const auto value = JsonValue::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto state = value.ok() ? state_of(*value) : Result<ScrubState>(value.error());
   if (state.ok()) return state;
@@ -101,6 +113,11 @@ Status write_scrub_state(const std::string& store_path, const ScrubState& state)
   WEFT_CHECK(sync_file(fd.get(), fresh));
   WEFT_CHECK(rename_file(fresh, path));
   return sync_directory(store_path);
+}
+
+Status remove_scrub_state(const std::string& store_path) {
+  WEFT_CHECK(remove_file(path_of(store_path) + ".new"));
+  return remove_file(path_of(store_path));
 }
 
 }  // namespace weft

@@ -13,5 +13,6 @@ inline constexpr std::size_t kScrubLinesMax = 100;  // lines of a pass that are 
 
 // Durable, and whole or not at all.
 Status write_scrub_state(const std::string& store_path, const ScrubState& state);
+Status remove_scrub_state(const std::string& store_path);  // fine when it is not there
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 """Damaged bytes: how fsck and scrub find and name them, and how fsck repairs them."""
 import json
+import os
 import shutil
 import time
 
@@ -173,8 +174,13 @@ def test_status_of_a_mount_shows_the_scrub(store, source, tmp_path):
     assert status["scrub"]["bytes"] > 4 * TENSOR_BYTES
 
 
-def test_a_damaged_note_of_a_scrub_is_replaced(store, source):
+@pytest.mark.parametrize("note", ["text", "pipe"])
+def test_a_note_that_no_scrub_wrote_is_replaced(store, source, note):
     store.publish(source, name="org/m")
-    (store.path / "scrub").write_text("{")
+    if note == "pipe":
+        os.mkfifo(store.path / "scrub")
+    else:
+        (store.path / "scrub").write_text("{")
+    assert store.json("status")["scrub"] is None
     assert store.json("scrub")["recorded"]
     assert store.json("status")["scrub"]["problems"] == 0
