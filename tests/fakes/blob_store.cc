@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "node/held_pack.h"
+#include "weft/scrub.h"
 
 namespace weft::testing {
 namespace {
@@ -277,6 +278,22 @@ Result<GcReport> BlobStore::gc(const GcOptions&, Progress&) {
   return no_versions();
 }
 Result<FsckReport> BlobStore::fsck(const FsckOptions&, const ContentDecoder&, Progress&) {
+  return no_versions();
+}
+
+Result<std::unique_ptr<BlobRepair>> BlobStore::begin_repair() {
+  return no_versions();
+}
+
+Result<ScrubReport> BlobStore::scrub(const ScrubOptions&, Progress&) {
+  return no_versions();
+}
+
+Result<std::optional<ClusterStore::ForgottenPlace>> BlobStore::forget_damaged(const ContentId&) {
+  return no_versions();
+}
+
+Status BlobStore::put_back(const ContentId&, const BlobPlace&) {
   return no_versions();
 }
 

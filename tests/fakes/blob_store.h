@@ -54,6 +54,8 @@ class BlobStore final : public ClusterStore {
   Status remove_version(std::string_view model, std::uint64_t number) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
+  Result<std::unique_ptr<BlobRepair>> begin_repair() override;
+  Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) override;
 
   Status join(const ClusterIdentity& identity) override;
   Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
@@ -64,6 +66,8 @@ class BlobStore final : public ClusterStore {
   Result<EvictReport> evict(const EvictOptions& options) override;
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
+  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
+  Status put_back(const ContentId& id, const BlobPlace& place) override;
   Status saved(std::span<const VersionId> versions) override;
   Result<std::string> origin() override { return std::string(); }
   Status set_origin(const std::string& /*uuid*/) override { return {}; }
