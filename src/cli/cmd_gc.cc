@@ -13,13 +13,14 @@ constexpr CommandInfo kInfo = {
     .description =
         "Frees what only removed versions needed, by punching holes into packs and by\n"
         "deleting or compacting them. Runs beside imports and readers: packs that are in\n"
-        "use are left for the next time. Assembled files that no version needs go too.\n",
+        "use are left for the next time, and so are removed versions that somebody has\n"
+        "open or mapped, with all that they need. Assembled files that no version needs go too.\n",
     .examples =
         "weft gc --dry-run\n"
         "weft gc\n",
     .json =
-        "{dry_run, versions_reaped, blobs_freed, bytes_freed, packs_deleted,\n"
-        " packs_punched, packs_compacted, disk_bytes_freed, busy_packs,\n"
+        "{dry_run, versions_reaped, versions_open, blobs_freed, bytes_freed,\n"
+        " packs_deleted, packs_punched, packs_compacted, disk_bytes_freed, busy_packs,\n"
         " stale_temporaries, assembled_files_removed, assembled_bytes_removed}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
@@ -62,6 +63,7 @@ class GcCommand final : public Command {
   void print_json(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
     JsonWriter json;
     json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);
+    json.member("versions_open", report.versions_open);
     json.member("blobs_freed", report.blobs_freed).member("bytes_freed", report.bytes_freed);
     json.member("packs_deleted", report.packs_deleted).member("packs_punched", report.packs_punched);
     json.member("packs_compacted", report.packs_compacted).member("disk_bytes_freed", report.disk_bytes_freed);
@@ -79,6 +81,8 @@ class GcCommand final : public Command {
     if (swept.files > 0)
       context.print("{} {} of {} in the cache\n", gc_.dry_run ? "would free" : "freed", human_bytes(swept.bytes),
                     count_of(swept.files, "assembled file"));
+    if (report.versions_open > 0)
+      context.print("{} open, left until nobody has them open\n", count_of(report.versions_open, "removed version"));
     if (report.busy_packs > 0)
       context.print("{} in use, left for the next time\n", count_of(report.busy_packs, "pack"));
   }

@@ -98,6 +98,7 @@ Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
 Result<PinReport> pin_version(Store& store, std::string_view spec, Progress& progress) {
   WEFT_TRY(const AssembledDir dir, AssembledDir::open(store.path(), {}));
   WEFT_TRY(const VersionRow row, find_version(store, spec));
+  WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
   WEFT_TRY(const auto sources, composed_files(store, row));
   const std::uint64_t block_bytes = sharing_block_bytes(dir.path());
   PinReport report;

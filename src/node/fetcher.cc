@@ -170,9 +170,10 @@ Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
   }
   if (absent.empty()) return {};
   expect(content, absent);
+  WEFT_TRY(auto hold, store_.hold_version(content.row.id));
   WEFT_TRY(auto pack, pack_for(published, places, absent));
-  WEFT_TRY(auto transfer,
-           Transfer::make(content.row.id, file, content.row.manifest, plan_fetch(absent, kUnitMax), std::move(pack)));
+  WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, plan_fetch(absent, kUnitMax),
+                                         std::move(pack), std::move(hold)));
   const std::lock_guard lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};

@@ -35,6 +35,10 @@ Result<bool> any_blob_of_length(Txn& txn, std::uint64_t length) {
   return entry && blob_length(entry->key) == length;
 }
 
+bool is_kept(const KeptBlobs& kept, const ContentId& id) {
+  return kept != nullptr && kept->contains(id);
+}
+
 // Dead is what says so itself and has no holder: a lost row of one table alone frees nothing.
 Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
@@ -64,30 +68,36 @@ Status erase_blob(Txn& txn, const ContentId& id) {
 
 class TxnBlobIndex final : public BlobIndex {
  public:
-  explicit TxnBlobIndex(Txn txn) : txn_(std::move(txn)) {}
+  TxnBlobIndex(Txn txn, KeptBlobs kept) : txn_(std::move(txn)), kept_(std::move(kept)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(txn_, id); }
   Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
     return find_places(txn_, length, xxh);
   }
   Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(txn_, length); }
-  Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
+  Result<bool> is_held(const ContentId& id) override {
+    return is_kept(kept_, id) ? Result<bool>(true) : blob_is_held(txn_, id);
+  }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
 
  private:
   Txn txn_;
+  const KeptBlobs kept_;
 };
 
 // Remembers its writes: when the map must grow they are done again. Nothing else writes meanwhile, so they mean the
 // same.
 class TxnBlobWriter final : public BlobWriter {
  public:
-  TxnBlobWriter(Env& env, WriterLock lock, Txn txn) : env_(env), lock_(std::move(lock)), txn_(std::move(txn)) {}
+  TxnBlobWriter(Env& env, WriterLock lock, Txn txn, KeptBlobs kept)
+      : env_(env), lock_(std::move(lock)), txn_(std::move(txn)), kept_(std::move(kept)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(*txn_, id); }
   Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
     return find_places(*txn_, length, xxh);
   }
   Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(*txn_, length); }
-  Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
+  Result<bool> is_held(const ContentId& id) override {
+    return is_kept(kept_, id) ? Result<bool>(true) : blob_is_held(*txn_, id);
+  }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
@@ -132,29 +142,38 @@ class TxnBlobWriter final : public BlobWriter {
   Env& env_;
   WriterLock lock_;
   std::optional<Txn> txn_;
+  const KeptBlobs kept_;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlobIndex> make_blob_index(Txn txn) {
-  return std::make_unique<TxnBlobIndex>(std::move(txn));
+std::unique_ptr<BlobIndex> make_blob_index(Txn txn, KeptBlobs kept) {
+  return std::make_unique<TxnBlobIndex>(std::move(txn), std::move(kept));
 }
 
-std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn) {
-  return std::make_unique<TxnBlobWriter>(env, std::move(lock), std::move(txn));
+std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn, KeptBlobs kept) {
+  return std::make_unique<TxnBlobWriter>(env, std::move(lock), std::move(txn), std::move(kept));
 }
 
-Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
+Result<std::unique_ptr<BlobIndex>> StoreImpl::read(const Keep& keep) {
   WEFT_TRY(Txn txn, env_->read());
-  return make_blob_index(std::move(txn));
+  KeptBlobs kept;
+  if (keep) {
+    WEFT_TRY(kept, keep(txn));
+  }
+  return make_blob_index(std::move(txn), std::move(kept));
 }
 
-Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
+Result<std::unique_ptr<BlobWriter>> StoreImpl::write(const Keep& keep) {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->write(lock));
   if (cluster()) WEFT_CHECK(check_judgeable(txn));  // a bare version may have come since gc began
-  return make_blob_writer(*env_, std::move(lock), std::move(txn));
+  KeptBlobs kept;
+  if (keep) {
+    WEFT_TRY(kept, keep(txn));
+  }
+  return make_blob_writer(*env_, std::move(lock), std::move(txn), std::move(kept));
 }
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 
 #include "base/file_lock.h"
 #include "store/mapping.h"
+#include "store/open_versions.h"
 #include "weft/store.h"
 
 namespace weft {
@@ -36,6 +37,7 @@ std::string index_path(const std::string& store_path) {
 
 Status Env::create_locks(const std::string& dir) {
   for (const char* name : {"/readers", "/gc"}) WEFT_CHECK(create_empty(dir + name, 0644));
+  WEFT_CHECK(OpenVersions::create(dir));
   return create_empty(dir + "/writer", 0600);  // who may only read the store must not be able to stop its writers
 }
 

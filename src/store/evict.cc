@@ -81,7 +81,14 @@ Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
   return packs;
 }
 
-// False: somebody has it open.
+Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc) {
+  Unreaped open = unreaped(true);
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(const KeptBlobs kept, open.blobs(txn));
+  return kept && std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return kept->contains(entry.id); });
+}
+
+// False: somebody has it open, or a removed version that is open needs it: its bytes could not be fetched again.
 Result<bool> StoreImpl::evict_pack(PackId pack) {
   auto fd = open_exclusive(pack_path(path_, pack));
   if (!fd.ok() && fd.error().code == Errc::busy) return false;
@@ -93,6 +100,8 @@ Result<bool> StoreImpl::evict_pack(PackId pack) {
     WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
+  WEFT_TRY(const bool needed, is_needed_by_open(toc));
+  if (needed) return false;
   WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, toc); }));
   WEFT_CHECK(remove_file(pack_path(path_, pack)));
   WEFT_CHECK(remove_file(toc_path(path_, pack)));

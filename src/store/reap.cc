@@ -4,23 +4,13 @@
 #include <fmt/core.h>
 
 #include "store/file_ops.h"
+#include "store/notes.h"
 #include "store/rebuild.h"
 #include "store/spare.h"
 #include "store/store_impl.h"
 
 namespace weft {
 namespace {
-
-// Removed, with a local part still there.
-Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
-  std::vector<VersionRow> versions;
-  WEFT_CHECK(each_entry(txn, Table::locals, {}, [&](const Entry& entry) -> Status {
-    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, entry.key));
-    if (version.removed) versions.push_back(std::move(version));
-    return {};
-  }));
-  return versions;
-}
 
 Status release_view(Txn& txn, Ino ino) {
   WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
@@ -53,15 +43,39 @@ Result<bool> release_version(Txn& txn, const VersionRow& version) {
   for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
   WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
   WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
+  WEFT_CHECK(erase_note(txn, kUnreaped, version.id));
   WEFT_CHECK(bump_sequence(txn));
   return release_manifest(txn, version.manifest);
 }
 
 }  // namespace
 
-// Returns whether it was reaped; not while somebody uses its manifest.
-Result<bool> StoreImpl::reap_version(const VersionRow& version) {
+// To gc, what removed versions that it has not reaped need is held: each may be open. One that is removed while gc runs
+// is among them as soon as its blobs have no other holder.
+class StoreImpl::GcIndex final : public IndexAccess {
+ public:
+  // A gc that changes nothing reaps nothing: to it, versions that are not open are reaped.
+  GcIndex(StoreImpl& store, bool dry_run) : store_(store), unreaped_(store.unreaped(dry_run)) {}
+  Result<std::unique_ptr<BlobIndex>> read() override { return store_.read(keep_); }
+  Result<std::unique_ptr<BlobWriter>> write() override { return store_.write(keep_); }
+
+ private:
+  StoreImpl& store_;
+  Unreaped unreaped_;
+  const Keep keep_ = [this](Txn& txn) { return unreaped_.blobs(txn); };
+};
+
+Unreaped StoreImpl::unreaped(bool only_open) {
+  Unreaped::Counts counts;
+  if (only_open) counts = [this](VersionId version) { return open_versions_->is_open(version); };
+  return {[this](const Digest& manifest) { return content_of(manifest); }, std::move(counts)};
+}
+
+// Returns whether it was reaped; not while somebody has it open.
+Result<bool> StoreImpl::reap_version(const VersionRow& version, OpenVersions::Claims& claims) {
   WEFT_TRY(WriterLock lock, lock_writer());  // first: other writers wait for manifests while they have it
+  WEFT_TRY(const bool claimed, claims.claim(version.id));
+  if (!claimed) return false;
   auto in_use = manifests_.lock_exclusive(version.manifest);
   if (!in_use.ok() && in_use.error().code == Errc::busy) return false;
   if (!in_use.ok() && in_use.error().code != Errc::not_found) return std::move(in_use).error();
@@ -79,12 +93,16 @@ Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
              WEFT_TRY(Txn txn, env_->read());
              return unreaped_versions(txn);
            })());
+  WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
   for (const VersionRow& version : versions) {
     bool reaped = true;
-    if (!options.dry_run) {
-      WEFT_TRY(reaped, reap_version(version));
+    if (options.dry_run) {
+      WEFT_TRY(const bool open, open_versions_->is_open(version.id));
+      reaped = !open;
+    } else {
+      WEFT_TRY(reaped, reap_version(version, claims));
     }
-    if (reaped) ++report.versions_reaped;
+    ++(reaped ? report.versions_reaped : report.versions_open);
   }
   return {};
 }
@@ -137,7 +155,8 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   WEFT_CHECK(reap(options, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
-  return collect_packs(packs_, path_, *this, options, progress, report);
+  GcIndex index(*this, options.dry_run);
+  return collect_packs(packs_, path_, index, options, progress, report);
 }
 
 // On a full disk it begins again with the room that is kept for it: every step of a gc may be the last.

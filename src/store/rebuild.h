@@ -27,8 +27,10 @@ struct RebuildInput {
   std::uint64_t journal_end = UINT64_MAX;
   bool accept_loss = false;  // what the journal lost is settled rather than told as problems
   bool mend = false;         // tables of contents that are lost are made again, and written
-  // fsck, to get what is there: removed versions that are not reaped yet, and the keys and places that blobs have.
+  // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
+  // version always the same.
   std::function<bool(VersionId)> unreaped;
+  // fsck, to get what is there: the keys and places that blobs have.
   std::function<std::optional<FoundBlob>(const ContentId&)> known;
   std::string node = {};  // uuid of this one, of a store in a cluster
 };

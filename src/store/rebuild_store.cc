@@ -9,6 +9,7 @@
 #include "store/apply.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
+#include "store/open_versions.h"
 #include "store/placing.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
@@ -73,6 +74,12 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   for (const std::string& file : placed) report.repaired.push_back(placed_again(file));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
+  WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());
+  input.unreaped = [&claims](VersionId version) {
+    const auto claimed = claims.claim(version);
+    return !claimed.ok() || !*claimed;
+  };
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
   report.refused = outcome.repair && !options.accept_loss;

@@ -18,10 +18,12 @@
 #include "store/index.h"
 #include "store/journal.h"
 #include "store/manifests.h"
+#include "store/open_versions.h"
 #include "store/packs.h"
 #include "store/plan.h"
 #include "store/prepare.h"
 #include "store/promotion.h"
+#include "store/unreaped.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
 
@@ -59,6 +61,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return manifests_.open(digest);
   }
+  Result<VersionHold> hold_version(VersionId version) override;
+  Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
+    return open_versions_->take_over(versions);
+  }
   Status look(VersionId version) override;
   Result<std::unique_ptr<Import>> begin_import() override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
@@ -83,8 +89,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
 
-  Result<std::unique_ptr<BlobIndex>> read() override;
-  Result<std::unique_ptr<BlobWriter>> write() override;
+  Result<std::unique_ptr<BlobIndex>> read() override { return read({}); }
+  Result<std::unique_ptr<BlobWriter>> write() override { return write({}); }
 
   // The commit of an import. `new_blobs` lie in packs that are durable and locked; `place`, where there is one, puts
   // these into packs/ first, with the writer lock taken: who gives up waiting for that has left nothing there.
@@ -162,6 +168,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack);
+  Result<bool> is_needed_by_open(const PackToc& toc);
   Result<MirrorOutcome> take(const WriterLock& lock, std::span<const MirrorChange> changes, std::uint64_t revision);
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
@@ -173,8 +180,15 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
+  // As read() and write(). Without `keep`, no blobs are kept beside those that live versions need.
+  using Keep = std::function<Result<KeptBlobs>(Txn&)>;
+  class GcIndex;
+  Result<std::unique_ptr<BlobIndex>> read(const Keep& keep);
+  Result<std::unique_ptr<BlobWriter>> write(const Keep& keep);
+  // Blobs of versions that are removed and not reaped: of all of them, or of those alone that somebody has open.
+  Unreaped unreaped(bool only_open);
   Status reap(const GcOptions& options, GcReport& report);
-  Result<bool> reap_version(const VersionRow& version);
+  Result<bool> reap_version(const VersionRow& version, OpenVersions::Claims& claims);
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
@@ -190,6 +204,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const CommitHooks hooks_;
   const Holds holds_;
   const std::unique_ptr<Env> env_;
+  std::shared_ptr<OpenVersions> open_versions_;  // set once, before
   const Journal journal_;
   const Manifests manifests_;
   Packs packs_;
@@ -208,7 +223,8 @@ Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids)
 
 // A Snapshot of this transaction.
 std::unique_ptr<Snapshot> make_snapshot(std::string store_path, Txn txn);
-std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
-std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);
+// To them, `kept` are held too.
+std::unique_ptr<BlobIndex> make_blob_index(Txn txn, KeptBlobs kept);
+std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn, KeptBlobs kept);
 
 }  // namespace weft

@@ -269,6 +269,7 @@ TEST_CASE("a user who may only read opens and reads") {
   auto store = open_store(test.path);
   must_publish(*store, "m", {{0}});
   std::filesystem::permissions(test.dir.path(), std::filesystem::perms(0755));
+  REQUIRE(::chown(open_versions_path(test.path).c_str(), static_cast<uid_t>(-1), 65534) == 0);  // of the store's group
   CHECK(exited(in_child([&] {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) return false;
     auto theirs = Store::open(test.path, {}).value();
