@@ -67,7 +67,6 @@ VersionContent content_of(const ContentId& id) {
   content.files.push_back({{id}});
   content.logical_bytes = id.length;
   content.tree_nodes = 8;
-  content.tree_layout = 1;
   return content;
 }
 
@@ -91,7 +90,6 @@ MirroredVersion ordinary(std::mt19937_64& random, const std::string& model, std:
   row.tensors = 200;
   row.tensor_bytes = 440U << 20U;
   version.tree_nodes = 1'000;
-  version.tree_layout = 1;
   version.packs = {random()};
   row.publisher = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
   return version;
@@ -209,7 +207,6 @@ void publish_locally(const std::string& directory, std::uint64_t versions, std::
     request.manifest.resize(sizeof(ContentId));
     for (std::byte& byte : request.manifest) byte = static_cast<std::byte>(random());
     request.content.tree_nodes = 8;
-    request.content.tree_layout = 1;
     request.parents = row.parents;
     request.message = row.message;
     request.metrics = row.metrics;

@@ -24,10 +24,10 @@ class Bench:
         self.pairs = pairs
         self.bytes = megabytes * MIB
 
-    def new_store(self, digest="tree-sha256"):
+    def new_store(self):
         store = self.dir / "store"
         shutil.rmtree(store, ignore_errors=True)
-        run(self.weft, "--store", store, "init", "--digest", digest)
+        run(self.weft, "--store", store, "init")
         return store
 
     def model(self, name, tensors, size, *change):
@@ -55,9 +55,9 @@ class Bench:
         settle()
         return seconds(self.weft, "--store", store, "--quiet", "import", source, "--name", name)
 
-    def publish_new(self, source, digest):
+    def publish_new(self, source):
         def import_once():
-            return self.import_seconds(self.new_store(digest), source, "new")
+            return self.import_seconds(self.new_store(), source, "new")
 
         return Pairs.alternate(self.pairs, import_once, lambda: self.copy_seconds(source))
 
@@ -73,10 +73,8 @@ class Bench:
         giant = self.model("giant", 1, self.bytes)
         print(PAIR_HEAD)
         rows = [
-            ("new, 300 tensors", self.publish_new(many, "tree-sha256"), 0.8),
-            ("new, 300 tensors, digest = none", self.publish_new(many, "none"), 1.0),
-            ("new, one giant tensor", self.publish_new(giant, "tree-sha256"), 0.8),
-            ("new, one giant tensor, digest = none", self.publish_new(giant, "none"), 1.0),
+            ("new, 300 tensors", self.publish_new(many), 0.8),
+            ("new, one giant tensor", self.publish_new(giant), 0.8),
             ("the same again, 300 tensors", self.publish_again(many), 2.0),
             ("the same again, one giant tensor", self.publish_again(giant), 2.0),
         ]

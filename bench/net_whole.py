@@ -5,11 +5,9 @@ from measure import PAIR_HEAD, Pairs, drop_caches, touch_memory
 from net_nodes import FILE, MIB, Account, Cluster, Raw, cat, cold_mount, publish, random_tensors, warm, write_model
 from net_others import others
 
-# By how weft verifies: what the raw loop does with what comes, and what is asked of the ratio.
-LOOPS = {"xxh3": [("into a mapped file", "map:{}", 0.85)],
-         "sha256": [("into a mapped file, then SHA-256 on all cores", "map:{}+sha256", 0.85),
-                    ("into a mapped file", "map:{}", None), ("into memory", "memory", None),
-                    ("by pwrite into a file", "write:{}", None)]}
+# What the raw loop does with the bytes, and the goal of the ratio.
+LOOPS = [("into a mapped file, then SHA-256 on all cores", "map:{}+sha256", 0.85), ("into a mapped file", "map:{}", None),
+         ("into memory", "memory", None), ("by pwrite into a file", "write:{}", None)]
 
 
 class Reader:
@@ -65,12 +63,12 @@ def against_others(ours, model, directory, count):
     return notes
 
 
-def measure(verify, build, directory, model, args):
-    """The rows of one way to verify; notes on them."""
-    print(f"\nverify = {verify}\n\n{PAIR_HEAD}")
+def measure(build, directory, model, args):
+    """Prints the rows and returns notes on them."""
+    print(f"\n{PAIR_HEAD}")
     directory.mkdir()
     with Cluster(directory, peers=True) as cluster:
-        one, two = (cluster.node("--provider", args.provider, "--verify", verify) for _ in range(2))
+        one, two = (cluster.node("--provider", args.provider) for _ in range(2))
         if args.gbit:
             one.host.shape(f"{args.gbit:g}gbit", burst="2m")
         publish(cluster, one, model, "whole")
@@ -78,18 +76,16 @@ def measure(verify, build, directory, model, args):
         reader, fetching = Reader(one, two, size, "auto"), Reader(one, two, size, "fetch")
         with Raw(build, args.provider, one.host, two.host, model / FILE) as raw:
             notes = []
-            for loop in LOOPS[verify]:
+            for loop in LOOPS:
                 notes += against_loop(reader, raw, loop, size, model / FILE, args.pairs)
-            notes += against_loop(fetching, raw, LOOPS[verify][0], size, model / FILE, args.pairs)
-        if verify == "sha256":
-            notes += against_others(reader, model, directory, min(3, args.pairs))
-    return [f"{verify}: {note}" for note in notes]
+            notes += against_loop(fetching, raw, LOOPS[0], size, model / FILE, args.pairs)
+        return notes + against_others(reader, model, directory, min(3, args.pairs))
 
 
 def run(build, directory, args):
     model = write_model(directory / "model", random_tensors(16, args.megabytes // 16 * MIB, seed="whole"))
     link = f", the giver's link held to {args.gbit:g} Gbit/s" if args.gbit else ""
     print(f"Whole file, {args.megabytes} MiB, provider {args.provider}{link}; peer: the raw loop, 1 MiB, depth 4")
-    notes = [note for verify in LOOPS for note in measure(verify, build, directory / verify, model, args)]
+    notes = measure(build, directory / "nodes", model, args)
     print("\n" + "\n".join(f"- {note}" for note in notes))
     print("- tcp moves every byte through the kernel of both hosts: nothing here shows the CPU time that RDMA saves.")

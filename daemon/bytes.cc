@@ -29,7 +29,6 @@ FetchPolicy policy_of(const Config& config) {
   FetchPolicy policy;
   if (config.cache_max > 0) policy.cache_max = config.cache_max;
   policy.cold = cold_policy_named(config.cold).value_or(ColdPolicy::automatic);
-  policy.check_keys = config.verify == kVerifyBySums;
   return policy;
 }
 
@@ -77,7 +76,6 @@ Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers
 void Bytes::configure() {
   const auto now = config.get();
   fetcher.set_policy(policy_of(*now));
-  if (peers != nullptr) peers->verify_by_sums(now->verify == kVerifyBySums);
 }
 
 Bytes::~Bytes() {

@@ -13,14 +13,12 @@
 
 namespace weft {
 
-inline constexpr std::string_view kVerifyBySums = "xxh3";
-
 struct Config {
   std::string store;
   std::string name, provider, key_file, origin;
   ListenAddress listen;
   std::uint64_t cache_max = 0;  // bytes
-  std::string cold, verify;
+  std::string cold;
   std::uint16_t metrics_port = 0;
   std::chrono::seconds drain{0};
   std::string log_file, log_level;

@@ -6,16 +6,24 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <vector>
 
+#include "base/limits.h"
 #include "base/unix_socket.h"
 
 namespace weft {
 namespace {
 
-constexpr std::size_t kRequestMax = 8U << 10U;
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // out of descriptors
+
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(left.count());
+}
 
 std::string response(std::string_view status, std::string_view type, std::string_view body) {
   return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
@@ -27,7 +35,7 @@ std::string response(std::string_view status, std::string_view type, std::string
 std::string http_answer(std::string_view request, const std::function<std::string()>& text) {
   const auto end = request.find("\r\n");
   if (end == std::string_view::npos)
-    return request.size() < kRequestMax ? "" : response("431 Too Large", "text/plain", "too large\n");
+    return request.size() < limits::kMetricsRequestMax ? "" : response("431 Too Large", "text/plain", "too large\n");
   const std::string_view line = request.substr(0, end);
   if (!line.starts_with("GET ")) return response("405 Method Not Allowed", "text/plain", "GET only\n");
   if (!line.starts_with("GET /metrics ")) return response("404 Not Found", "text/plain", "/metrics is here\n");
@@ -45,7 +53,8 @@ Result<std::unique_ptr<MetricsPort>> MetricsPort::open(std::uint16_t port, std::
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(fd.get(), 16) != 0)
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), limits::kMetricsClientsMax) != 0)
     return sys_error(errno, where);
   return std::unique_ptr<MetricsPort>(new MetricsPort(std::move(fd), std::move(text), patience));
 }
@@ -59,46 +68,51 @@ MetricsPort::~MetricsPort() {
   thread_.join();
 }
 
+// The clients are served before new ones come in, so that one whose request has arrived is not dropped for them.
 void MetricsPort::run() {
   while (!ending_) {
-    std::array<pollfd, 2> ready = {{{waker_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};
-    if (::poll(ready.data(), ready.size(), -1) < 0 || ready[1].revents == 0) continue;
-    auto client = accept_unix(listener_.get());
-    if (client.ok() && client->valid()) answer(*client);
+    std::vector<pollfd> ready = {{waker_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    int wait_ms = -1;
+    if (!clients_.empty()) wait_ms = std::max(milliseconds_until(clients_.front().deadline), 0);
+    for (const Client& client : clients_)
+      ready.push_back({client.socket.get(), static_cast<short>(client.answer.empty() ? POLLIN : POLLOUT), 0});
+    if (::poll(ready.data(), ready.size(), wait_ms) < 0) continue;
+    std::size_t at = 2;
+    clients_.remove_if([&](Client& client) {
+      const bool late = milliseconds_until(client.deadline) <= 0;
+      return (ready[at++].revents != 0 && !serve(client)) || late;
+    });
+    if (ready[1].revents != 0) accept();
   }
 }
 
-bool MetricsPort::is_ready(int client, short events, Deadline deadline) const {
-  using std::chrono::milliseconds;
-  while (!ending_) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left <= milliseconds(0)) return false;
-    std::array<pollfd, 2> ready = {{{waker_.fd(), POLLIN, 0}, {client, events, 0}}};
-    if (::poll(ready.data(), ready.size(), static_cast<int>(left.count())) > 0 && ready[1].revents != 0)
-      return !ending_;
-  }
-  return false;
+void MetricsPort::accept() {
+  auto socket = accept_unix(listener_.get());
+  if (!socket.ok()) std::this_thread::sleep_for(kAcceptPause);
+  if (!socket.ok() || !socket->valid()) return;
+  if (clients_.size() >= limits::kMetricsClientsMax) clients_.pop_front();
+  clients_.push_back({std::move(socket).value(), deadline_in(patience_), {}, {}});
 }
 
-void MetricsPort::send_all(int client, std::string_view text, Deadline deadline) const {
-  while (!text.empty() && is_ready(client, POLLOUT, deadline)) {
-    auto sent = send_some(client, std::as_bytes(std::span(text)));
-    if (!sent.ok()) return;
-    text.remove_prefix(*sent);
-  }
+bool MetricsPort::serve(Client& client) const {
+  return client.answer.empty() ? receive(client) : send(client);
 }
 
-void MetricsPort::answer(const Fd& client) const {
-  const Deadline deadline = deadline_in(patience_);
-  std::string request;
-  std::array<std::byte, kRequestMax> bytes{};
-  while (is_ready(client.get(), POLLIN, deadline)) {
-    auto received = receive_some(client.get(), bytes);
-    if (!received.ok() || received->end) return;
-    request.append(reinterpret_cast<const char*>(bytes.data()), received->bytes);
-    const std::string text = http_answer(request, text_);
-    if (!text.empty()) return send_all(client.get(), text, deadline);
-  }
+bool MetricsPort::receive(Client& client) const {
+  std::array<std::byte, limits::kMetricsRequestMax> bytes{};
+  const auto received = receive_some(client.socket.get(), bytes);
+  if (!received.ok() || received->end) return false;
+  client.request.append(reinterpret_cast<const char*>(bytes.data()), received->bytes);
+  client.answer = http_answer(client.request, text_);
+  return client.answer.empty() || send(client);
+}
+
+// False: all is sent, or nobody takes it.
+bool MetricsPort::send(Client& client) {
+  const auto sent = send_some(client.socket.get(), std::as_bytes(std::span(client.answer)));
+  if (!sent.ok()) return false;
+  client.answer.erase(0, *sent);
+  return !client.answer.empty();
 }
 
 }  // namespace weft

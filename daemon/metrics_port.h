@@ -1,11 +1,12 @@
-// GET /metrics over HTTP, for Prometheus, on the loopback interface only. One request at a time, and none for longer
-// than `patience`.
+// GET /metrics over HTTP, for Prometheus, on the loopback interface only. Several clients at once, so that a silent one
+// keeps no other waiting; none for longer than `patience`.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,16 +28,25 @@ class MetricsPort {
   MetricsPort& operator=(const MetricsPort&) = delete;
 
  private:
+  // A client whose request arrives, or whose answer goes out.
+  struct Client {
+    Fd socket;
+    Deadline deadline;
+    std::string request;
+    std::string answer;  // what is still to be sent; "" while the request is not whole
+  };
   MetricsPort(Fd listener, std::function<std::string()> text, std::chrono::milliseconds patience);
   void run();
-  void answer(const Fd& client) const;
-  void send_all(int client, std::string_view text, Deadline deadline) const;
-  bool is_ready(int client, short events, Deadline deadline) const;  // false when this ends, or the time has
+  void accept();
+  bool serve(Client& client) const;  // false: it is done, or gone
+  bool receive(Client& client) const;
+  static bool send(Client& client);
   const Fd listener_;
   const std::function<std::string()> text_;
   const std::chrono::milliseconds patience_;  // with a client, for its whole request
   const control::Waker waker_;
   std::atomic<bool> ending_ = false;
+  std::list<Client> clients_;  // of the thread, by age
   std::thread thread_;
 };
 

@@ -14,11 +14,7 @@ std::string node_id(const Store& store) {
   return store.cluster() ? store.cluster()->node : store.info().uuid;
 }
 
-Status check_can_join(const Store& store, const Config& config) {
-  if (store.info().digest == DigestMode::none)
-    return Error{Errc::unsupported, fmt::format("{}: a store without digests can belong to no cluster: what peers send "
-                                                "could not be checked",
-                                                store.path())};
+Status check_can_join(const Config& config) {
   if (!config.key_file.empty()) return {};
   return Error{Errc::invalid,
                "key_file: expected the file of the cluster's key, got nothing: nodes of a cluster prove "
@@ -34,7 +30,7 @@ Peers::Peers(ClusterStore& store)
       }) {}
 
 Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& config) {
-  WEFT_CHECK(check_can_join(store, config));
+  WEFT_CHECK(check_can_join(config));
   if (config.provider == "none") return std::unique_ptr<Peers>();
   std::unique_ptr<Peers> peers(new Peers(store));
   ExchangeOptions options;

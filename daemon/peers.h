@@ -33,7 +33,6 @@ class Peers {
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   void evicted() { news_->look_again(); }
-  void verify_by_sums(bool asked) { source_->set_sums(asked); }  // else by SHA-256
   // Whose members are the peers; outlives this.
   void join(const Registry& registry) { registry_ = &registry; }
 

@@ -112,8 +112,11 @@ Result<std::string> restore(control::Call& call, DaemonParts& parts) {
   WEFT_TRY(const bool accept_loss, call.body().flag("accept_loss"));
   CallProgress progress(call);
   WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, accept_loss, progress));
+  const bool refused = found.report.refused;
   WEFT_TRY(std::string report, Returning(parts.registry, std::move(found), progress).run());
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+  if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
+  if (parts.bytes.behind) parts.bytes.behind->look_again();
   log_info("registry restored from {} by user {}", config->origin, call.peer().uid);
   return report;
 }

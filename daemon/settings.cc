@@ -18,7 +18,6 @@ constexpr std::array kSettings = {
     Setting{"origin", text, "DIR", "the cluster's directory on the site's parallel file system", false},
     Setting{"cache_max", text, "BYTES", "of fetched bytes, such as 200G", true},
     Setting{"cold", text, "HOW", "reads of what is not here: auto, stream or fetch", true},
-    Setting{"verify", text, "HOW", "what peers give: sha256 or xxh3", true},
     Setting{"metrics_port", number, "PORT", "of a loopback HTTP server of /metrics; 0: none", false},
     Setting{"drain_seconds", number, "SECONDS", "that requests have to end after SIGTERM", true},
     Setting{"log_file", text, "FILE", "where to log; stderr when left out", false},

@@ -34,7 +34,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("since", utc_time(parts.since_ns)).member("name", config->name);
   json.member("provider", config->provider).member("origin", config->origin);
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
-  json.member("cold", config->cold).member("verify", config->verify);
+  json.member("cold", config->cold);
   json.member("connections", std::uint64_t{server.connections()}).member("requests", parts.figures.requests());
   json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
   write_registry(json, parts.registry);

@@ -43,9 +43,9 @@ def run(command, check=True, **options):
 class Store:
     """A store, driven through `weft`."""
 
-    def __init__(self, path, digest=None):
+    def __init__(self, path):
         self.path = pathlib.Path(path)
-        self.weft("init", *(["--digest", digest] if digest else []))
+        self.weft("init")
 
     def weft(self, *arguments, check=True, **options):
         return run([WEFT, "--store", self.path, *arguments], check=check, **options)

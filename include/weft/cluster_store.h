@@ -24,8 +24,7 @@ namespace weft {
 // Of a version that was removed before this store heard of it, `version.removed` is set.
 struct MirroredVersion {
   VersionRow version;  // model_name and number name it; id, model, born, died, and parents' ids are not looked at
-  std::uint64_t tree_nodes = 0;  // inode numbers to set aside
-  std::uint32_t tree_layout = 0;
+  std::uint64_t tree_nodes = 0;   // inode numbers to set aside
   std::vector<PackId> packs;      // that came with it, at its publisher
   std::vector<std::string> tags;  // set to it in the same change
 };
@@ -110,7 +109,7 @@ class ClusterStore : public Store {
   static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
 
   // Makes the store one of a cluster, for good, in STORE/cluster; fine when it is one of this already. From then on
-  // names change by mirror() alone. Errc::unsupported: a store without digests, or with versions of its own.
+  // names change by mirror() alone. Errc::unsupported: a store with versions of its own.
   // Errc::exists: it belongs to another cluster, or is another node's.
   virtual Status join(const ClusterIdentity& identity) = 0;
 
@@ -146,8 +145,6 @@ class ClusterStore : public Store {
 
   // The id of the origin that has what is saved(); "": of none yet.
   virtual Result<std::string> origin() = 0;
-  // An origin has some of what this node published, or heard: also where origin() knows none, in a store of before.
-  virtual Result<bool> has_met_origin() = 0;
   // This is the origin from now on: all live versions that this node published are unsaved() again.
   virtual Status set_origin(const std::string& uuid) = 0;
 

@@ -1,24 +1,17 @@
-// The names of content. An extent's bytes are named by length, XXH3-128 and tree SHA-256 root together; the XXH3 alone
-// is a key, never a proof.
+// The names of content. The bytes of an extent are named by their length and the root of their tree SHA-256.
 #pragma once
 
 #include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace weft {
-
-// XXH3-128 in its canonical form (big-endian high half, then low half, when written as bytes).
-struct Hash128 {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  auto operator<=>(const Hash128&) const = default;
-};
 
 // A SHA-256, or the root of a tree SHA-256.
 struct Digest {
@@ -30,13 +23,23 @@ struct Digest {
 // root = SHA-256( "weft-tree-1" ‖ length as 8 bytes little-endian ‖ SHA-256(chunk 0) ‖ SHA-256(chunk 1) ‖ … ).
 inline constexpr std::uint64_t kDigestChunk = 1U << 20U;
 
-// In a store created with digest = none, root is all zeros.
 struct ContentId {
   std::uint64_t length = 0;  // bytes
-  Hash128 xxh;
   Digest root;
   auto operator<=>(const ContentId&) const = default;
 };
+
+// Extents of a published file are in order and touch: the first is at 0, each begins where the previous one ends, none is
+// empty.
+struct Extent {
+  std::uint64_t offset = 0;
+  ContentId id;
+  // XXH3-64 of the first min(length, kExtentHeadBytes) bytes. It finds the content in a pack that lost its table of contents,
+  // and is no part of an identity.
+  std::uint64_t head = 0;
+  bool operator==(const Extent&) const = default;
+};
+inline constexpr std::uint64_t kExtentHeadBytes = 64;
 
 // A run of bytes of a file.
 struct Range {
@@ -46,7 +49,6 @@ struct Range {
 };
 
 std::string to_hex(const Digest& digest);  // 64 lower-case digits
-std::string to_hex(const Hash128& hash);   // 32 lower-case digits
 std::optional<Digest> digest_from_hex(std::string_view hex);
 
 }  // namespace weft
@@ -54,6 +56,8 @@ std::optional<Digest> digest_from_hex(std::string_view hex);
 template <>
 struct std::hash<weft::ContentId> {
   std::size_t operator()(const weft::ContentId& id) const noexcept {
-    return static_cast<std::size_t>(id.xxh.low ^ (id.length * 0x9e3779b97f4a7c15ULL));
+    std::size_t root = 0;  // a part of a SHA-256 is as good a hash as any
+    std::memcpy(&root, id.root.bytes.data(), sizeof root);
+    return root ^ (id.length * 0x9e3779b97f4a7c15ULL);
   }
 };

@@ -19,13 +19,6 @@
 
 namespace weft {
 
-// Extents of a file are in order and touch: the first is at 0, each begins where the one before ends, none is empty.
-struct Extent {
-  std::uint64_t offset = 0;
-  ContentId id;
-  bool operator==(const Extent&) const = default;
-};
-
 inline constexpr std::uint32_t kNoExtent = 0xffffffffU;
 
 struct Tensor {

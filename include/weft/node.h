@@ -101,9 +101,9 @@ struct ExportReport {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
 };
-// Writes the published files below `directory`, which must be empty or not there (its parent must be there); every
-// extent is verified against its digest on the way (in a store without digests against its XXH3-128), files appear by
-// rename, synced. A failed or cancelled export removes what it made.
+// Writes the published files below `directory`, which must be empty or not there (its parent must be there). Every
+// extent is verified against its digest on the way.
+// Files appear by rename, synced. A failed or cancelled export removes what it made.
 Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
                                     Progress& progress);
 

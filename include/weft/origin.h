@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/cluster_store.h"
@@ -52,10 +53,14 @@ Result<RestoreReport> restore_store(const std::string& origin, const std::string
 // What a registry that was lost has said, from the origin alone, in an order in which it may have come: versions, live
 // and removed, then tags. Problems and losses as restore_store(), but that bytes are not read: packs and their tables
 // of contents are looked at alone. The origin is their publisher.
+//
+// The registry that is filled so takes the origin over, by take_over_origin(): nodes of the lost cluster, if any still
+// run, are refused there from then on.
 struct OriginRegistry {
   std::vector<MirrorChange> changes;  // none when it is refused
   RestoreReport report;
 };
 Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Progress& progress);
+Status take_over_origin(const std::string& origin, std::string_view cluster);
 
 }  // namespace weft

@@ -20,7 +20,7 @@ enum class Errc : std::uint8_t {
   busy,         // held by somebody else; trying again later can help
   corrupt,      // stored bytes do not verify
   io,           // the system failed to read or write
-  unsupported,  // a newer format, a file system or kernel that cannot do it
+  unsupported,  // another format, a file system or kernel that cannot do it
   changed,      // a source changed while it was read
   cancelled,    // the user asked to stop
   read_only,    // a write to what can only be read

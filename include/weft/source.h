@@ -44,7 +44,6 @@ struct SourceBytes {
   std::shared_ptr<std::byte[]> memory;
   std::size_t size = 0;
   std::vector<std::uint32_t> givers;  // of each chunk, for refuted(); empty when the source has but one
-  bool summed = false;                // they are what their givers have: compared with sums that came by themselves
   std::span<const std::byte> bytes() const { return {memory.get(), size}; }
 };
 

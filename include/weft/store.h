@@ -143,7 +143,7 @@ using VersionHold = std::shared_ptr<const void>;
 // What a manifest means to the store; src/node computes it from the manifest (the store does not know manifests).
 struct VersionContent {
   struct FileContent {
-    std::vector<ContentId> extents;
+    std::vector<Extent> extents;
   };
   struct ViewContent {
     ViewKey key;
@@ -152,7 +152,6 @@ struct VersionContent {
   std::vector<FileContent> files;
   std::vector<ViewContent> views;  // by tensor ordinal
   std::uint64_t tree_nodes = 0;    // inode numbers to set aside
-  std::uint32_t tree_layout = 0;
   std::uint64_t logical_bytes = 0;
   std::vector<ArchItem> architecture;  // distinct ids
 };
@@ -199,9 +198,10 @@ class Import {
  public:
   virtual ~Import() = default;
   // Reads the regular file `fd` (size as fstat says) once, cut into `ranges` (in order, touching, covering the file,
-  // none empty), and returns each range's id. Known content is not stored again; a file of which nothing large is known
-  // becomes a pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  // none empty), and returns each range's id. Known content is compared with the stored bytes and not stored again; if
+  // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
+  // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                              Progress& progress) = 0;
   // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
@@ -271,7 +271,6 @@ struct ClusterIdentity {
 };
 
 struct CreateOptions {
-  DigestMode digest = DigestMode::tree_sha256;
   Patience patience = {};  // with another who makes a store there
 };
 struct OpenOptions {
@@ -298,10 +297,10 @@ class Store {
 
   // Makes an empty store in `path` (a directory that is empty or not there). Errc::exists, Errc::unsupported (network
   // file system, by name).
-  static Status create(const std::string& path, const CreateOptions& options);
-  // Errc::not_found: no store. Errc::unsupported: newer format, network file system. Errc::corrupt: the index does not
-  // open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name; Errc::read_only
-  // when it belongs to a cluster.
+  static Status create(const std::string& path, const CreateOptions& options = {});
+  // Errc::not_found: no store. Errc::unsupported: another format, network file system. Errc::corrupt: the index does
+  // not open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name;
+  // Errc::read_only when it belongs to a cluster.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const OpenOptions& options);
   // Rebuilds an index that may not even open, and mends what can be: one copy of the journal from the other, tables of
   // contents of packs. `decode` as in fsck().

@@ -20,12 +20,9 @@ using Ino = std::uint64_t;
 // Inode numbers below are fixed; the store's counter starts here.
 inline constexpr Ino kFirstStoredIno = 1024;
 
-enum class DigestMode : std::uint8_t { tree_sha256 = 1, none = 2 };
-
 struct StoreInfo {
   std::uint32_t format = 0;
   std::string uuid;
-  DigestMode digest = DigestMode::tree_sha256;
   std::uint64_t created_ns = 0;  // times are nanoseconds since 1970, UTC
 };
 
@@ -63,7 +60,6 @@ struct VersionRow {
 
 // What only this node knows of a version.
 struct LocalRow {
-  std::uint32_t tree_layout = 0;
   Ino ino_base = 0;
   std::uint64_t ino_count = 0;
   std::vector<Ino> view_inos;  // by tensor ordinal

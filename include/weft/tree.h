@@ -1,6 +1,6 @@
 // The tree that users see below one version: a pure, deterministic function of the manifest. Node i of a version has
 // the inode number (version's ino_base + i), but for tensor views, whose inode is shared by all equal (content, dtype,
-// shape). Node numbers are stable for ever: they go into inode numbers. See kTreeLayout.
+// shape). Node numbers are stable for ever: they go into inode numbers. See NodeKind.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace weft {
 
-// The enumeration below changes only together with this number; it is kept with each version, and a store that holds
-// an unknown one is of a newer format. Layout 1 numbers, in this order:
+// A change of this numbering needs a new format of stores and registries, which keep how many nodes a version has.
+// Nodes are numbered in this order:
 //   - 0, the version's directory;
 //   - published directories and files, in path order, a directory before the first file below it;
 //   - info.json;
@@ -31,8 +31,6 @@ namespace weft {
 // Views, files and tensors are in manifest order. A file is set aside when a name of its tensors is taken by an earlier
 // file that is not. A layer has a container when safetensors can hold a tensor below it; the root of layers/ and
 // @<file>/ have none. A generated entry of the version's directory whose name is published is left out with all below.
-inline constexpr std::uint32_t kTreeLayout = 1;
-
 enum class NodeKind : std::uint8_t {
   dir,              // published or generated directory
   file,             // a published file: Node::file

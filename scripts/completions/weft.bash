@@ -26,7 +26,7 @@ _weft_options() {
     cache) echo "--max --json --quiet --store --help" ;;
     status) echo "--json --quiet --store --help" ;;
     peers) echo "--json --quiet --store --help" ;;
-    init) echo "--digest --json --quiet --store --help" ;;
+    init) echo "--json --quiet --store --help" ;;
     restore) echo "--accept-loss --registry --json --quiet --store --help" ;;
     completion) echo "--quiet --store --help" ;;
     *) echo "--store --help --version" ;;
@@ -66,8 +66,6 @@ _weft() {
     mapfile -t COMPREPLY < <(compgen -d -- "${word#--store=}")
   elif [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_weft_options "$command")" -- "$word")
-  elif [[ $before == --digest ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "tree-sha256 none" -- "$word")
   elif [[ $before == --graph ]]; then
     mapfile -t COMPREPLY < <(compgen -W "json dot" -- "$word")
   elif [[ $before == --parent || $before == -p || $before == --inherit || $before == --name || $before == -n ]]; then

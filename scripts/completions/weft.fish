@@ -142,7 +142,6 @@ complete -c weft -n '__fish_seen_subcommand_from mount' -l upgrade -d 'go on wit
 complete -c weft -n '__fish_seen_subcommand_from mount' -s f -l foreground -d 'stay in the foreground'
 complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from umount' -s l -l lazy -d 'detach it now'
-complete -c weft -n '__fish_seen_subcommand_from init' -l digest -x -a 'tree-sha256 none' -d 'how content is named'
 complete -c weft -n '__fish_seen_subcommand_from restore' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from restore' -l accept-loss -d 'go on without what is lost'
 complete -c weft -n '__fish_seen_subcommand_from restore' -l registry -d 'the registry of the cluster'

@@ -79,7 +79,7 @@ _weft() {
     cache) _arguments $common $json '--max[how much it may hold]:SIZE:' ;;
     status) _arguments $common $json ;;
     peers) _arguments $common $json ;;
-    init) _arguments $common $json '--digest[how content is named]:mode:(tree-sha256 none)' ;;
+    init) _arguments $common $json ;;
     restore) _arguments $common $json '--accept-loss[go on without what is lost]' '--registry[the cluster'\''s registry]' '1:directory:_directories' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac

@@ -13,10 +13,6 @@ std::string to_hex(const Digest& digest) {
   return text;
 }
 
-std::string to_hex(const Hash128& hash) {
-  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
-}
-
 std::optional<Digest> digest_from_hex(std::string_view hex) {
   Digest digest;
   if (hex.size() != 2 * digest.bytes.size()) return std::nullopt;

@@ -106,15 +106,30 @@ inline constexpr std::size_t kAnnouncedBytesMax = 4096;  // of the bits that say
 inline constexpr std::size_t kAnnouncedAtOnceMax = 128;  // manifests of one announcement
 inline constexpr std::size_t kHoldersMax = 64;           // of one manifest, that a directory knows
 
-// The control socket of a daemon. What a connection sends above these ends it.
+// The control socket of a daemon. What a connection sends above these ends it. Of connections, running handlers and
+// received descriptors a user holds at most Each, all users but root and the daemon's own hold at most Others, and the
+// rest is theirs.
 inline constexpr std::size_t kControlMessageMax = 1U << 20U;  // bytes of JSON
 inline constexpr std::size_t kControlDepthMax = 32;
 inline constexpr std::size_t kControlValuesMax = 65'536;  // of one message
 inline constexpr std::size_t kControlConnectionsMax = 1024;
-inline constexpr std::size_t kControlCallsMax = 1024;        // in flight, of one connection
-inline constexpr std::size_t kControlRunningMax = 256;       // that have a thread each, of all connections
-inline constexpr std::size_t kControlUnreadMax = 64;         // messages of a call that its handler has not taken yet
-inline constexpr std::size_t kControlQueueMax = 16U << 20U;  // bytes that the other end has not taken yet
+inline constexpr std::size_t kControlConnectionsOthersMax = 896;
+inline constexpr std::size_t kControlConnectionsEachMax = 128;
+inline constexpr std::size_t kControlCallsMax = 1024;   // in flight, of one connection
+inline constexpr std::size_t kControlRunningMax = 256;  // that have a thread each, of all connections
+inline constexpr std::size_t kControlRunningOthersMax = 192;
+inline constexpr std::size_t kControlRunningEachMax = 96;
+inline constexpr std::size_t kControlFdsMax = 1024;  // that came with messages and are not closed yet
+inline constexpr std::size_t kControlFdsOthersMax = 768;
+inline constexpr std::size_t kControlFdsEachMax = 256;
+inline constexpr std::uint64_t kControlMessageSecondsMax = 10;  // from the first byte of a message to its last
+inline constexpr std::size_t kControlAcceptsAtOnceMax = 64;     // then other connections have their turn
+inline constexpr std::size_t kControlUnreadMax = 4;             // messages of a call that its handler has not taken yet
+inline constexpr std::size_t kControlQueueMax = 16U << 20U;     // bytes that the other end has not taken yet
+
+// The metrics port. A client above these takes the place of the one that has been silent for longest.
+inline constexpr std::size_t kMetricsClientsMax = 64;
+inline constexpr std::size_t kMetricsRequestMax = 8U << 10U;  // bytes
 
 // What etcd answers. It sends itself no more than 4 MiB in one message, which base64 and JSON make less than twice
 // that.

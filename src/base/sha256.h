@@ -25,7 +25,8 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
   void update(std::span<const std::byte> bytes);
-  Digest finish();  // once
+  Digest so_far() const;  // of the bytes until now; more may follow
+  Digest finish();        // once
 
  private:
   struct State;

@@ -23,7 +23,8 @@ struct CliEnvironment {
     return std::optional<std::string>();
   };
   bool is_root = false;
-  std::string program_directory = {};  // where this program lies; "" when that is not known
+  std::string config_file = "/etc/weft/weft.conf";  // of this machine's weftd
+  std::string program_directory = {};               // where this program lies; "" when that is not known
   // The number of the signal that asks to stop; 0 while none does.
   const std::atomic<int>& interrupt;
   std::function<void()> catch_interrupts = [] {};  // called before work that cleans up after itself

@@ -1,4 +1,3 @@
-#include "base/text.h"
 #include "cli/commands.h"
 
 namespace weft {
@@ -9,45 +8,30 @@ constexpr CommandInfo kInfo = {
     .summary = "make an empty store",
     .description =
         "Makes a store where --store or WEFT_STORE says, in a directory that is empty or\n"
-        "not there. `weft import` does it by itself with the defaults. With --digest none\n"
-        "content is compared byte by byte in place of being named by a SHA-256: faster to\n"
-        "publish, but the XXH3-128 alone, a checksum and no proof, tells later whether the\n"
-        "bytes are right, and the store cannot join others.\n",
+        "not there. `weft import` does it by itself.\n",
     .examples =
         "weft init --store /srv/weft\n"
-        "WEFT_STORE=/scratch/weft weft init --digest none\n",
-    .json = "{store, digest}\n",
+        "WEFT_STORE=/scratch/weft weft init\n",
+    .json = "{store}\n",
     .interrupted = "",
 };
 
 class InitCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
-
-  void declare(OptionSet& options) override {
-    options.value("--digest", "MODE", digest_, "tree-sha256 (the default) or none");
-  }
-
-  Status check_usage() const override {
-    if (digest_ != "tree-sha256" && digest_ != "none")
-      return Error{Errc::invalid, fmt::format("--digest: expected tree-sha256 or none, got {}", printable(digest_))};
-    return {};
-  }
+  void declare(OptionSet& /*options*/) override {}
 
   Result<int> run(Context& context) override {
-    WEFT_CHECK(context.create({digest_ == "none" ? DigestMode::none : DigestMode::tree_sha256, {}}));
+    WEFT_CHECK(context.create({}));
     if (context.json) {
       JsonWriter json;
-      json.begin_object().member("store", context.store_path()).member("digest", digest_).end_object();
+      json.begin_object().member("store", context.store_path()).end_object();
       context.print_json(json);
     } else if (!context.quiet) {
       context.print("made a store in {}\n", context.store_path());
     }
     return kExitDone;
   }
-
- private:
-  std::string digest_ = "tree-sha256";
 };
 
 }  // namespace

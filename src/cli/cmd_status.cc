@@ -20,8 +20,8 @@ constexpr CommandInfo kInfo = {
         "the store's daemon does. Who says nothing for two seconds does not answer.\n",
     .examples = "weft status\n",
     .json =
-        "{store, uuid, format, digest, created, models, versions, open_removed, tags,\n"
-        " blobs, views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
+        "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
+        " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
         " assembled_bytes, assembled_bytes_max, mounts: [{directory, status}], daemon};\n"
         " status is .weft/status of that mount, or null; daemon is what it says of\n"
         " itself, or null\n",
@@ -62,10 +62,6 @@ struct Facts {
   DaemonStatus daemon;
 };
 
-std::string_view digest_name(DigestMode digest) {
-  return digest == DigestMode::none ? "none" : "tree-sha256";
-}
-
 Result<Facts> collect(const Context& context) {
   Facts facts;
   WEFT_TRY(auto store, context.open_to_read());
@@ -91,7 +87,7 @@ JsonWriter json_of(const Facts& facts) {
   const StoreCounts& counts = facts.counts;
   JsonWriter json;
   json.begin_object().member("store", facts.store).member("uuid", facts.info.uuid);
-  json.member("format", std::uint64_t{facts.info.format}).member("digest", digest_name(facts.info.digest));
+  json.member("format", std::uint64_t{facts.info.format});
   json.member("created", utc_time(facts.info.created_ns)).member("models", counts.models);
   json.member("versions", counts.versions)
       .member("open_removed", counts.open_removed)
@@ -121,8 +117,7 @@ std::string_view does(const DaemonStatus& daemon) {
 std::string text_of(const Facts& facts) {
   const StoreCounts& counts = facts.counts;
   std::string text = fmt::format("store     {}\n", facts.store);
-  text += fmt::format("made      {}, format {}, digest {}\n", utc_time(facts.info.created_ns), facts.info.format,
-                      digest_name(facts.info.digest));
+  text += fmt::format("made      {}, format {}\n", utc_time(facts.info.created_ns), facts.info.format);
   text +=
       fmt::format("content   {}, {}, {}, {}\n", count_of(counts.models, "model"), count_of(counts.versions, "version"),
                   count_of(counts.tags, "tag"), count_of(counts.blobs, "blob"));

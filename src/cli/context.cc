@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "base/sys.h"
+#include "base/text.h"
+#include "cli/configured_store.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -72,7 +74,7 @@ Result<control::Answer> Context::ask(control::Client& daemon, std::string_view r
                                      control::CallOptions options) const {
   options.cancelled = patience().cancelled;
   auto answer = daemon.call(request, body, {}, options);
-  if (answer.ok() || !daemon.lost()) return answer;
+  if (answer.ok() || answer.error().code == Errc::busy || !daemon.lost()) return answer;
   return Error{Errc::unreachable,
                fmt::format("{}; whether it did what was asked is not known: see `weft log`", answer.error().message)};
 }
@@ -105,6 +107,14 @@ Status Context::look(VersionId version) const {
   return {};
 }
 
+Status Context::check_may_create(const Error& none) const {
+  const auto configured = configured_store(environment_.config_file);
+  if (!configured) return {};
+  return Error{Errc::not_found,
+               fmt::format("{}; {} names the store {}: is its disk mounted? `weft init` makes one here", none.message,
+                           environment_.config_file, printable(*configured))};
+}
+
 // Others may make it at the same time, or take it away again: who finds none makes one, who finds one takes it.
 Result<Context::OpenedStore> Context::open_or_create() const {
   constexpr int kAttempts = 8;
@@ -114,6 +124,7 @@ Result<Context::OpenedStore> Context::open_or_create() const {
     if (store.ok()) return OpenedStore{std::move(store).value(), false, ""};
     if (store.error().code != Errc::not_found) return std::move(store).error();
     last = std::move(store).error();
+    WEFT_CHECK(check_may_create(last));
     std::string missing = first_missing(without_slashes(store_path()));
     Status made = create({.patience = patience()});
     if (!made.ok() && made.error().code != Errc::exists) return std::move(made).error();

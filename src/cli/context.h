@@ -37,7 +37,9 @@ class Context {
                               control::CallOptions options = {}) const;
   Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
   Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
-  // Makes the store first, and says so, where nothing or an empty directory is.
+  // Makes the store first, and says so, where nothing or an empty directory is. Errc::not_found instead if this
+  // machine's weft.conf names a store: the disk that it lies on may not be mounted, and a store in its place would be
+  // nobody's.
   struct OpenedStore {
     std::unique_ptr<Store> store;
     bool made = false;       // now; by us
@@ -60,6 +62,7 @@ class Context {
 
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;
+  Status check_may_create(const Error& none) const;
   Status look(VersionId version) const;  // the daemon is asked for a version's manifest
   const CliEnvironment& environment_;
 };

@@ -72,7 +72,7 @@ void Client::receive_until(std::unique_lock<std::mutex>& lock, const Pending* pe
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     Status status;
     if (wait_for(socket_.get(), POLLIN, std::max(left, kNoTime))) status = receive();
-    if (!status.ok()) end(status.error().message);
+    if (!status.ok()) end(lost(status.error()));
     lock.lock();
   } while (!lost_ && pending != nullptr && pending->messages.empty() && Clock::now() < until);
   receiving_ = false;
@@ -84,10 +84,11 @@ Status Client::receive() {
   const auto bytes = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
   WEFT_TRY(Received received, receive_some(socket_.get(), {bytes.get(), kReadBytes}));
   if (received.end) return Error{Errc::unreachable, "it ended or closed the connection"};
-  WEFT_CHECK(reader_.feed({bytes.get(), received.bytes}, std::move(received.fds)));
+  reader_.feed({bytes.get(), received.bytes}, std::move(received.fds));
   for (;;) {
     WEFT_TRY(std::optional<Message> message, reader_.next());
     if (!message) return {};
+    if (message->kind == MessageKind::error && message->id == kConnectionId) return std::move(message->error);
     deliver(std::move(*message));
   }
 }
@@ -101,14 +102,20 @@ void Client::deliver(Message message) {
   found->second->changed.notify_one();
 }
 
-void Client::end(const std::string& why) {
+// Errc::busy is the daemon's own: it takes no more connections of this user, and did nothing.
+Error Client::lost(const Error& why) const {
+  return {why.code == Errc::busy ? Errc::busy : Errc::unreachable,
+          fmt::format("weftd at {} did not answer: {}", path_, why.message)};
+}
+
+void Client::end(const Error& why) {
   const std::lock_guard lock(mutex_);
   if (!lost_) lost_ = why;
   ::shutdown(socket_.get(), SHUT_RDWR);
   for (const auto& [id, pending] : std::exchange(in_flight_, {})) {
     Message message;
     message.kind = MessageKind::error;
-    message.error = {Errc::unreachable, fmt::format("weftd at {} did not answer: {}", path_, why)};
+    message.error = why;
     pending->messages.push_back(std::move(message));
     pending->changed.notify_one();
   }
@@ -146,7 +153,9 @@ Result<Answer> Client::call(std::string_view name, std::string_view body, std::v
   if (!begin(pending)) return Error{Errc::unreachable, fmt::format("weftd at {}: the connection is lost", path_)};
   const std::size_t fd_count = fds.size();
   Status sent = send({pending.id, MessageKind::request, name, body, fd_count}, std::move(fds));
-  Result<Answer> answer = sent.ok() ? converse(pending, options) : Result<Answer>(std::move(sent).error());
+  // If the daemon has closed, what it sent before says why.
+  const bool over = !sent.ok() && sent.error().code != Errc::unreachable;
+  Result<Answer> answer = over ? Result<Answer>(std::move(sent).error()) : converse(pending, options);
   forget(pending);
   return answer;
 }

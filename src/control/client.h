@@ -45,8 +45,9 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // `body` is the JSON of an object, or empty. The daemon's error as it is; Errc::unreachable when the connection is
-  // lost: whether the daemon did what was asked is then not known.
+  // `body` is the JSON of an object, or empty. The daemon's error as it is; Errc::busy also when the daemon takes no
+  // more connections of this user. Errc::unreachable when the connection is lost: whether the daemon did what was asked
+  // is then not known.
   Result<Answer> call(std::string_view name, std::string_view body, std::vector<Fd> fds = {},
                       const CallOptions& options = {});
   bool lost();  // for good: connect anew; drops what has come and nobody waits for any more
@@ -65,7 +66,8 @@ class Client {
   void receive_until(std::unique_lock<std::mutex>& lock, const Pending* pending, Clock::time_point until);
   Status receive();
   void deliver(Message message);
-  void end(const std::string& why);
+  Error lost(const Error& why) const;
+  void end(const Error& why);
   Status send(const Draft& draft, std::vector<Fd> fds);
   bool begin(Pending& pending);  // false: the connection is lost
   void forget(const Pending& pending);
@@ -81,7 +83,7 @@ class Client {
   std::uint64_t next_id_ = 1;                    //
   std::map<std::uint64_t, Pending*> in_flight_;  //
   std::set<std::uint64_t> begun_;                // by begin(), also when nobody wants it any more
-  std::optional<std::string> lost_;              //
+  std::optional<Error> lost_;                    //
 };
 
 class Client::Begun {

@@ -20,8 +20,17 @@ constexpr int kReadsAtOnce = 16;
 Status Connection::receive(const std::function<Status(Message)>& take) {
   const std::lock_guard lock(receiving_);
   if (over_) return {};
-  Status received = receive_now(take);
+  bool whole = false;  // a message has ended
+  Status received = receive_now([&](Message message) {
+    whole = true;
+    return take(std::move(message));
+  });
   over_ = !received.ok();
+  const std::lock_guard now(mutex_);
+  if (!reader_.has_part())
+    part_since_.reset();
+  else if (whole || !part_since_)
+    part_since_ = Clock::now();
   return received;
 }
 
@@ -31,7 +40,7 @@ Status Connection::receive_now(const std::function<Status(Message)>& take) {
     WEFT_TRY(Received received, receive_some(fd(), {bytes.get(), kReadBytes}));
     if (received.end) return Error{Errc::unreachable, "closed by the client"};
     if (received.later) return {};
-    WEFT_CHECK(reader_.feed({bytes.get(), received.bytes}, std::move(received.fds)));
+    reader_.feed({bytes.get(), received.bytes}, std::move(received.fds));
     for (;;) {
       WEFT_TRY(std::optional<Message> message, reader_.next());
       if (!message) break;
@@ -97,11 +106,23 @@ void Connection::send(std::string frame, std::vector<Fd> fds) {
   queue_.push(std::move(frame), std::move(fds));
   const bool sent = queue_.flush(fd()).ok();
   if (sent && queue_.empty()) return;
-  if (!sent || queue_.bytes() > limits::kControlQueueMax) {
-    closed_ = true;
-    ::shutdown(fd(), SHUT_RDWR);  // who receives sees the end
-  }
+  if (!sent || queue_.bytes() > limits::kControlQueueMax) end();
   poller_->arm(fd(), name_, EPOLLIN | EPOLLOUT);
+}
+
+void Connection::end() {
+  closed_ = true;
+  ::shutdown(fd(), SHUT_RDWR);
+}
+
+void Connection::break_off() {
+  const std::lock_guard lock(mutex_);
+  end();
+}
+
+std::optional<Connection::Clock::time_point> Connection::part_since() {
+  const std::lock_guard lock(mutex_);
+  return part_since_;
 }
 
 bool Connection::keeps_up() {

@@ -1,11 +1,13 @@
 // One connection as the daemon has it. One thread at a time receives; any thread sends.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +21,15 @@ namespace weft::control {
 
 class Connection {
  public:
-  // The poller tells of it by this name, once it was added there.
-  Connection(Fd socket, PeerCredentials peer, std::shared_ptr<const Poller> poller, std::uint64_t name)
-      : socket_(std::move(socket)), peer_(std::move(peer)), poller_(std::move(poller)), name_(name) {}
+  using Clock = std::chrono::steady_clock;
+  // The poller tells of it by this name, once it was added there. `share` is what its user holds as long as it lives.
+  Connection(Fd socket, PeerCredentials peer, std::shared_ptr<void> share, std::shared_ptr<const Poller> poller,
+             std::uint64_t name)
+      : share_(std::move(share)),
+        socket_(std::move(socket)),
+        peer_(std::move(peer)),
+        poller_(std::move(poller)),
+        name_(name) {}
 
   int fd() const { return socket_.get(); }
   std::uint64_t name() const { return name_; }
@@ -46,10 +54,16 @@ class Connection {
   // connection is broken off: nobody reads there.
   void send(std::string frame, std::vector<Fd> fds);
   bool keeps_up();
+  // When the message began of which a part has arrived; nothing when there is none.
+  std::optional<Clock::time_point> part_since();
+  // Ends it: the thread that is told of it next sees the end.
+  void break_off();
 
  private:
+  void end();  // the caller holds mutex_
   Status receive_now(const std::function<Status(Message)>& take);
 
+  const std::shared_ptr<void> share_;
   const Fd socket_;
   const PeerCredentials peer_;
   const std::shared_ptr<const Poller> poller_;
@@ -60,6 +74,7 @@ class Connection {
   std::mutex mutex_;
   SendQueue queue_;                                         // guarded by mutex_
   bool closed_ = false;                                     // guarded by mutex_
+  std::optional<Clock::time_point> part_since_;             // guarded by mutex_
   std::map<std::uint64_t, std::weak_ptr<Call>> in_flight_;  // guarded by mutex_
 };
 

@@ -7,11 +7,14 @@
 //                    {"id", "answer": true, "body", "fds"}   or
 //                    {"id", "error": CODE, "message"}        which end the request
 // "body" is an object, and may be left out. "fds" counts the descriptors that belong to the message; they travel with
-// its first byte. Pure: bytes in, messages out. Every byte is hostile.
+// its last byte, so that a daemon never holds descriptors of a message that does not end. An error with the id
+// kConnectionId ends the connection: the daemon takes no more of this user. Pure: bytes in, messages out. Every byte is
+// hostile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +28,7 @@ namespace weft::control {
 
 inline constexpr std::string_view kSocketName = "weftd.sock";  // in the store's directory
 inline constexpr std::size_t kLengthBytes = 4;
+inline constexpr std::uint64_t kConnectionId = 0;  // of no request
 
 enum class MessageKind : std::uint8_t { request, more, cancel, event, answer, error };
 
@@ -37,6 +41,7 @@ struct Message {
   Error error;               // error
   std::size_t fd_count = 0;  // as the message says; `fds` is filled in by who has them
   std::vector<Fd> fds;
+  std::shared_ptr<void> share;  // of what its sender may hold in the daemon; null when it has no descriptors
 };
 
 // As it goes out: length and JSON. `body` is the JSON of an object, or empty.

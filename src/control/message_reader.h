@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,15 +13,19 @@ namespace weft::control {
 
 class MessageReader {
  public:
-  // What was received together. Errc::invalid: more than any message has; the stream is of no use from here on.
-  Status feed(std::span<const std::byte> bytes, std::vector<Fd> fds);
-  // The next whole message; nothing while there is none. To be called until then after each feed().
+  // Takes bytes and descriptors that were received together.
+  void feed(std::span<const std::byte> bytes, std::vector<Fd> fds);
+  // Returns the next whole message, or nothing while there is none; the caller calls it until then after each feed().
+  // Errc::invalid: the bytes are no message, or descriptors came without the end of a message that counts them. The
+  // stream is of no use from there on.
   Result<std::optional<Message>> next();
+  bool has_part() const { return bytes_.size() > at_; }  // the first bytes of a message that is not whole
 
  private:
+  Result<std::optional<Message>> none_yet() const;
   std::string bytes_;
-  std::size_t at_ = 0;  // where the next message begins
-  std::deque<Fd> fds_;
+  std::size_t at_ = 0;   // where the next message begins
+  std::vector<Fd> fds_;  // came with the newest bytes
 };
 
 }  // namespace weft::control

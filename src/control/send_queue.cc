@@ -16,11 +16,14 @@ Status SendQueue::flush(int socket) {
   while (!frames_.empty()) {
     Frame& frame = frames_.front();
     std::vector<int> fds;
-    for (const Fd& fd : frame.fds) fds.push_back(fd.get());
-    const auto rest = std::as_bytes(std::span(frame.text)).subspan(frame.sent);
+    auto rest = std::as_bytes(std::span(frame.text)).subspan(frame.sent);
+    if (!frame.fds.empty() && rest.size() > 1)
+      rest = rest.first(rest.size() - 1);  // they go with the last byte
+    else
+      for (const Fd& fd : frame.fds) fds.push_back(fd.get());
     WEFT_TRY(const std::size_t sent, send_some(socket, rest, fds));
     if (sent == 0) return {};
-    frame.fds.clear();
+    if (!fds.empty()) frame.fds.clear();
     frame.sent += sent;
     bytes_ -= sent;
     if (frame.sent == frame.text.size()) frames_.pop_front();

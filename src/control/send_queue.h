@@ -23,7 +23,7 @@ class SendQueue {
   struct Frame {
     std::string text;
     std::size_t sent = 0;
-    std::vector<Fd> fds;  // until the first byte is sent
+    std::vector<Fd> fds;  // until the last byte is sent
   };
   std::deque<Frame> frames_;
   std::size_t bytes_ = 0;

@@ -43,6 +43,11 @@ bool Server::drain(std::chrono::milliseconds patience, std::chrono::milliseconds
 }
 
 Status Server::take(const std::shared_ptr<Connection>& connection, Message message, std::vector<Job>& jobs) {
+  const uid_t user = connection->peer().uid;
+  if (const std::size_t count = message.fds.size(); count > 0) {
+    message.share = shares_.take(UserShares::Kind::descriptor, user, count);
+    if (!message.share) return Error{Errc::busy, fmt::format("user {} has too many descriptors in the daemon", user)};
+  }
   switch (message.kind) {
     case MessageKind::request:
       return begin(connection, std::move(message), jobs);
@@ -80,8 +85,16 @@ Status Server::begin(const std::shared_ptr<Connection>& connection, Message requ
   else if (route->second.runs == Runs::at_once)
     route->second.handler(call);
   else
-    jobs.push_back({&route->second, std::move(call)});
+    queue(route->second, std::move(call), jobs);
   return {};
+}
+
+void Server::queue(const Route& route, std::shared_ptr<Call> call, std::vector<Job>& jobs) {
+  const uid_t user = call->peer().uid;
+  auto share = shares_.take(UserShares::Kind::handler, user);
+  if (!share)
+    return call->fail({Errc::busy, fmt::format("weftd: too many requests of user {}, or of all users, run", user)});
+  jobs.push_back({&route, std::move(call), std::move(share)});
 }
 
 }  // namespace weft::control

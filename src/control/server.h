@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "control/call.h"
+#include "control/user_shares.h"
 
 namespace weft::control {
 
@@ -24,6 +26,10 @@ struct ServerOptions {
   // Called by any thread when a request has ended: its name ("other" for unknown ones), how long it took, whether it
   // failed.
   std::function<void(std::string_view, std::chrono::nanoseconds, bool)> observe = {};
+  // For a message, from its first byte to its last; then its connection ends.
+  std::chrono::milliseconds message_patience = std::chrono::seconds(limits::kControlMessageSecondsMax);
+  // Who is at the other end of a connection.
+  std::function<Result<PeerCredentials>(int)> who = peer_credentials;
 };
 
 // Threads: some that wait for requests, and one for each request whose handler has its own: mostly the one that
@@ -53,6 +59,7 @@ class Server {
   struct Job {
     const Route* route = nullptr;
     std::shared_ptr<Call> call;
+    std::shared_ptr<void> share;  // of the handlers that run, until it has ended
   };
   class Tally;
   class Loop;
@@ -60,12 +67,14 @@ class Server {
   // From `connection`; what is to be run then is put behind `jobs`.
   Status take(const std::shared_ptr<Connection>& connection, Message message, std::vector<Job>& jobs);
   Status begin(const std::shared_ptr<Connection>& connection, Message request, std::vector<Job>& jobs);
+  void queue(const Route& route, std::shared_ptr<Call> call, std::vector<Job>& jobs);
 
   const std::string path_;
   Fd listener_;
   const ServerOptions options_;
   std::map<std::string, Route, std::less<>> routes_;
   const std::shared_ptr<Tally> tally_;
+  UserShares shares_;
   std::atomic<bool> draining_ = false;
   std::atomic<std::size_t> connection_count_ = 0;
   std::unique_ptr<Loop> loop_;  // once it has started

@@ -2,6 +2,9 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -16,17 +19,12 @@ namespace weft::control {
 namespace {
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // out of descriptors: others have to end first
-constexpr std::uint64_t kListener = 1;                         // its name; connections have higher ones
-constexpr unsigned kWaitingMax = 8;                            // threads that are kept for the next requests
+constexpr std::uint64_t kListener = 1;                         // names; connections have higher ones
+constexpr std::uint64_t kTimer = 2;
+constexpr auto kWarningPause = std::chrono::seconds(1);  // between connections that the log names
+constexpr unsigned kWaitingMax = 8;                      // threads that are kept for the next requests
 
 }  // namespace
-
-bool Server::Tally::handler_begins() {
-  const std::lock_guard lock(mutex_);
-  if (handlers_ >= static_cast<long>(limits::kControlRunningMax)) return false;
-  ++handlers_;
-  return true;
-}
 
 bool Server::Tally::wait_idle(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
@@ -45,8 +43,10 @@ void Server::Tally::change(long& count, long by) {
 }
 
 void Server::Loop::start() {
-  next_name_ = kListener + 1;
+  next_name_ = kTimer + 1;
   waiting_ = 1;
+  poller_->add(timer_.fd(), kTimer);
+  poller_->arm(timer_.fd(), kTimer, EPOLLIN);
   poller_->add(server_.listener_.get(), kListener);
   poller_->arm(server_.listener_.get(), kListener, EPOLLIN);
   begin_thread({});
@@ -143,57 +143,106 @@ void Server::Loop::run(std::vector<Job>& jobs) {
 
 // What is called has ended when its handler is said to have.
 void Server::Loop::run(const Job& job) {
-  if (!server_.tally_->handler_begins())
-    return job.call->fail({Errc::busy, fmt::format("weftd: {} requests run already", limits::kControlRunningMax)});
+  server_.tally_->handler_begins();
   job.route->handler(job.call);
   server_.tally_->handler_ends();
 }
 
 void Server::Loop::serve(const Poller::Event& event, std::vector<Job>& jobs) {
   if (event.name == kListener) return accept();
+  if (event.name == kTimer) return end_unfinished();
   const auto connection = find(event.name);
   if (!connection) return;
   Status status = (event.events & EPOLLOUT) != 0 ? connection->flush() : Status();
   if (status.ok() && (event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
     status = connection->receive([&](Message message) { return server_.take(connection, std::move(message), jobs); });
+  if (status.ok() && connection->part_since()) expect_rest();
   if (status.ok()) return connection->arm();
-  if (status.error().code != Errc::unreachable)
-    log_warning("control socket: a connection of process {} (uid {}) is broken off: {}", connection->peer().pid,
-                connection->peer().uid, printable(status.error().message));
+  if (status.error().code != Errc::unreachable) warn(connection->peer(), status.error().message);
   remove(connection);
 }
 
-void Server::Loop::accept() {
-  while (accept_one()) {
-  }
+// The timer rings when this message is late, or before.
+void Server::Loop::expect_rest() {
+  const std::lock_guard lock(mutex_);
+  if (!timer_set_) timer_.set(server_.options_.message_patience);
+  timer_set_ = true;
 }
 
-// False: no more now. Where there are too many, the next goes on when one has ended.
-bool Server::Loop::accept_one() {
-  const int listener = server_.listener_.get();
+// Breaks off the connections whose message is late, and sets the timer for the next.
+void Server::Loop::end_unfinished() {
+  timer_.clear();
+  const auto now = Connection::Clock::now();
+  std::optional<Connection::Clock::duration> next;
   {
     const std::lock_guard lock(mutex_);
-    if (server_.draining_ || connections_.size() >= limits::kControlConnectionsMax) return false;
+    for (const auto& [name, connection] : connections_) {
+      const auto since = connection->part_since();
+      if (!since) continue;
+      const auto left = *since + server_.options_.message_patience - now;
+      if (left <= Connection::Clock::duration::zero())
+        connection->break_off();
+      else
+        next = next ? std::min(*next, left) : left;
+    }
+    if (next) timer_.set(*next);
+    timer_set_ = next.has_value();
   }
-  auto socket = accept_unix(listener);
+  poller_->arm(timer_.fd(), kTimer, EPOLLIN);
+}
+
+// Some at once; then other connections have their turn.
+void Server::Loop::accept() {
+  for (std::size_t i = 0; i < limits::kControlAcceptsAtOnceMax; ++i)
+    if (!accept_one()) break;
+  if (!server_.draining_) poller_->arm(server_.listener_.get(), kListener, EPOLLIN);
+}
+
+// False: no more now.
+bool Server::Loop::accept_one() {
+  if (server_.draining_) return false;
+  auto socket = accept_unix(server_.listener_.get());
   if (!socket.ok()) {
     log_warning("control socket: {}", socket.error().message);
     std::this_thread::sleep_for(kAcceptPause);
   }
-  if (!socket.ok() || !socket->valid()) {
-    poller_->arm(listener, kListener, EPOLLIN);
-    return false;
-  }
-  auto peer = peer_credentials(socket->get());
-  if (!peer.ok()) return true;
+  if (!socket.ok() || !socket->valid()) return false;
+  admit(std::move(socket).value());
+  return true;
+}
+
+void Server::Loop::admit(Fd socket) {
+  auto peer = server_.options_.who(socket.get());
+  if (!peer.ok()) return;
+  auto share = server_.shares_.take(UserShares::Kind::connection, peer->uid);
+  if (!share) return refuse(std::move(socket), *peer);
   const std::lock_guard lock(mutex_);
   const std::uint64_t name = next_name_++;
-  auto made = std::make_shared<Connection>(std::move(socket).value(), std::move(peer).value(), poller_, name);
-  if (!poller_->add(made->fd(), name)) return true;
+  auto made = std::make_shared<Connection>(std::move(socket), std::move(peer).value(), std::move(share), poller_, name);
+  if (!poller_->add(made->fd(), name)) return;
   connections_.emplace(name, made);
   server_.connection_count_ = connections_.size();
   made->arm();
-  return true;
+}
+
+// Accepted and closed at once, so that the connections of others behind it do not wait.
+void Server::Loop::refuse(Fd socket, const PeerCredentials& peer) {
+  const std::string why = fmt::format("weftd: user {}, or all users, have too many connections", peer.uid);
+  const std::string frame = encode_error(kConnectionId, {Errc::busy, why});
+  static_cast<void>(send_some(socket.get(), std::as_bytes(std::span(frame))));
+  warn(peer, why);
+}
+
+// A user who makes connections in a row cannot fill the log.
+void Server::Loop::warn(const PeerCredentials& peer, std::string_view why) {
+  const auto now = Connection::Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (now < next_warning_) return;
+    next_warning_ = now + kWarningPause;
+  }
+  log_warning("control socket: a connection of process {} (uid {}) is broken off: {}", peer.pid, peer.uid,
+              printable(why));
 }
 
 std::shared_ptr<Connection> Server::Loop::find(std::uint64_t name) {
@@ -217,7 +266,6 @@ void Server::Loop::remove(const std::shared_ptr<Connection>& connection) {
     server_.connection_count_ = connections_.size();
   }
   connection->close();
-  if (!server_.draining_) poller_->arm(server_.listener_.get(), kListener, EPOLLIN);
 }
 
 }  // namespace weft::control

@@ -12,6 +12,7 @@
 #include "control/connection.h"
 #include "control/poller.h"
 #include "control/server.h"
+#include "control/timer.h"
 
 namespace weft::control {
 
@@ -20,7 +21,7 @@ class Server::Tally {
  public:
   void call_begins() { change(calls_, 1); }
   void call_ends() { change(calls_, -1); }
-  bool handler_begins();  // false: too many run
+  void handler_begins() { change(handlers_, 1); }
   void handler_ends() { change(handlers_, -1); }
   void thread_begins() { change(threads_, 1); }
   void thread_ends() { change(threads_, -1); }
@@ -54,6 +55,11 @@ class Server::Loop {
   void serve(const Poller::Event& event, std::vector<Job>& jobs);
   void accept();
   bool accept_one();
+  void admit(Fd socket);
+  void refuse(Fd socket, const PeerCredentials& peer);
+  void warn(const PeerCredentials& peer, std::string_view why);
+  void expect_rest();
+  void end_unfinished();
   std::shared_ptr<Connection> find(std::uint64_t name);
   std::vector<std::shared_ptr<Connection>> all();
   void remove(const std::shared_ptr<Connection>& connection);
@@ -65,6 +71,9 @@ class Server::Loop {
   unsigned waiting_ = 0;                                              // guarded by mutex_, as all below: threads
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections_;  // by name
   std::uint64_t next_name_ = 0;
+  std::chrono::steady_clock::time_point next_warning_;  // of a connection that the log may name
+  bool timer_set_ = false;
+  const Timer timer_;  // rings when the first message that is not whole is late
 };
 
 }  // namespace weft::control

@@ -21,8 +21,8 @@ std::string type_text(const Tensor& tensor) {
   return fmt::format("{} {}", dtype_info(tensor.dtype)->name, shape_text(tensor.shape));
 }
 
-ContentId id_of(const File& file, const Tensor& tensor) {
-  return tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
+Extent extent_of(const File& file, const Tensor& tensor) {
+  return tensor.extent == kNoExtent ? Extent{} : file.extents[tensor.extent];
 }
 
 class Composer {
@@ -82,7 +82,10 @@ class Composer {
     File& file = out_.files[home.file];
     const Tensor& old = in_.base.files[home.file].tensors[home.tensor];
     if (old.dtype == tensor.dtype && old.shape == tensor.shape && old.descr.empty()) {
-      if (old.extent != kNoExtent) file.extents[old.extent].id = id_of(given, tensor);
+      if (old.extent != kNoExtent) {
+        Extent& extent = file.extents[old.extent];
+        extent = {extent.offset, extent_of(given, tensor).id, extent_of(given, tensor).head};
+      }
       return {};
     }
     const bool other_format = file.format != kFormat;
@@ -91,7 +94,7 @@ class Composer {
                      fmt::format("tensor \"{}\": expected {} as in {} of {}, got {} ({})", printable(tensor.name),
                                  type_text(old), file.path, in_.base_name, type_text(tensor),
                                  other_format ? "only a safetensors file can take another" : "--add takes it"));
-    rewritten_[home.file].changed[home.tensor] = {tensor, id_of(given, tensor)};
+    rewritten_[home.file].changed[home.tensor] = {tensor, extent_of(given, tensor)};
     return {};
   }
 
@@ -101,7 +104,7 @@ class Composer {
                                         "has none of that name (--add adds it)",
                                         printable(tensor.name), in_.base_name));
     WEFT_TRY(const std::uint32_t file, file_for(given, tensor, place));
-    rewritten_[file].added.push_back({tensor, id_of(given, tensor)});
+    rewritten_[file].added.push_back({tensor, extent_of(given, tensor)});
     return {};
   }
 
@@ -161,7 +164,7 @@ class Composer {
 
   Status rewrite_file(File& file, const Rewrite& change) {
     std::vector<PlacedTensor> tensors;
-    for (const Tensor& tensor : file.tensors) tensors.push_back({tensor, id_of(file, tensor)});
+    for (const Tensor& tensor : file.tensors) tensors.push_back({tensor, extent_of(file, tensor)});
     WEFT_CHECK(check_metadata(file, tensors));
     for (const auto& [index, placed] : change.changed) tensors[index] = placed;
     tensors.insert(tensors.end(), change.added.begin(), change.added.end());

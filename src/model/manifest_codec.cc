@@ -43,7 +43,7 @@ std::uint64_t encoded_bytes(const ArchLayer& layer) {
 
 fb::Extent to_fb(const Extent& extent) {
   const ContentId& id = extent.id;
-  return {extent.offset, id.length, id.xxh.high, id.xxh.low, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes)};
+  return {extent.offset, id.length, extent.head, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes)};
 }
 
 // Puts values into one buffer. The order of calls decides the bytes: it is part of the canonical form.
@@ -225,7 +225,7 @@ class Decoder {
   }
 
   static Extent copy(const fb::Extent& from) {
-    Extent extent{from.offset(), {from.length(), {from.xxh_high(), from.xxh_low()}, {}}};
+    Extent extent{from.offset(), {from.length(), {}}, from.head()};
     std::memcpy(extent.id.root.bytes.data(), from.root()->Data(), extent.id.root.bytes.size());
     return extent;
   }

@@ -46,8 +46,7 @@ void write_texts(JsonWriter& json, std::string_view key,
 
 void write_content(JsonWriter& json, const Extent& extent) {
   json.member("offset", extent.offset).member("bytes", extent.id.length);
-  json.member("xxh3", std::string_view(to_hex(extent.id.xxh)));
-  if (extent.id.root != Digest{}) json.member("sha256_tree", std::string_view(to_hex(extent.id.root)));
+  json.member("sha256_tree", std::string_view(to_hex(extent.id.root)));
 }
 
 std::string file_line(const File& file) {

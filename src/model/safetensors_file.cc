@@ -44,8 +44,8 @@ SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> 
   json.begin_object();
   std::uint64_t offset = 0;
   for (const PlacedTensor& one : tensors) {
-    write_safetensors_entry(json, one.tensor, {offset, one.id.length});
-    offset += one.id.length;
+    write_safetensors_entry(json, one.tensor, {offset, one.extent.id.length});
+    offset += one.extent.id.length;
   }
   out.header = framed_safetensors_header(with_metadata(json.end_object().take(), metadata));
   File& file = out.file;
@@ -53,14 +53,14 @@ SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> 
   file.format = "safetensors";
   file.metadata = std::move(metadata);
   file.size = out.header.size() + offset;
-  file.extents.push_back({0, {out.header.size(), {}, {}}});
+  file.extents.push_back({0, {out.header.size(), {}}});
   std::uint64_t end = out.header.size();
   for (PlacedTensor& one : tensors) {
     one.tensor.extent = kNoExtent;
-    if (one.id.length > 0) {
+    if (one.extent.id.length > 0) {
       one.tensor.extent = static_cast<std::uint32_t>(file.extents.size());
-      file.extents.push_back({end, one.id});
-      end += one.id.length;
+      file.extents.push_back({end, one.extent.id, one.extent.head});
+      end += one.extent.id.length;
     }
     file.tensors.push_back(std::move(one.tensor));
   }

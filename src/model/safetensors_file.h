@@ -12,8 +12,8 @@
 namespace weft {
 
 struct PlacedTensor {
-  Tensor tensor;  // its extent is not looked at
-  ContentId id;   // of its bytes; none where the length is 0
+  Tensor tensor;  // its extent's index is not read
+  Extent extent;  // of its bytes; its offset is not read. The length is 0 for a tensor of no bytes
 };
 
 // All of them such as safetensors can hold; names are unique.

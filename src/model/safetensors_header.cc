@@ -29,7 +29,7 @@ std::string framed_safetensors_header(std::string text) {
   return header + text;
 }
 
-// Part of kTreeLayout: it decides which layers have a container.
+// Part of how nodes are numbered (weft/tree.h): it decides which layers have a container.
 bool safetensors_can_hold(DType dtype) {
   return dtype < DType::q4_0 && dtype != DType::c128 && dtype_info(dtype) != nullptr;
 }

@@ -45,7 +45,7 @@ std::string parent_of(const std::string& path) {
 
 struct Pin {
   Digest key;
-  std::optional<VersionId> version;  // none: <key>.pin, as it was made before, of any
+  VersionId version = 0;
   const std::string* name = nullptr;
 };
 
@@ -55,9 +55,10 @@ std::vector<Pin> pins_of(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (!name.ends_with(kPin)) continue;
     const auto words = split(std::string_view(name).substr(0, name.size() - kPin.size()), '.');
+    if (words.size() != 2) continue;
     const auto key = digest_from_hex(words[0]);
-    const std::optional<VersionId> version = words.size() == 2 ? parse_u64(words[1]) : std::nullopt;
-    if (key && words.size() == (version ? 2 : 1)) pins.push_back({*key, version, &name});
+    const auto version = parse_u64(words[1]);
+    if (key && version) pins.push_back({*key, *version, &name});
   }
   return pins;
 }
@@ -144,7 +145,6 @@ Result<Fd> AssembledDir::lock() const {
     if (fd.ok()) take_owner(fd->get());
   }
   if (!fd.ok()) return fd;
-  static_cast<void>(::fchmod(fd->get(), kLockMode));  // of one that was made otherwise, where it is ours
   WEFT_CHECK(lock_fd(fd->get(), LockKind::exclusive, LockWait::yes, where));
   return fd;
 }
@@ -279,7 +279,6 @@ Result<bool> AssembledDir::pin(const Digest& key, VersionId version) const {
 
 Status AssembledDir::unpin(const Digest& key, VersionId version) const {
   WEFT_TRY(const Fd locked, lock());
-  WEFT_CHECK(remove_file(file(key) + std::string(kPin)));
   return remove_file(pin_file(key, version));
 }
 
@@ -326,7 +325,7 @@ Status AssembledDir::drop_pins(const Needed& needed) const {
   WEFT_TRY(const std::vector<std::string> names, list_directory(path_));
   for (const Pin& pin : pins_of(names)) {
     const auto found = needed.find(pin.key);
-    if (found != needed.end() && (!pin.version || found->second.contains(*pin.version))) continue;
+    if (found != needed.end() && found->second.contains(pin.version)) continue;
     WEFT_CHECK(remove_file(path_ + "/" + *pin.name));
   }
   return {};

@@ -29,10 +29,9 @@ Result<std::vector<AssembledSource>> composed_files(Store& store, const VersionR
   WEFT_TRY(const LoadedVersion version, load_version(store, row));
   const std::vector<File>& files = version.tree->manifest().files;
   std::vector<AssembledSource> sources;
-  for (std::uint32_t i = 0; i < files.size(); ++i) {
-    if (files[i].size < kAssembledFileMin) continue;
-    auto source = assembled_source(store.info(), row.id, i, files[i],
-                                   fmt::format("{}@{}: {}", row.model_name, row.number, files[i].path));
+  for (const File& file : files) {
+    if (file.size < kAssembledFileMin) continue;
+    auto source = assembled_source(file, fmt::format("{}@{}: {}", row.model_name, row.number, file.path));
     WEFT_TRY(const bool composed, is_composed(store, source));
     if (composed) sources.push_back(std::move(source));
   }
@@ -61,9 +60,8 @@ Result<AssembledDir::Needed> needed_keys(Store& store) {
     const auto version = load_version(store, row);
     if (!version.ok()) continue;
     const std::vector<File>& files = version->tree->manifest().files;
-    for (std::uint32_t i = 0; i < files.size(); ++i)
-      if (files[i].size >= kAssembledFileMin)
-        keys[assembled_source(store.info(), row.id, i, files[i], "").key].insert(row.id);
+    for (const File& file : files)
+      if (file.size >= kAssembledFileMin) keys[assembled_source(file, "").key].insert(row.id);
   }
   return keys;
 }

@@ -110,21 +110,16 @@ class WatchedFile final : public OpenFile {
 
 }  // namespace
 
-AssembledSource assembled_source(const StoreInfo& store, VersionId version, std::uint32_t index, const File& file,
-                                 std::string where) {
+AssembledSource assembled_source(const File& file, std::string where) {
   AssembledSource source;
   source.size = file.size;
   source.where = std::move(where);
   source.blobs.reserve(file.extents.size());
   Sha256 hash;
-  hash.update(std::as_bytes(std::span("weft-assembled-1", 16)));
-  add_number(hash, store.digest == DigestMode::none ? version : 0);
-  add_number(hash, store.digest == DigestMode::none ? index : 0);
+  hash.update(std::as_bytes(std::span("weft-assembled-2", 16)));
   for (const Extent& extent : file.extents) {
     source.blobs.push_back(extent.id);
     add_number(hash, extent.id.length);
-    add_number(hash, extent.id.xxh.high);
-    add_number(hash, extent.id.xxh.low);
     hash.update(std::as_bytes(std::span(extent.id.root.bytes)));
   }
   source.key = hash.finish();

@@ -33,10 +33,8 @@ struct AssembledSource {
   std::vector<ContentId> blobs;  // the file is these, one after the other
   std::string where;             // starts messages
 };
-// `file` is number `index` of the version. Equal content has one key, but in a store without digests, where ids may
-// come back with other content, only within one version.
-AssembledSource assembled_source(const StoreInfo& store, VersionId version, std::uint32_t index, const File& file,
-                                 std::string where);
+// Equal content has one key.
+AssembledSource assembled_source(const File& file, std::string where);
 
 struct AssemblyCounts {
   std::uint64_t made = 0, cloned_bytes = 0, copied_bytes = 0;

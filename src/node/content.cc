@@ -18,15 +18,12 @@ VersionContent::ViewContent view_of(const File& file, const Tensor& tensor, std:
 VersionContent content_from(const VersionTree& tree, const Manifest& manifest) {
   VersionContent content;
   content.tree_nodes = tree.size();
-  content.tree_layout = kTreeLayout;
   content.logical_bytes = logical_bytes(manifest);
   std::vector<std::uint32_t> links = tree.view_links();
   content.views.reserve(links.size());
   content.files.reserve(manifest.files.size());
   for (const File& file : manifest.files) {
-    VersionContent::FileContent& extents = content.files.emplace_back();
-    extents.extents.reserve(file.extents.size());
-    for (const Extent& extent : file.extents) extents.extents.push_back(extent.id);
+    content.files.push_back({file.extents});
     for (const Tensor& tensor : file.tensors)
       content.views.push_back(view_of(file, tensor, links[content.views.size()]));
   }

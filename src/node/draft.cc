@@ -58,13 +58,13 @@ Status add_file(Import& import, const Draft& draft, File& file, Progress& progre
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   if (draft.ranges.empty()) return {};
   progress.phase(fmt::format("reading {}", draft.source.path));
-  WEFT_TRY(auto ids, import.add(fd.get(), where, draft.ranges, progress));
+  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, progress));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
   WEFT_CHECK(check_unchanged(where, draft.seen, after));
-  if (ids.size() != file.extents.size())
+  if (extents.size() != file.extents.size())
     return Error{Errc::internal,
-                 fmt::format("{}: expected {} extents, got {}", where, file.extents.size(), ids.size())};
-  for (std::size_t i = 0; i < ids.size(); ++i) file.extents[i].id = ids[i];
+                 fmt::format("{}: expected {} extents, got {}", where, file.extents.size(), extents.size())};
+  file.extents = std::move(extents);
   return {};
 }
 

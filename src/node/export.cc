@@ -10,7 +10,6 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
-#include "store/hash.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -45,7 +44,6 @@ class FileCopy {
 
   Status run(ThreadPool& pool) {
     WEFT_CHECK(find_places());
-    if (store_.info().digest == DigestMode::none) return run_unproven(pool);
     pool.parallel_for(chunks_.size(), [&](std::size_t i) {
       if (stop_.load(std::memory_order_relaxed)) return;
       if (Status copied = copy_chunk(i); !copied.ok()) fail(std::move(copied).error());
@@ -74,35 +72,10 @@ class FileCopy {
     return {};
   }
 
-  // A store without digests has the XXH3-128 alone, which is one hash over a whole extent.
-  Status run_unproven(ThreadPool& pool) {
-    pool.parallel_for(places_.size(), [&](std::size_t i) {
-      if (Status copied = copy_extent(i); !copied.ok()) fail(std::move(copied).error());
-    });
-    return std::move(status_);
-  }
-
-  Status copy_extent(std::size_t index) {
-    const Extent& extent = file_.extents[index];
-    std::vector<std::byte> buffer(std::min(kDigestChunk, extent.id.length));
-    Xxh3Stream hash;
-    for (std::uint64_t at = 0; at < extent.id.length && !stop_.load(std::memory_order_relaxed);) {
-      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-      auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), extent.id.length - at));
-      WEFT_CHECK(read_exact(places_[index].pack->fd(), places_[index].offset + at, piece, file_.path));
-      hash.update(piece);
-      WEFT_CHECK(write_exact(out_, extent.offset + at, piece, where_));
-      progress_.advance(piece.size());
-      at += piece.size();
-    }
-    if (stop_.load(std::memory_order_relaxed) || hash.digest128() == extent.id.xxh) return {};
-    return damaged(extent, "XXH3-128", to_hex(extent.id.xxh));
-  }
-
-  Error damaged(const Extent& extent, std::string_view what, std::string_view expected) const {
+  Error damaged(const Extent& extent) const {
     return Error{Errc::corrupt,
-                 fmt::format("{}: the stored bytes {}..{} are damaged: expected the {} {}; run `weft fsck`", file_.path,
-                             extent.offset, extent.offset + extent.id.length, what, expected)};
+                 fmt::format("{}: the stored bytes {}..{} are damaged: expected the digest {}; run `weft fsck`",
+                             file_.path, extent.offset, extent.offset + extent.id.length, to_hex(extent.id.root))};
   }
 
   Status copy_chunk(std::size_t index) {
@@ -122,8 +95,7 @@ class FileCopy {
     for (const Extent& extent : file_.extents) {
       auto chunks = std::span(digests_).subspan(first, chunk_count(extent.id.length));
       first += chunks.size();
-      if (tree_root(extent.id.length, chunks) != extent.id.root)
-        return damaged(extent, "digest", to_hex(extent.id.root));
+      if (tree_root(extent.id.length, chunks) != extent.id.root) return damaged(extent);
     }
     return {};
   }

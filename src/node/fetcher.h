@@ -48,7 +48,6 @@ struct FetchOptions {
 struct FetchPolicy {
   std::uint64_t cache_max = UINT64_MAX;  // bytes of disk for fetched bytes
   ColdPolicy cold = ColdPolicy::automatic;
-  bool check_keys = false;  // a blob is compared with its XXH3-128 before it is kept: sources only compare sums
 };
 
 struct SourceCount {
@@ -186,7 +185,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void keep();
   std::shared_ptr<Transfer> due();
   void add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock);
-  static Status keep_whole(const Transfer& transfer, std::vector<FetchedBlob> blobs, bool check_keys);
   void drop_idle();
 
   // fetcher_room.cc: the cache's bound is kept before bytes come.

@@ -9,7 +9,6 @@
 #include "base/sys.h"
 #include "node/fetcher_impl.h"
 #include "node/read_memory.h"
-#include "store/hash.h"
 
 namespace weft {
 namespace {
@@ -20,17 +19,6 @@ constexpr std::uint64_t kAddBytes = 2U << 30U;
 constexpr auto kAddAfter = std::chrono::seconds(1);   // that nothing has come of any file
 constexpr auto kAddLatest = std::chrono::seconds(5);  // that nothing has come of its own
 constexpr auto kTick = std::chrono::milliseconds(250);
-
-Result<Hash128> key_of(int pack, const FetchedBlob& blob) {
-  Xxh3Stream stream;
-  std::vector<std::byte> chunk(kDigestChunk);
-  for (std::uint64_t at = 0; at < blob.id.length; at += kDigestChunk) {
-    const auto part = std::span(chunk).first(std::min(kDigestChunk, blob.id.length - at));
-    WEFT_CHECK(read_exact(pack, blob.offset + at, part, "a pack of fetched bytes"));
-    stream.update(part);
-  }
-  return stream.digest128();
-}
 
 }  // namespace
 
@@ -47,28 +35,11 @@ std::shared_ptr<Transfer> Fetcher::due() {
   return nullptr;
 }
 
-// What is not what it should be is left out, and said.
-Status Fetcher::keep_whole(const Transfer& transfer, std::vector<FetchedBlob> blobs, bool check_keys) {
-  std::optional<Error> wrong;
-  if (check_keys)
-    std::erase_if(blobs, [&](const FetchedBlob& blob) {
-      const auto key = key_of(transfer.pack->fd(), blob);
-      if (key.ok() && *key == blob.id.xxh) return false;
-      wrong = key.ok() ? Error{Errc::corrupt, fmt::format("the blob {} is not what peers said", to_hex(blob.id.root))}
-                       : key.error();
-      return true;
-    });
-  if (!blobs.empty()) WEFT_CHECK(transfer.pack->add(blobs));
-  if (wrong) return *wrong;
-  return {};
-}
-
 void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) {
   const std::vector<FetchedBlob> blobs = transfer.take_whole();
   transfer.adding = true;
-  const bool check_keys = policy_.check_keys;
   lock.unlock();
-  const Status added = keep_whole(transfer, blobs, check_keys);
+  const auto added = transfer.pack->add(blobs);
   if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
   lock.lock();
   transfer.adding = false;

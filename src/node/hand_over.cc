@@ -79,9 +79,10 @@ class HandOver {
 
   Result<HandOverReport> run() {
     WEFT_TRY(const std::string known, store_.origin());
+    const std::string cluster = store_.cluster() ? store_.cluster()->cluster : "";
     WEFT_TRY(has_, calls_.call<std::shared_ptr<OriginHas>>(
-                       [path = options_.origin, known]() -> Result<std::shared_ptr<OriginHas>> {
-                         WEFT_TRY(OriginDir dir, OriginDir::open_known(path, known));
+                       [path = options_.origin, known, cluster]() -> Result<std::shared_ptr<OriginHas>> {
+                         WEFT_TRY(OriginDir dir, OriginDir::open_known(path, known, cluster));
                          return std::make_shared<OriginHas>(std::move(dir));
                        },
                        deadline_in(options_.patience)));

@@ -42,9 +42,9 @@ Status add_headers(Import& import, Inherited& version, Progress& progress) {
     WEFT_TRY(const Fd fd, memory_file(path));
     WEFT_CHECK(write_exact(fd.get(), 0, std::as_bytes(std::span(header)), path));
     const Range range{0, header.size()};
-    WEFT_TRY(const auto ids, import.add(fd.get(), path, std::span(&range, 1), progress));
+    WEFT_TRY(const auto extents, import.add(fd.get(), path, std::span(&range, 1), progress));
     auto file = std::ranges::find(version.manifest.files, path, &File::path);
-    file->extents.front().id = ids.front();
+    file->extents.front() = extents.front();
   }
   return {};
 }

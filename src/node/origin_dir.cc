@@ -21,29 +21,17 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kOriginFormat = 1;
 constexpr std::array<std::string_view, 5> kFolders = {"packs", "manifests", "places", "journal", "tmp"};
 
 Error of_origin(const std::string& path, const Error& error) {
   return Error{error.code, fmt::format("origin {}: {}", path, error.message)};
 }
 
-Result<StoreInfo> read_identity(const std::string& path) {
+Result<OriginInfo> read_identity(const std::string& path) {
   const std::string file = path + "/weft-origin";
   WEFT_TRY(const auto record, read_file(file, limits::kOriginIdentityMax));
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, record, file));
-  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, file));
-  if (info.format <= kOriginFormat) return info;
-  return Error{Errc::unsupported, fmt::format("{}: a newer weft wrote this: expected origin format {}, got {}", file,
-                                              kOriginFormat, info.format)};
-}
-
-std::vector<std::byte> fresh_identity() {
-  StoreInfo info;
-  info.format = kOriginFormat;
-  info.uuid = random_hex(16);
-  info.created_ns = now_ns();
-  return seal_record(RecordKind::origin, encode_row(info));
+  return decode_row<OriginInfo>(payload, file);
 }
 
 std::uint64_t disk_bytes(const std::string& path) {
@@ -53,27 +41,49 @@ std::uint64_t disk_bytes(const std::string& path) {
 
 }  // namespace
 
-Result<OriginDir> OriginDir::open(const std::string& path) {
+Result<OriginDir> OriginDir::open(const std::string& path, std::string_view cluster) {
   if (const auto st = stat_file(path); !st.ok()) return of_origin(path, st.error());
   auto info = read_identity(path);
-  OriginDir dir(path, "");
+  OriginDir dir(path, {});
   if (!info.ok() && info.error().code == Errc::not_found) {
-    for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(fmt::format("{}/{}", path, name)));
-    // Of several nodes that make one origin at once, the first gives it its name. By a link: file systems of many nodes
-    // have no rename that leaves alone what is there.
-    const std::string fresh = dir.fresh();
-    WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_EXCL));
-    WEFT_CHECK(append_exact(fd.get(), fresh_identity(), fresh));
-    WEFT_CHECK(sync_file(fd.get(), fresh));
-    const Status linked = link_file(fresh, path + "/weft-origin");
-    if (!linked.ok() && linked.error().code != Errc::exists) return of_origin(path, linked.error());
-    WEFT_CHECK(remove_file(fresh));
-    WEFT_CHECK(sync_directory(path));
+    WEFT_CHECK(dir.lay_out(cluster));
     info = read_identity(path);
   }
   if (!info.ok()) return of_origin(path, info.error());
-  dir.uuid_ = info->uuid;
+  dir.info_ = std::move(info).value();
+  WEFT_CHECK(dir.check_owner(cluster));
   return dir;
+}
+
+// If several nodes make one origin at once, the first gives it its name. It does so by a link, as file systems of many
+// nodes have no rename that leaves alone what is there.
+Status OriginDir::lay_out(std::string_view cluster) const {
+  for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(fmt::format("{}/{}", path_, name)));
+  const OriginInfo info{kOriginFormat, random_hex(16), std::string(cluster), now_ns()};
+  WEFT_TRY(const std::string fresh, write_fresh(seal_record(RecordKind::origin, encode_row(info))));
+  const Status linked = link_file(fresh, path_ + "/weft-origin");
+  WEFT_CHECK(remove_file(fresh));
+  if (!linked.ok() && linked.error().code != Errc::exists) return of_origin(path_, linked.error());
+  return sync_directory(path_);
+}
+
+Status OriginDir::check_owner(std::string_view cluster) const {
+  if (info_.cluster == cluster) return {};
+  return Error{Errc::changed,
+               fmt::format("origin {}: expected an origin of cluster {}, got that of cluster {}; each cluster needs a "
+                           "directory of its own, and `weft restore --registry` takes over that of one that is lost",
+                           path_, printable(cluster), printable(info_.cluster))};
+}
+
+Status OriginDir::take_over(std::string_view cluster) {
+  if (info_.cluster == cluster) return {};
+  OriginInfo info = info_;
+  info.cluster = cluster;
+  WEFT_TRY(const std::string fresh, write_fresh(seal_record(RecordKind::origin, encode_row(info))));
+  WEFT_CHECK(rename_file(fresh, path_ + "/weft-origin"));
+  WEFT_CHECK(sync_directory(path_));
+  info_ = std::move(info);
+  return {};
 }
 
 Result<OriginDir> OriginDir::open_existing(const std::string& path) {
@@ -81,14 +91,16 @@ Result<OriginDir> OriginDir::open_existing(const std::string& path) {
   if (!info.ok() && (info.error().code == Errc::not_found || info.error().code == Errc::not_dir))
     return Error{Errc::not_found, fmt::format("{}: no origin here: expected a file weft-origin", path)};
   if (!info.ok()) return of_origin(path, info.error());
-  return OriginDir(path, info->uuid);
+  return OriginDir(path, *info);
 }
 
 // An empty directory where a file system is not mounted, most often: what is published would go to nobody.
-Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_view uuid) {
+Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_view uuid, std::string_view cluster) {
   auto dir = open_existing(path);
   const bool none = !dir.ok() && dir.error().code == Errc::not_found && stat_file(path).ok();
-  if ((!dir.ok() && !none) || (dir.ok() && (uuid.empty() || dir->uuid() == uuid))) return dir;
+  if (!dir.ok() && !none) return dir;
+  if (dir.ok()) WEFT_CHECK(dir->check_owner(cluster));
+  if (dir.ok() && (uuid.empty() || dir->uuid() == uuid)) return dir;
   return Error{Errc::changed,
                fmt::format("origin {}: expected the origin{} that this node knows, got {}; is its file system mounted? "
                            "`weft stage-out --new-origin` takes what is there for the origin from now on",
@@ -108,13 +120,21 @@ Status OriginDir::appear(const std::string& fresh, const std::string& folder, co
 
 Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const {
   if (stat_file(fmt::format("{}/{}/{}", path_, folder, name)).ok()) return {};
-  const std::string path = fresh();
+  WEFT_TRY(const std::string path, write_fresh(bytes));
+  Status put = appear(path, folder, name);
+  if (!put.ok()) static_cast<void>(remove_file(path));
+  return put;
+}
+
+// A file below tmp/, whole and synced.
+Result<std::string> OriginDir::write_fresh(std::span<const std::byte> bytes) const {
+  std::string path = fresh();
   WEFT_TRY(const Fd fd, open_file(path, O_WRONLY | O_CREAT | O_EXCL));
   Status written = write_exact(fd.get(), 0, bytes, path);
   if (written.ok()) written = sync_file(fd.get(), path);
-  if (written.ok()) written = appear(path, folder, name);
-  if (!written.ok()) static_cast<void>(remove_file(path));
-  return written;
+  if (written.ok()) return path;
+  static_cast<void>(remove_file(path));
+  return of_origin(path_, written.error());
 }
 
 Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {

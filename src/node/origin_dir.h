@@ -1,8 +1,9 @@
 // The files of an origin (man weft-store.5), by plain system calls: any of them may hang as long as the file system
 // does. Several nodes write at once: names are unique or name their content, and files appear by rename, whole and
-// synced; nothing is locked, changed or removed. Any thread.
+// synced; nothing is locked, changed or removed, but that `weft restore --registry` gives weft-origin another cluster.
+// Any thread.
 //
-//   weft-origin              which origin this is
+//   weft-origin              which origin this is, and of which cluster
 //   packs/<id>.pack, .toc    as in a store; the .toc last
 //   manifests/<sha256>       as in a store
 //   places/<sha256>          where the blobs of this manifest lie
@@ -20,6 +21,7 @@
 #include "base/sys.h"
 #include "store/packs.h"
 #include "store/places.h"
+#include "store/rows.h"
 #include "store/said_record.h"
 #include "weft/origin.h"
 #include "weft/progress.h"
@@ -30,17 +32,21 @@ namespace weft {
 
 class OriginDir {
  public:
-  // `path` must be a directory; what is missing of the layout is made. Errc::unsupported: a newer format.
-  static Result<OriginDir> open(const std::string& path);
+  // The origin of this cluster. `path` must be a directory; what is missing of the layout is made. Errc::unsupported:
+  // another format. Errc::changed: the origin of another cluster.
+  static Result<OriginDir> open(const std::string& path, std::string_view cluster);
 
   // Only to read: makes nothing. Errc::not_found: no origin is there.
   static Result<OriginDir> open_existing(const std::string& path);
 
-  // The one of this id, or with "" any: makes nothing. Errc::changed: none is there, or another.
-  static Result<OriginDir> open_known(const std::string& path, std::string_view uuid);
+  // The one of this id, or with "" any: makes nothing. Errc::changed: none is there, or another, or another cluster's.
+  static Result<OriginDir> open_known(const std::string& path, std::string_view uuid, std::string_view cluster);
 
   const std::string& path() const { return path_; }
-  const std::string& uuid() const { return uuid_; }
+  const std::string& uuid() const { return info_.uuid; }
+  const std::string& cluster() const { return info_.cluster; }
+  // It is this cluster's from now on: nodes of the one that it belonged to are refused.
+  Status take_over(std::string_view cluster);
 
   // Reading. Errc::not_found when it is not there (yet), Errc::corrupt when it is not what its name says.
   Result<std::vector<std::byte>> manifest(const Digest& digest) const;
@@ -63,12 +69,15 @@ class OriginDir {
   Result<OriginTotals> totals() const;
 
  private:
-  OriginDir(std::string path, std::string uuid) : path_(std::move(path)), uuid_(std::move(uuid)) {}
+  OriginDir(std::string path, OriginInfo info) : path_(std::move(path)), info_(std::move(info)) {}
+  Status lay_out(std::string_view cluster) const;
+  Status check_owner(std::string_view cluster) const;
+  Result<std::string> write_fresh(std::span<const std::byte> bytes) const;
   std::string fresh() const;  // a path below tmp/
   Status put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const;
   Status appear(const std::string& fresh, const std::string& folder, const std::string& name) const;
   std::string path_;
-  std::string uuid_;
+  OriginInfo info_;
 };
 
 }  // namespace weft

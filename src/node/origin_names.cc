@@ -84,9 +84,8 @@ class NameReading {
       }
       const auto& [model, number] = version->second;
       add(MirroredRemoval{model, number, *time_ns});
-      const bool newer = error.code == Errc::unsupported;  // it may say more
-      (newer ? names_.problems : names_.mended)
-          .push_back(fmt::format("{}; its name tells that it removed {}", error.message, spec_of(model, number)));
+      names_.mended.push_back(
+          fmt::format("{}; its name tells that it removed {}", error.message, spec_of(model, number)));
     }
   }
 

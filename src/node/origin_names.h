@@ -17,7 +17,7 @@ struct OriginNames {
   using Name = std::pair<std::string, std::uint64_t>;  // model, number
   std::map<Name, VersionRow> versions;                 // tombstones too
   std::vector<MirroredTag> tags;                       // as they stood last, of live versions
-  std::vector<std::string> problems;                   // records that are damaged, newer, missing, or contradict
+  std::vector<std::string> problems;                   // records that are damaged, missing, or contradict
   std::vector<std::string> mended;                     // damaged, and all they said is known from their names
 };
 

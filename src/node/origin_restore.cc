@@ -30,7 +30,6 @@ namespace {
 struct Needs {
   std::vector<const OriginBlobs::Blob*> blobs;  // each once
   std::uint64_t tree_nodes = 0;
-  std::uint32_t tree_layout = 0;
 };
 
 Status check_agrees(const VersionRow& row, const VersionContent& content) {
@@ -123,14 +122,14 @@ Status Restoring::look_at(const VersionRow& row) {
 }
 
 Needs Restoring::needs_of(const Digest& manifest, const VersionContent& content) {
-  Needs needs{{}, content.tree_nodes, content.tree_layout};
+  Needs needs{{}, content.tree_nodes};
   const auto said = origin_.places(manifest);
   std::vector<ContentId> unsaid;
   for (const auto& file : content.files)
-    for (const ContentId& id : file.extents) {
-      const auto place = said.ok() ? said->find(id) : std::nullopt;
-      if (!place) unsaid.push_back(id);
-      needs.blobs.push_back(blobs_.want(id, place));
+    for (const Extent& extent : file.extents) {
+      const auto place = said.ok() ? said->find(extent.id) : std::nullopt;
+      if (!place) unsaid.push_back(extent.id);
+      needs.blobs.push_back(blobs_.want(extent.id, place));
     }
   if (!unsaid.empty())
     blobs_.fault(said.ok() ? fmt::format("places of manifest {}: {} of its blobs are not among them", to_hex(manifest),
@@ -263,12 +262,11 @@ std::vector<MirrorChange> Restoring::changes() {
   std::set<std::string_view> models;
   for (const VersionRow* row : in_order(names_.versions)) {
     models.insert(row->model_name);
-    MirroredVersion version{*row, 0, 0, {}, {}};
+    MirroredVersion version{*row, 0, {}, {}};
     ++(row->removed ? report_.removed : report_.versions);
     if (!row->removed) {
       const Needs& needs = needs_.at(row->manifest);
       version.tree_nodes = needs.tree_nodes;
-      version.tree_layout = needs.tree_layout;
       for (const auto* blob : needs.blobs)
         if (brought.insert(blob->second.pack).second) version.packs.push_back(blob->second.pack);
     }
@@ -295,6 +293,11 @@ Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept
   WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
   const RestoreOptions options{accept_loss, {}};
   return Restoring(std::move(dir), options, progress).registry();
+}
+
+Status take_over_origin(const std::string& origin, std::string_view cluster) {
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
+  return dir.take_over(cluster);
 }
 
 }  // namespace weft

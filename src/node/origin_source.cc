@@ -164,7 +164,7 @@ Result<std::optional<SourceBytes>> OriginReader::read_straight(BlobPlace place, 
   const auto memory = take_read_memory(blocks.length);
   const auto got = read_direct(pack->direct.get(), blocks.begin, {memory.get(), blocks.length});
   const std::uint64_t before = place.offset - blocks.begin;
-  if (got && *got >= before + size) out = SourceBytes{{memory, memory.get() + before}, size, {}, false};
+  if (got && *got >= before + size) out = SourceBytes{{memory, memory.get() + before}, size, {}};
   return out;
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "store/hash.h"
 
 namespace weft {
 namespace {
@@ -51,40 +50,23 @@ Result<std::vector<std::byte>> copy_of(std::span<const Segment> segments, std::u
   return bytes;
 }
 
-// XXH3-128 of each chunk of the runs, as the disk has it now.
-Result<std::vector<std::byte>> sums_of(std::span<const ChunkRun> runs, std::span<const LockedPlace> places) {
-  std::vector<Hash128> sums;
-  std::vector<std::byte> chunk(kDigestChunk);
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    for (std::uint64_t at = 0; at < runs[i].length(); at += kDigestChunk) {
-      const auto part = std::span(chunk).first(std::min(kDigestChunk, runs[i].length() - at));
-      WEFT_CHECK(read_exact(places[i].pack->fd(), places[i].offset + at, part, kWhere));
-      sums.push_back(xxh3_128(part));
-    }
-  return encode_sums(sums);
-}
-
-// In the answer's head, behind what is there, when they are few, else in a window.
-Result<PeerReply> reply_with(std::vector<std::byte> bytes, std::vector<std::byte> head = {}) {
-  PeerReply reply{std::move(head), {}};
-  if (reply.head.size() + bytes.size() <= kShortHeadBytesMax) {
-    reply.head.insert(reply.head.end(), bytes.begin(), bytes.end());
-    return reply;
-  }
+// Few bytes lie in the answer's head, others in a window.
+Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
+  if (bytes.size() <= kShortHeadBytesMax) return PeerReply{std::move(bytes), {}};
+  PeerReply reply;
   WEFT_TRY(auto window, WindowMemory::of_bytes(bytes));
   reply.windows.push_back(std::move(window));
   return reply;
 }
 
-Result<PeerReply> reply_with(std::span<const Segment> segments, std::vector<std::byte> head,
-                             const std::shared_ptr<const void>& gift) {
+Result<PeerReply> reply_with(std::span<const Segment> segments, const std::shared_ptr<const void>& gift) {
   std::uint64_t size = 0;
   for (const Segment& segment : segments) size += segment.length;
-  if (head.size() + size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
+  if (size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
     WEFT_TRY(auto bytes, copy_of(segments, size));
-    return reply_with(std::move(bytes), std::move(head));
+    return reply_with(std::move(bytes));
   }
-  PeerReply reply{std::move(head), {}};
+  PeerReply reply;
   for (const auto& [place, length] : segments) {
     WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
                                                 std::make_shared<const Kept>(place.pack, gift)));
@@ -153,12 +135,8 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
     given_.forget(node, ask.runs);
     return Error{Errc::busy, "this node gives to enough others now"};
   }
-  std::vector<std::byte> sums;
-  if (ask.sums) {
-    WEFT_TRY(sums, sums_of(ask.runs, places));
-  }
   const auto segments = segments_of(ask.runs, std::move(places));
-  return reply_with(std::span<const Segment>(segments), std::move(sums), gift);
+  return reply_with(std::span<const Segment>(segments), gift);
 }
 
 }  // namespace weft

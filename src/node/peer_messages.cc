@@ -38,12 +38,11 @@ Digest unpacked(const flatbuffers::Array<std::uint8_t, 32>& bytes) {
 }
 
 wire::Run packed(const ChunkRun& run) {
-  return wire::Run(run.id.length, run.id.xxh.high, run.id.xxh.low,
-                   flatbuffers::span<const std::uint8_t, 32>(run.id.root.bytes), run.first, run.count);
+  return wire::Run(run.id.length, flatbuffers::span<const std::uint8_t, 32>(run.id.root.bytes), run.first, run.count);
 }
 
 Result<ChunkRun> unpacked(const wire::Run& run) {
-  const ChunkRun out{{run.length(), {run.xxh_high(), run.xxh_low()}, unpacked(*run.root())}, run.first(), run.count()};
+  const ChunkRun out{{run.length(), unpacked(*run.root())}, run.first(), run.count()};
   const std::uint64_t chunks = chunk_count(out.id.length);
   if (out.id.length == 0 || out.id.length > limits::kVersionBytesMax) return refused("a blob of no length");
   if (out.count == 0 || out.first >= chunks || out.count > chunks - out.first)
@@ -113,7 +112,7 @@ struct Packer {
     std::vector<wire::Run> runs;
     for (const ChunkRun& run : ask.runs) runs.push_back(packed(run));
     return finish(wire::What::Read,
-                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.sums, ask.yields, ask.waits));
+                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.yields, ask.waits));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
     return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
@@ -142,7 +141,6 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
     bytes += run.length();
     ask.runs.push_back(run);
   }
-  ask.sums = read.sums();
   ask.yields = read.yields();
   ask.waits = read.waits();
   return PeerRequest(std::move(ask));
@@ -204,25 +202,6 @@ Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(sizeof(Digest));
   }
   return digests;
-}
-
-std::vector<std::byte> encode_sums(std::span<const Hash128> sums) {
-  std::vector<std::byte> bytes;
-  for (const Hash128& sum : sums)
-    for (const std::uint64_t half : {sum.low, sum.high})
-      for (unsigned shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::byte>(half >> shift));
-  return bytes;
-}
-
-std::vector<Hash128> decode_sums(std::span<const std::byte> bytes) {
-  const auto half = [&](std::size_t at) {
-    std::uint64_t value = 0;
-    for (unsigned i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
-    return value;
-  };
-  std::vector<Hash128> sums;
-  for (std::size_t at = 0; at + kSumBytes <= bytes.size(); at += kSumBytes) sums.push_back({half(at + 8), half(at)});
-  return sums;
 }
 
 }  // namespace weft

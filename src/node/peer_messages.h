@@ -39,7 +39,6 @@ struct AskChunks {
 };
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
-  bool sums = false;           // the head begins with what encode_sums() makes of the chunks' sums
   bool yields = false;         // Errc::exists when another node was given some of them a moment ago
   bool waits = false;          // Errc::busy while enough others are given something
 };
@@ -63,11 +62,5 @@ Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes);
 // The answer to AskChunks: plain bytes. Errc::corrupt: no whole number of digests.
 std::vector<std::byte> encode_digests(std::span<const Digest> digests);
 Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes);
-
-// XXH3-128 of chunks, kSumBytes each.
-inline constexpr std::size_t kSumBytes = 16;
-std::vector<std::byte> encode_sums(std::span<const Hash128> sums);
-// `bytes` are a whole number of them.
-std::vector<Hash128> decode_sums(std::span<const std::byte> bytes);
 
 }  // namespace weft

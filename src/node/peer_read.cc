@@ -36,11 +36,8 @@ std::vector<Piece> pieces_of(const Answer& answer) {
   return pieces;
 }
 
-Status check_size(const Answer& answer, std::size_t prefix, std::size_t expected) {
-  const std::size_t head = answer.head().size();
-  if (head < prefix || (answer.windows() > 0 && head != prefix && prefix > 0))
-    return Error{Errc::corrupt, fmt::format("peer: expected a head of {} bytes, got {}", prefix, head)};
-  std::uint64_t size = answer.windows() == 0 ? head - prefix : 0;
+Status check_size(const Answer& answer, std::size_t expected) {
+  std::uint64_t size = answer.windows() == 0 ? answer.head().size() : 0;
   bool too_long = false;
   for (std::size_t window = 0; window < answer.windows(); ++window) {
     too_long = too_long || answer.length(window) > expected - size;
@@ -121,9 +118,9 @@ class Flight {
 }  // namespace
 
 Status read_answer(Exchange& exchange, Answer& answer, PeerTarget& target, const PeerPace& pace) {
-  WEFT_CHECK(check_size(answer, target.prefix, target.memory.size()));
+  WEFT_CHECK(check_size(answer, target.memory.size()));
   if (answer.windows() == 0) {
-    std::ranges::copy(answer.head().subspan(target.prefix), target.memory.begin());
+    std::ranges::copy(answer.head(), target.memory.begin());
     return {};
   }
   Flight flight(exchange, answer, target, pace);

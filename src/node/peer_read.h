@@ -19,7 +19,6 @@ struct PeerTarget {
   std::shared_ptr<Landing> landing;  // of that memory; null: it has none, and buffers of the exchange are used
   std::size_t at = 0;                // of the landing, where `memory` begins
   bool spoiled = false;              // a read that was given up may still write there
-  std::size_t prefix = 0;            // of the answer's head: bytes that are none of these
 };
 
 struct PeerPace {

@@ -1,7 +1,6 @@
 // One read of a PeerSource.
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
@@ -9,7 +8,6 @@
 #include "node/peer_read.h"
 #include "node/peer_source_impl.h"
 #include "node/read_memory.h"
-#include "store/hash.h"
 
 namespace weft {
 namespace {
@@ -20,25 +18,6 @@ using std::chrono::milliseconds;
 constexpr auto kBusyWait = milliseconds(20);
 constexpr auto kMovedMax = std::chrono::seconds(2);  // after that, since who has too much to do gave something
 
-std::uint64_t chunks_in(std::span<const ChunkRun> runs) {
-  return std::accumulate(runs.begin(), runs.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const ChunkRun& run) { return sum + run.count; });
-}
-
-Status compare_sums(std::span<const ChunkRun> runs, std::span<const std::byte> bytes, std::span<const Hash128> sums) {
-  std::size_t chunk = 0;
-  for (const ChunkRun& run : runs)
-    for (std::uint64_t left = run.length(); left > 0; ++chunk) {
-      const auto part = bytes.first(std::min(kDigestChunk, left));
-      if (xxh3_128(part) != sums[chunk])
-        return Error{Errc::corrupt,
-                     fmt::format("peer: a chunk of the blob {} differs from its sum", to_hex(run.id.root))};
-      bytes = bytes.subspan(part.size());
-      left -= part.size();
-    }
-  return {};
-}
-
 }  // namespace
 
 // One read, from wherever its bytes are; it goes forward through the runs.
@@ -47,7 +26,6 @@ class PeerSource::Reading {
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
       : source_(source), manifest_(manifest), runs_(runs), patience_(time_left(deadline)), aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
-    out_.summed = source.sums_;
   }
 
   Result<SourceBytes> run() {
@@ -147,27 +125,23 @@ class PeerSource::Reading {
                    bool is_refusable) {
     const auto address = source_.links_.address(from.node);
     if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", from.node)};
-    const auto request = encode_request(AskBytes{asked, out_.summed, is_refusable && from.sought, is_refusable});
+    const auto request = encode_request(AskBytes{asked, is_refusable && from.sought, is_refusable});
     WEFT_TRY(Answer answer, source_.exchange_.call(*address, request, deadline_in(patience_)));
-    const std::size_t prefix = out_.summed ? chunks_in(asked) * kSumBytes : 0;
-    WEFT_CHECK(bring(from, answer, size, prefix));
-    if (!out_.summed) return {};
-    return compare_sums(asked, target_.memory, decode_sums(answer.head().first(prefix)));
+    return bring(from, answer, size);
   }
 
-  Status bring(const PeerLinks::Choice& from, Answer& answer, std::uint64_t size, std::size_t prefix) {
-    if (answer.windows() == 0) return bring_now(from, answer, size, prefix);
+  Status bring(const PeerLinks::Choice& from, Answer& answer, std::uint64_t size) {
+    if (answer.windows() == 0) return bring_now(from, answer, size);
     const auto turn = source_.links_.turn(from.number);
-    return bring_now(from, answer, size, prefix);
+    return bring_now(from, answer, size);
   }
 
   // Memory is taken once there is something to come to it.
-  Status bring_now(const PeerLinks::Choice& from, Answer& answer, std::uint64_t size, std::size_t prefix) {
+  Status bring_now(const PeerLinks::Choice& from, Answer& answer, std::uint64_t size) {
     if (!out_.memory) place();
     target_.memory = {out_.memory.get() + done_, size};
     PeerTarget part = target_;
     part.at += done_;
-    part.prefix = prefix;
     const auto moved = [&] {
       source_.links_.moved(from.number);
       if (aid_.moved) aid_.moved();

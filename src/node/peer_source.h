@@ -1,7 +1,6 @@
 // Other nodes of the cluster as a source of bytes: whoever has them, the best first, several at once.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -32,8 +31,6 @@ class PeerSource final : public BlobSource {
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
   std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
-  // What comes is compared with XXH3 sums that its giver says: found is what the way there has damaged.
-  void set_sums(bool asked) { sums_ = asked; }
 
  private:
   class Reading;
@@ -48,7 +45,6 @@ class PeerSource final : public BlobSource {
   PeerView& view_;
   PeerLinks& links_;
   PeerNews& news_;
-  std::atomic<bool> sums_ = false;
 };
 
 }  // namespace weft

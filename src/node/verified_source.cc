@@ -96,26 +96,6 @@ Result<std::optional<VerifiedSource::Wrong>> VerifiedSource::check(const Digest&
       Wrong{static_cast<std::size_t>(differs - digests.begin()), wrong(run.id, "other bytes in place")});
 }
 
-// Those that were compared with sums have the digests that they should have.
-Result<std::vector<Digest>> VerifiedSource::digests_of(const Digest& manifest, std::span<const ChunkRun> runs,
-                                                       const SourceBytes& bytes, Deadline deadline) {
-  if (!bytes.summed) return hashes_of(runs, bytes.bytes());
-  std::vector<Digest> digests;
-  std::size_t at = 0;
-  for (const ChunkRun& run : runs) {
-    if (chunk_count(run.id.length) == 1) {
-      const auto hashes = hashes_of(std::span(&run, 1), bytes.bytes().subspan(at, run.length()));
-      digests.push_back(hashes.front());
-    } else {
-      WEFT_TRY(const Proof proven, proof(manifest, run.id, deadline));
-      const auto part = std::span(*proven).subspan(run.first, run.count);
-      digests.insert(digests.end(), part.begin(), part.end());
-    }
-    at += run.length();
-  }
-  return digests;
-}
-
 // On their way while bytes come: behind those they would wait for all that is under way. What fails is asked for again
 // by who needs it.
 std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs,
@@ -144,7 +124,7 @@ Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::spa
   if (aid.came) aid.came();
   if (got.size != wanted)
     return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
-  WEFT_TRY(std::vector<Digest> digests, digests_of(manifest, runs, got, deadline));
+  std::vector<Digest> digests = hashes_of(runs, got.bytes());
   std::size_t chunk = 0;
   for (const ChunkRun& run : runs) {
     WEFT_TRY(const auto wrong, check(manifest, run, std::span(digests).subspan(chunk, run.count), deadline));

@@ -1,7 +1,6 @@
 // A source whose every answer is checked before anybody sees it: manifests against their digest, chunks against
-// digests that make their blob's root, sizes against what was asked for. Chunks that a source has compared with sums
-// are not hashed again when their blob has several: then the blob is what it should be if its givers are honest and
-// their disks sound. Any thread.
+// digests that make their blob's root, sizes against what was asked for. Any
+// thread.
 #pragma once
 
 #include <condition_variable>
@@ -53,8 +52,6 @@ class VerifiedSource {
   };
   Result<std::optional<Wrong>> check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests,
                                      Deadline deadline);
-  Result<std::vector<Digest>> digests_of(const Digest& manifest, std::span<const ChunkRun> runs,
-                                         const SourceBytes& bytes, Deadline deadline);
   Result<VerifiedBytes> read_once(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                                   ReadAid& aid, bool& again);
   Error wrong(const ContentId& id, std::string_view what) const;

@@ -74,10 +74,6 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
     WEFT_TRY(version->row, snapshot->version(id));
     WEFT_TRY(version->local, snapshot->local(id));
   }
-  if (version->local.tree_layout != kTreeLayout)
-    return Error{Errc::unsupported,
-                 fmt::format("{}@{}: a newer weft published it (tree layout {})", version->row.model_name,
-                             version->row.number, version->local.tree_layout)};
   WEFT_TRY(auto loaded, load_version(store_, version->row));
   version->tree = std::move(loaded.tree);
   WEFT_CHECK(check_fits(*version));

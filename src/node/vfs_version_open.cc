@@ -33,8 +33,7 @@ std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) c
   const std::uint64_t key = node.version->row.id << 32U | node.node().file;
   if (auto known = files_.find(key)) return known;
   auto file = std::make_shared<PublishedFile>();
-  file->source = std::make_shared<const AssembledSource>(
-      assembled_source(store_.info(), node.version->row.id, node.node().file, node.file(), node.where()));
+  file->source = std::make_shared<const AssembledSource>(assembled_source(node.file(), node.where()));
   file->borders = tensor_offsets(node.file());
   const std::size_t bytes = sizeof *file + sizeof *file->source + file->source->blobs.capacity() * sizeof(ContentId) +
                             file->borders.capacity() * sizeof(std::uint64_t);

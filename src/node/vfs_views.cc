@@ -51,9 +51,7 @@ std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row
   std::vector<std::pair<std::string, std::string>> out;
   out.emplace_back("user.weft.dtype", info == nullptr ? key.descr : std::string(info->name));
   out.emplace_back("user.weft.shape", shape_text(key.shape));
-  if (key.content.length > 0)
-    out.emplace_back("user.weft.hash",
-                     key.content.root == Digest{} ? to_hex(key.content.xxh) : to_hex(key.content.root));
+  if (key.content.length > 0) out.emplace_back("user.weft.hash", to_hex(key.content.root));
   return out;
 }
 

@@ -83,19 +83,26 @@ struct WriteBehind::State final : public Progress {
     });
   }
 
-  // Where this node's bytes are, and go. The first that is found it makes where there is none, unless an origin has
-  // some of them already: that one may not be mounted.
+  Result<std::string> cluster() const {
+    return store.use([&](Store&) -> Result<std::string> {
+      if (whole.cluster()) return whole.cluster()->cluster;
+      return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
+    });
+  }
+
+  // Where this node's bytes are, and go. A store that knows no origin yet makes one where there is none.
   Result<OriginDir> origin() {
+    WEFT_TRY(const std::string cluster, this->cluster());
     WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
-    if (!known.empty()) return OriginDir::open_known(origin_path, known);
-    WEFT_TRY(const bool met, store.use([&](Store&) { return whole.has_met_origin(); }));
-    WEFT_TRY(OriginDir dir, met ? OriginDir::open_known(origin_path, "") : OriginDir::open(origin_path));
+    if (!known.empty()) return OriginDir::open_known(origin_path, known, cluster);
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path, cluster));
     return take(std::move(dir));
   }
 
   // Not once nobody waits for it any more, as when the directory answers late.
   Result<OriginDir> new_origin() {
-    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path));
+    WEFT_TRY(const std::string cluster, this->cluster());
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path, cluster));
     if (!is_asked_for_new()) return Error{Errc::cancelled, "no other origin was taken"};
     return take(std::move(dir));
   }
@@ -229,7 +236,7 @@ struct WriteBehind::State final : public Progress {
   Status tell() {
     WEFT_TRY(const std::uint64_t end, journal_end());
     std::optional<std::uint64_t> from = told_so_far();
-    if (from == end) return {};
+    if (from == end || (end == 0 && !cluster().ok())) return {};
     WEFT_TRY(const OriginDir origin, this->origin());
     if (!from) {
       WEFT_TRY(from, store.use([&](Store&) { return whole.told(origin.uuid()); }));
@@ -243,14 +250,10 @@ struct WriteBehind::State final : public Progress {
   }
 
   Result<std::uint64_t> tell_some(const OriginDir& origin, std::uint64_t from) {
-    std::string cluster;
-    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) {
-      cluster = whole.cluster() ? whole.cluster()->cluster : "";
-      return whole.said(from);
-    }));
+    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) { return whole.said(from); }));
     for (const Said& one : batch.said) {
       if (ending) return Error{Errc::cancelled, "the daemon ends"};
-      WEFT_CHECK(origin.put_said(one, cluster));
+      WEFT_CHECK(origin.put_said(one, origin.cluster()));
     }
     if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return whole.set_told(origin.uuid(), batch.end); }));
     set_told(batch.end, batch.said.size());

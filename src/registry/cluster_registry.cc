@@ -23,8 +23,6 @@ constexpr auto kMirrorMax = std::chrono::seconds(20);  // until what etcd has ta
 
 Status check_store(ClusterStore& store) {
   if (store.cluster()) return {};
-  if (store.info().digest == DigestMode::none)
-    return Error{Errc::invalid, fmt::format("{}: a store without digests cannot be of a cluster", store.path())};
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store.snapshot());
   WEFT_TRY(std::vector<ModelRow> models, snapshot->models());
   if (models.empty()) return {};

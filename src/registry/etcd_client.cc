@@ -97,6 +97,13 @@ std::string Client::token() const {
   return token_;
 }
 
+// A token names an index of etcd's log, and a request with it waits until the member has reached that. A cluster that
+// is restored from a snapshot begins its log anew, so that such a request gets no answer. The next one logs in again.
+void Client::drop_token(const std::string& token) {
+  std::lock_guard lock(mutex_);
+  if (token_ == token) token_.clear();  // another thread may have a newer one
+}
+
 std::string Client::endpoint() const {
   return options_.endpoints[preferred_];
 }
@@ -106,21 +113,18 @@ void Client::try_next() {
 }
 
 Result<std::string> Client::post(std::size_t endpoint, std::string_view path, const std::string& body,
-                                 Clock::time_point deadline) {
+                                 const std::string& token, Clock::time_point deadline) {
   ++requests_;
   std::string where = url(endpoint, path);
-  WEFT_TRY(HttpAnswer answer, http_.post(where, body, token(), deadline));
+  WEFT_TRY(HttpAnswer answer, http_.post(where, body, token, deadline));
   if (answer.status != 200) return error_of(answer.status, answer.body, where);
   return std::move(answer.body);
 }
 
 Status Client::log_in(std::size_t endpoint, Clock::time_point deadline) {
   constexpr std::string_view kPath = "/v3/auth/authenticate";
-  {
-    std::lock_guard lock(mutex_);
-    token_.clear();  // etcd refuses a login that comes with an old one
-  }
-  WEFT_TRY(std::string text, post(endpoint, kPath, encode_login(options_.user, options_.password), deadline));
+  // etcd refuses a login that comes with an old token.
+  WEFT_TRY(std::string text, post(endpoint, kPath, encode_login(options_.user, options_.password), "", deadline));
   WEFT_TRY(std::string token, decode_login(text, url(endpoint, kPath)));
   std::lock_guard lock(mutex_);
   token_ = std::move(token);
@@ -131,10 +135,13 @@ Result<std::string> Client::call_endpoint(std::size_t endpoint, std::string_view
                                           Clock::time_point deadline) {
   if (!options_.user.empty() && token().empty())
     if (Status status = log_in(endpoint, deadline); !status.ok()) return not_sent(status.error());
-  auto answer = post(endpoint, path, body, deadline);
-  if (answer.ok() || options_.user.empty() || !is_stale_login(answer.error())) return answer;
+  const std::string token = this->token();
+  auto answer = post(endpoint, path, body, token, deadline);
+  if (answer.ok() || options_.user.empty()) return answer;
+  if (answer.error().code == Errc::timed_out) drop_token(token);
+  if (!is_stale_login(answer.error())) return answer;
   if (Status status = log_in(endpoint, deadline); !status.ok()) return not_sent(status.error());
-  return post(endpoint, path, body, deadline);
+  return post(endpoint, path, body, this->token(), deadline);
 }
 
 Result<std::string> Client::call(std::string_view path, const std::string& body, Repeat repeat) {

@@ -1,5 +1,5 @@
-// Requests to an etcd of several endpoints: one that does not answer gives way to the next, a login that has expired is
-// done again. Any thread.
+// Requests to an etcd of several endpoints: one that does not answer gives way to the next, a login that has expired or
+// gets no answer is done again. Any thread.
 //
 // Errors as etcd_wire.h's error_of() and http.h. Errc::unreachable: nothing was done. Errc::timed_out: a transaction
 // may have been done, whatever the reason that its answer is not known; it is not sent twice, as who sent it must look
@@ -70,7 +70,8 @@ class Client {
   Result<std::string> call_endpoint(std::size_t endpoint, std::string_view path, const std::string& body,
                                     Clock::time_point deadline);
   Result<std::string> post(std::size_t endpoint, std::string_view path, const std::string& body,
-                           Clock::time_point deadline);
+                           const std::string& token, Clock::time_point deadline);
+  void drop_token(const std::string& token);
   Status log_in(std::size_t endpoint, Clock::time_point deadline);
   std::string url(std::size_t endpoint, std::string_view path) const;
   std::string token() const;

@@ -61,7 +61,7 @@ flat::Offset<wire::Version> pack(flat::Builder& builder, const MirroredVersion& 
   auto packs = builder.CreateVector(version.packs);
   records::Digest manifest = flat::pack(row.manifest);
   return wire::CreateVersion(builder, &manifest, row.time_ns, row.logical_bytes, message, metrics, parents, elsewhere,
-                             row.tensors, row.tensor_bytes, version.tree_nodes, version.tree_layout, publisher, packs);
+                             row.tensors, row.tensor_bytes, version.tree_nodes, publisher, packs);
 }
 
 std::string fault_of(const VersionRow& row) {
@@ -97,7 +97,6 @@ Result<MirroredVersion> unpack(const wire::Version& table, std::string_view boun
   row.tensor_bytes = table.tensor_bytes();
   for (ParentRef& parent : row.parents) parent.id = 0;  // a store's own
   version.tree_nodes = table.tree_nodes();
-  version.tree_layout = table.tree_layout();
   version.packs = flat::numbers(table.packs());
   row.publisher = flat::text(table.publisher());
   std::string fault = fault_of(row);
@@ -161,9 +160,9 @@ std::vector<std::byte> seal_removal(std::uint64_t time_ns, std::string_view boun
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto opened, open<wire::Meta>(RecordKind::registry_meta, value, bound));
   RegistryMeta meta{opened.table->format(), flat::text(opened.table->cluster()), opened.table->created_ns()};
-  if (meta.format > kRegistryFormat)
-    return Error{Errc::unsupported, fmt::format("registry key {}: a newer weft made this cluster: expected format {}, "
-                                                "got {}",
+  if (meta.format != kRegistryFormat)
+    return Error{Errc::unsupported, fmt::format("registry key {}: expected a cluster of format {}, got {}: export with "
+                                                "the old version, import with the new one",
                                                 bound, kRegistryFormat, meta.format)};
   if (!parse_uuid(meta.cluster)) return refused(bound, "a cluster without an id");
   return meta;

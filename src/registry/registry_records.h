@@ -1,6 +1,6 @@
 // Values of the registry's keys: FlatBuffers (registry.fbs), sealed as the store's records are and bound to their key.
-// Pure. What does not verify, or says what no weft says, is Errc::corrupt (Errc::unsupported: a newer weft wrote it),
-// named by `key`.
+// Pure. What does not verify, or says what no weft says, is Errc::corrupt (Errc::unsupported: another version of weft
+// wrote it), named by `key`.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 1;
+inline constexpr std::uint32_t kRegistryFormat = 2;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

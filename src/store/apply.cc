@@ -82,6 +82,7 @@ Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
   std::uint64_t bytes = 0;
   for (const NewBlob& blob : blobs) {
     WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
+    WEFT_CHECK(put_hint(txn, blob.id, blob.hint));
     if (made) bytes += blob.id.length;
   }
   return bytes;
@@ -230,24 +231,18 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   return update_latest(txn, *model, event.number);
 }
 
-Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std::string key) {
+Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, id));
   if (found && (place.pack == 0 || !found->row.absent())) return false;
-  if (found) {
-    WEFT_CHECK(put(txn, Table::blobs, found->key, BlobRow{id.root, place}));
-    return true;
-  }
-  if (key.empty()) {
-    WEFT_TRY(key, free_blob_key(txn, id));
-  }
-  WEFT_CHECK(put(txn, Table::blobs, key, BlobRow{id.root, place}));
-  WEFT_CHECK(mark_dead(txn, key));
+  const std::string key = blob_key(id);
+  WEFT_CHECK(put(txn, Table::blobs, key, BlobRow{place}));
+  if (!found) WEFT_CHECK(mark_dead(txn, key));
   return true;
 }
 
 Status forget_place(Txn& txn, const FoundBlob& blob) {
   WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob.key));
-  if (holder) return put(txn, Table::blobs, blob.key, BlobRow{blob.row.root, {}});
+  if (holder) return put(txn, Table::blobs, blob.key, BlobRow{});
   WEFT_CHECK(txn.erase(Table::dead, blob.key));
   return txn.erase(Table::blobs, blob.key);
 }

@@ -26,9 +26,9 @@ struct PublishInput {
   const VersionContent* content = nullptr;  // none: a rebuild could not read it, or it is reaped
   bool reaped = false;                      // the version is removed and its content given back
   std::span<const NewBlob> new_blobs;
-  bool absent = false;  // blobs that the index lacks are on other nodes
+  bool absent = false;  // blobs that the index lacks become rows without a place; false: they are refused
   bool own = false;     // this node is its publisher, by a registry
-  // Rebuild: where a view first appeared, by inode; extents that are in no pack are counted rather than refused.
+  // Rebuild: where a view first appeared, by inode; and the count of extents that are in no pack here.
   const std::unordered_map<Ino, FirstView>* first_views = nullptr;
   std::uint64_t* missing_extents = nullptr;
 };
@@ -48,9 +48,9 @@ Status raise_counters(Txn& txn, const Counters& floors);  // next numbers, to th
 // Numbers below the model's next that no version has say so.
 Status fill_numbers(Txn& txn, const ModelRow& model);
 
-// A blob's row, dead until somebody holds it. Returns whether its bytes are new: where it is there, and not absent, it
-// stays as it is. Without a key it gets the next free one of its hash.
-Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place, std::string key = {});
+// Adds a blob's row, dead until a version holds it. Returns whether its bytes are new: a row that has a place stays as
+// it is.
+Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place);
 
 // Its bytes are here no more: absent where somebody needs it, else unknown.
 Status forget_place(Txn& txn, const FoundBlob& blob);

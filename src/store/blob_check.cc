@@ -15,7 +15,7 @@ constexpr std::uint64_t kStep = 2 * kDigestChunk;
 
 Error differs(std::string_view where, const PackEntry& entry, std::uint64_t at, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: {} differs at {}", where,
-                                          to_hex(entry.id.xxh), entry.id.length, entry.offset, what, at)};
+                                          to_hex(entry.id.root), entry.id.length, entry.offset, what, at)};
 }
 
 // `bytes` are of the blob at `done`, a chunk's beginning.
@@ -32,24 +32,28 @@ Status check_chunks(std::span<const std::byte> bytes, std::uint64_t done, std::s
 }  // namespace
 
 bool root_agrees(const PackEntry& entry) {
-  return entry.chunks.empty() || tree_root(entry.id.length, entry.chunks) == entry.id.root;
+  return entry.chunks.size() == chunk_count(entry.id.length) &&
+         tree_root(entry.id.length, entry.chunks) == entry.id.root;
+}
+
+std::uint64_t hint_of(int fd, std::uint64_t offset, std::uint64_t length) {
+  if (length <= kDigestChunk) return 0;
+  std::vector<std::byte> first(kDigestChunk);
+  return read_exact(fd, offset, first, "pack").ok() ? xxh3_64(first) : 0;
 }
 
 Status check_blob(int fd, std::string_view where, const PackEntry& entry, const Progress& progress,
                   const BlobSink& sink) {
   if (!root_agrees(entry)) return differs(where, entry, entry.offset, "root of its SHA-256 tree");
   std::vector<std::byte> buffer(std::min(entry.id.length, kStep));
-  Xxh3Stream xxh;
   for (std::uint64_t done = 0; done < entry.id.length;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
     auto piece = std::span(buffer).first(std::min(kStep, entry.id.length - done));
     WEFT_CHECK(read_exact(fd, entry.offset + done, piece, where));
-    if (!entry.chunks.empty()) WEFT_CHECK(check_chunks(piece, done, where, entry));
-    xxh.update(piece);
+    WEFT_CHECK(check_chunks(piece, done, where, entry));
     if (sink) WEFT_CHECK(sink(done, piece));
     done += piece.size();
   }
-  if (xxh.digest128() != entry.id.xxh) return differs(where, entry, entry.offset, "XXH3-128");
   return {};
 }
 

@@ -16,23 +16,9 @@ Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
   return std::optional(blob->row.place);
 }
 
-Result<std::vector<std::pair<ContentId, BlobPlace>>> find_places(Txn& txn, std::uint64_t length, const Hash128& xxh) {
-  WEFT_TRY(std::vector<FoundBlob> blobs, find_blobs(txn, length, xxh));
-  std::vector<std::pair<ContentId, BlobPlace>> places;
-  for (const FoundBlob& blob : blobs)
-    if (!blob.row.absent()) places.emplace_back(id_of(blob), blob.row.place);
-  return places;
-}
-
 Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   return blob && blob->row.absent();
-}
-
-Result<bool> any_blob_of_length(Txn& txn, std::uint64_t length) {
-  WEFT_TRY(Cursor cursor, txn.cursor(Table::blobs));
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek(key_of(length)));
-  return entry && blob_length(entry->key) == length;
 }
 
 bool is_kept(const KeptBlobs& kept, const ContentId& id) {
@@ -52,16 +38,17 @@ Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-  if (blob) return put(txn, Table::blobs, blob->key, BlobRow{id.root, place});
+  if (blob) return put(txn, Table::blobs, blob->key, BlobRow{place});
   auto added = add_blob(txn, id, place);
   return added.ok() ? Status{} : Status{std::move(added).error()};
 }
 
-Status erase_blob(Txn& txn, const ContentId& id) {
+Status erase_blob(Txn& txn, const ContentId& id, std::uint64_t hint) {
   WEFT_TRY(bool held, blob_is_held(txn, id));
   if (held) return Error{Errc::internal, fmt::format("{}: a blob that versions need was to be erased", txn.path())};
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (!blob) return {};
+  WEFT_CHECK(erase_hint(txn, id, hint));
   WEFT_CHECK(txn.erase(Table::dead, blob->key));
   return txn.erase(Table::blobs, blob->key);
 }
@@ -70,10 +57,9 @@ class TxnBlobIndex final : public BlobIndex {
  public:
   TxnBlobIndex(Txn txn, KeptBlobs kept) : txn_(std::move(txn)), kept_(std::move(kept)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(txn_, id); }
-  Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
-    return find_places(txn_, length, xxh);
+  Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
+    return find_hinted(txn_, length, hint);
   }
-  Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(txn_, length); }
   Result<bool> is_held(const ContentId& id) override {
     return is_kept(kept_, id) ? Result<bool>(true) : blob_is_held(txn_, id);
   }
@@ -91,10 +77,9 @@ class TxnBlobWriter final : public BlobWriter {
   TxnBlobWriter(Env& env, WriterLock lock, Txn txn, KeptBlobs kept)
       : env_(env), lock_(std::move(lock)), txn_(std::move(txn)), kept_(std::move(kept)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(*txn_, id); }
-  Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
-    return find_places(*txn_, length, xxh);
+  Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
+    return find_hinted(*txn_, length, hint);
   }
-  Result<bool> any_of_length(std::uint64_t length) override { return any_blob_of_length(*txn_, length); }
   Result<bool> is_held(const ContentId& id) override {
     return is_kept(kept_, id) ? Result<bool>(true) : blob_is_held(*txn_, id);
   }
@@ -103,8 +88,8 @@ class TxnBlobWriter final : public BlobWriter {
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
   }
-  Status erase(const ContentId& id) override {
-    return run([id](Txn& txn) { return erase_blob(txn, id); });
+  Status erase(const ContentId& id, std::uint64_t hint) override {
+    return run([id, hint](Txn& txn) { return erase_blob(txn, id, hint); });
   }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));

@@ -21,8 +21,6 @@ Status StoreImpl::check_clustered() const {
 
 // What it has may come from a registry, when it lost its STORE/cluster; versions of its own have no place in one.
 Status StoreImpl::check_joinable(const WriterLock& /*lock*/) {
-  if (info_.digest != DigestMode::tree_sha256)
-    return Error{Errc::unsupported, fmt::format("{}: a store without digests cannot join a cluster", path_)};
   WEFT_TRY(Txn txn, env_->read());
   return each_entry(txn, Table::versions, {}, [&](const Entry& entry) -> Status {
     WEFT_TRY(VersionRow version, row_from<VersionRow>(txn, Table::versions, entry.key, entry.value));

@@ -35,12 +35,6 @@ Status write_whole(const std::string& store_path, const std::string& name, std::
   return sync_directory(store_path);
 }
 
-// Of a store of before, it is made by its first writer.
-Result<Fd> open_lock(const std::string& path) {
-  auto fd = open_file(path, O_RDONLY);
-  return fd.ok() || fd.error().code != Errc::not_found ? std::move(fd) : open_file(path, O_RDONLY | O_CREAT);
-}
-
 }  // namespace
 
 Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_path) {
@@ -63,12 +57,12 @@ Result<std::string> read_origin(const std::string& store_path) {
   if (!bytes.ok() && bytes.error().code == Errc::not_found) return std::string();
   if (!bytes.ok()) return bytes.error();
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, *bytes, path));
-  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, path));
+  WEFT_TRY(OriginInfo info, decode_row<OriginInfo>(payload, path));
   return std::move(info.uuid);
 }
 
 Status write_origin(const std::string& store_path, const std::string& uuid) {
-  StoreInfo info;
+  OriginInfo info;
   info.uuid = uuid;
   info.created_ns = now_ns();
   return write_whole(store_path, "origin", seal_record(RecordKind::origin, encode_row(info)));
@@ -76,7 +70,7 @@ Status write_origin(const std::string& store_path, const std::string& uuid) {
 
 Result<Fd> lock_against_daemon(const std::string& store_path) {
   const std::string path = lock_path(store_path);
-  WEFT_TRY(Fd fd, open_lock(path));
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_CREAT));
   Status status = lock_fd(fd.get(), LockKind::shared, LockWait::no, path);
   if (status.ok()) return fd;
   if (status.error().code != Errc::busy) return std::move(status).error();
@@ -87,7 +81,7 @@ Result<Fd> lock_against_daemon(const std::string& store_path) {
 
 Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patience) {
   const std::string path = lock_path(store_path);
-  WEFT_TRY(Fd fd, open_lock(path));
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_CREAT));
   WEFT_CHECK(wait_for_lock(fd.get(), LockKind::exclusive, patience, path));
   return fd;
 }

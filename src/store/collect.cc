@@ -126,7 +126,7 @@ Result<JudgedPack> Collector::erase_rows(const PackToc& toc) {
   WEFT_TRY(std::unique_ptr<BlobWriter> writer, index_.write());
   WEFT_TRY(judged, judge_pack(*writer, toc));
   if (judged.unheld.empty()) return judged;
-  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(writer->erase(entry.id));
+  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(writer->erase(entry.id, entry.hint));
   WEFT_CHECK(writer->commit());
   return judged;
 }

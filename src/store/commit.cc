@@ -2,6 +2,8 @@
 // made good by the next writer.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "store/spare.h"
 #include "store/store_impl.h"
 
@@ -54,20 +56,24 @@ Status StoreImpl::commit_once(Txn& txn, const Events& events, Durable durable) {
   WEFT_CHECK(first ? journal_.append(records, counters) : journal_.write(records, counters));
   call(hooks_.after_journal);
   Status status = first ? txn.commit() : txn.commit_lazily();
-  if (!status.ok()) return undo(begin, std::move(status));
+  if (!status.ok()) return undo(begin, status);
   call(hooks_.after_commit);
   if (first) return {};
   unsettle({begin, counters});
   return settle();
 }
 
-// A commit failed after its records were journaled: unless it took hold all the same, they go.
-Status StoreImpl::undo(std::uint64_t journal_end, Status failure) {
-  WEFT_CHECK(env_->reopen());
-  WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(Counters counters, get_counters(txn));
-  if (counters.journal_end > journal_end) return {};
-  WEFT_CHECK(journal_.truncate(journal_end));
+// A commit failed after its records were journaled. Unless it took hold all the same, the records go. If that cannot be
+// found out or done, the next writer may replay them, and the error says so.
+Status StoreImpl::undo(std::uint64_t journal_end, const Status& failure) {
+  const auto reached = [&]() -> Result<std::uint64_t> {
+    WEFT_CHECK(env_->reopen());
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Counters counters, get_counters(txn));
+    return counters.journal_end;
+  }();
+  if (reached.ok() && *reached > journal_end) return {};
+  if (!reached.ok() || !journal_.truncate(journal_end).ok()) return not_known(failure.error());
   return failure;
 }
 
@@ -82,13 +88,16 @@ Status StoreImpl::catch_up(const WriterLock& lock) {
     return Error{Errc::corrupt,
                  fmt::format("{}: expected at least {} bytes, got {}: records were lost; run `weft fsck --rebuild`",
                              journal_.path(), counters.journal_end, size)};
-  WEFT_TRY(JournalTail tail, journal_.read(counters.journal_end));
+  // A record behind the last mark is of a commit that failed or was cut short before it was acknowledged. It is not
+  // replayed: its writer may have answered with an error.
   WEFT_TRY(std::optional<Counters> mark, journal_.mark());
+  const std::uint64_t end = mark ? std::max(mark->journal_end, counters.journal_end) : size;
+  WEFT_TRY(JournalTail tail, journal_.read(counters.journal_end, end));
   if (!tail.gaps.empty() || (mark && mark->journal_end > tail.end))
     return Error{Errc::corrupt, fmt::format("{}: damaged behind {}, where the index ends; run `weft fsck --rebuild`",
                                             journal_.path(), counters.journal_end)};
   for (const JournaledEvent& event : tail.events) WEFT_CHECK(replay(lock, event));
-  return tail.end < tail.size ? journal_.truncate(tail.end) : Status{};
+  return tail.end < std::max(size, tail.size) ? journal_.truncate(tail.end) : Status{};
 }
 
 Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled) {
@@ -157,7 +166,7 @@ Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids)
     auto toc = packs.toc(id);
     if (!toc.ok() && toc.error().code == Errc::not_found) continue;
     if (!toc.ok()) return std::move(toc).error();
-    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}});
+    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
   }
   return blobs;
 }

@@ -112,7 +112,7 @@ Status Compaction::copy_blobs(const PackToc& toc, int fd, PackWriter& to) {
     };
     WEFT_CHECK(check_blob(fd, where, entry, progress_, sink));
     moves_.push_back({entry.id, {toc.pack, entry.offset}, {to.id(), at}});
-    to.list({entry.id, at, std::move(entry.chunks)});
+    to.list({entry.id, at, std::move(entry.chunks), entry.hint});
   }
   return {};
 }

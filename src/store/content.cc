@@ -20,34 +20,23 @@ using Uses = std::map<std::string, Use>;
 enum class Unknown : std::uint8_t { refused, left_out, absent };
 
 Unknown unknown_of(const PublishInput& input) {
-  if (input.absent) return Unknown::absent;
-  return input.missing_extents != nullptr ? Unknown::left_out : Unknown::refused;
+  return input.absent ? Unknown::absent : Unknown::refused;
 }
 
-Result<std::string> add_absent(Txn& txn, const ContentId& id) {
-  WEFT_TRY(std::string key, free_blob_key(txn, id));
-  WEFT_CHECK(add_blob(txn, id, {}, key));
-  return key;
-}
-
-// Counts in `missing`, if it is there, what was left out.
+// Counts in `missing`, if it is given, the extents that are on this node in no pack.
 Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, std::uint64_t* missing) {
   Uses uses;
   for (std::uint32_t file = 0; file < content.files.size(); ++file) {
-    for (const ContentId& id : content.files[file].extents) {
+    for (const Extent& extent : content.files[file].extents) {
+      const ContentId& id = extent.id;
       WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
       if (!blob && unknown == Unknown::refused)
-        return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with XXH3 {} is not in the store",
-                                                file, id.length, to_hex(id.xxh))};
-      if (!blob && unknown == Unknown::left_out) {
-        if (missing != nullptr) ++*missing;
-        continue;
-      }
-      std::string key = blob ? std::move(blob->key) : std::string();
-      if (!blob) {
-        WEFT_TRY(key, add_absent(txn, id));
-      }
-      Use& use = uses[key];
+        return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with digest {} is not in the store",
+                                                file, id.length, to_hex(id.root))};
+      if (missing != nullptr && (!blob || blob->row.absent())) ++*missing;
+      if (!blob && unknown == Unknown::left_out) continue;
+      if (!blob) WEFT_CHECK(add_blob(txn, id, {}));
+      Use& use = uses[blob_key(id)];
       use.length = id.length;
       if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
     }
@@ -119,9 +108,7 @@ ViewUses views_of(const VersionContent& content, const LocalRow& local) {
 }
 
 Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content) {
-  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes &&
-      local.tree_layout == content.tree_layout)
-    return {};
+  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes) return {};
   return Error{Errc::corrupt,
                fmt::format("{}: a manifest gives {} views and {} nodes, expected {} and {}", txn.path(),
                            content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};
@@ -184,7 +171,6 @@ Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& inpu
 
 Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content) {
   WEFT_CHECK(check_shape(txn, local, content));
-  // What a rebuild did not find is not held either.
   WEFT_TRY(Uses uses, uses_of(txn, content, Unknown::left_out, nullptr));
   for (const auto& [key, use] : uses) WEFT_CHECK(let_go(txn, version, key, use));
   for (std::uint32_t file = 0; file < content.files.size(); ++file)

@@ -46,8 +46,9 @@ enum class Table : std::uint8_t {
   arch_of,
   arch_versions,
   arch_items,
+  hints,
 };
-inline constexpr std::size_t kTableCount = 21;
+inline constexpr std::size_t kTableCount = 22;
 bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
 std::string_view table_name(Table table);
 

@@ -35,10 +35,10 @@ std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
       flat::finish(builder, records::CreatePublish(builder, event.sequence, version.id, version.model, model_name,
                                                    version.number, &manifest, version.time_ns, version.logical_bytes,
                                                    message, metrics, parents, tags, event.model_ino, event.latest_ino,
-                                                   directories, event.local.tree_layout, event.local.ino_base,
-                                                   event.local.ino_count, view_inos, packs, version.tensors,
-                                                   version.tensor_bytes, elsewhere, place, event.model_created_ns,
-                                                   flat::pointer(publisher), event.revision, event.bare)));
+                                                   directories, event.local.ino_base, event.local.ino_count, view_inos,
+                                                   packs, version.tensors, version.tensor_bytes, elsewhere, place,
+                                                   event.model_created_ns, flat::pointer(publisher), event.revision,
+                                                   event.bare)));
 }
 
 std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
@@ -101,7 +101,7 @@ std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
 }  // namespace
 
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place) {
-  return std::visit([place](const auto& it) { return encode(it, place + 1); }, event);
+  return std::visit([place](const auto& it) { return encode(it, place); }, event);
 }
 
 std::uint64_t event_sequence(const Event& event) {

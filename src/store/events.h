@@ -100,7 +100,7 @@ using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, A
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);
 struct PlacedEvent {
   Event event;
-  std::optional<std::uint64_t> place;  // none in journals of format 1
+  std::uint64_t place = 0;
 };
 Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where);
 std::uint64_t event_sequence(const Event& event);

@@ -35,11 +35,6 @@ bool plausible(const PublishEvent& event) {
          std::all_of(event.directories.begin(), event.directories.end(), named);
 }
 
-PlacedEvent placed(Event event, std::uint64_t place) {
-  if (place == 0) return {std::move(event), std::nullopt};
-  return {std::move(event), place - 1};
-}
-
 Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Publish>(payload);
   if (in == nullptr || in->manifest() == nullptr) return flat::bad(where, "not a publish");
@@ -63,14 +58,14 @@ Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::stri
   event.model_ino = in->model_ino();
   event.latest_ino = in->latest_ino();
   event.directories = unpack(in->directories());
-  event.local = {in->tree_layout(), in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
+  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
   event.packs = flat::numbers(in->packs());
   event.model_created_ns = in->model_created_ns();
   version.publisher = flat::unpack_uuid(in->publisher());
   event.revision = in->revision();
   event.bare = in->bare();
   if (!plausible(event)) return flat::bad(where, "a publish of impossible numbers");
-  return placed(std::move(event), in->place());
+  return PlacedEvent{std::move(event), in->place()};
 }
 
 Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_view where) {
@@ -84,14 +79,15 @@ Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_
     return small(change.ino) && change.number <= limits::kVersionNumberMax;
   });
   if (!possible) return flat::bad(where, "a change of tags with impossible numbers");
-  return placed(std::move(event), in->place());
+  return PlacedEvent{std::move(event), in->place()};
 }
 
 Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Removal>(payload);
   if (in == nullptr) return flat::bad(where, "not a removal");
-  return placed(RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(), in->revision()},
-                in->place());
+  return PlacedEvent{
+      RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(), in->revision()},
+      in->place()};
 }
 
 Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::string_view where) {
@@ -101,13 +97,13 @@ Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::str
                       in->number(),   in->published_ns(), flat::numbers(in->view_inos())};
   if (!small(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small))
     return flat::bad(where, "an adoption of impossible numbers");
-  return placed(std::move(event), in->place());
+  return PlacedEvent{std::move(event), in->place()};
 }
 
 Result<PlacedEvent> decode_pin(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Pin>(payload);
   if (in == nullptr) return flat::bad(where, "not a pin");
-  return placed(PinEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->pinned()}, in->place());
+  return PlacedEvent{PinEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->pinned()}, in->place()};
 }
 
 bool plausible(const RepairEvent& event) {
@@ -138,7 +134,7 @@ Result<PlacedEvent> decode_repair(std::span<const std::byte> payload, std::strin
   if (in->lost() != nullptr)
     for (const flatbuffers::String* line : *in->lost()) event.lost.push_back(flat::text(line));
   if (!plausible(event)) return flat::bad(where, "a repair with impossible numbers");
-  return placed(std::move(event), in->place());
+  return PlacedEvent{std::move(event), in->place()};
 }
 
 }  // namespace

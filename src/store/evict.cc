@@ -41,8 +41,8 @@ Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
   WEFT_TRY(VersionContent content, content_of(manifest));
   WEFT_TRY(Txn txn, env_->read());
   for (const VersionContent::FileContent& file : content.files)
-    for (const ContentId& extent : file.extents) {
-      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, extent));
+    for (const Extent& extent : file.extents) {
+      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, extent.id));
       if (blob && !blob->row.absent()) packs.insert(blob->row.place.pack);
     }
   return {};

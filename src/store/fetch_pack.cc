@@ -12,7 +12,6 @@
 #include "base/sha256.h"
 #include "store/apply.h"
 #include "store/blob_check.h"
-#include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
 
@@ -32,9 +31,9 @@ Status check_blob_at(const FetchedBlob& blob, std::uint64_t size, PackId pack) {
   if (blob.id.length == 0 || blob.offset > size || blob.id.length > size - blob.offset)
     return Error{Errc::invalid, fmt::format("pack {}: {} bytes at {} do not lie in its {} bytes", pack_name(pack),
                                             blob.id.length, blob.offset, size)};
-  if (blob.chunks.size() == chunk_count(blob.id.length) && root_agrees({blob.id, blob.offset, blob.chunks})) return {};
+  if (root_agrees({blob.id, blob.offset, blob.chunks, 0})) return {};
   return Error{Errc::invalid, fmt::format("pack {}: blob {}: its digests do not agree with its root", pack_name(pack),
-                                          to_hex(blob.id.xxh))};
+                                          to_hex(blob.id.root))};
 }
 
 // Those that somebody needs and nobody has here. Content that is twice in the batch counts once.
@@ -44,7 +43,7 @@ Result<std::vector<PackEntry>> missing_of(Txn& txn, std::span<const FetchedBlob>
     WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, blob.id));
     auto same = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
     if (!found || !found->row.absent() || std::any_of(entries.begin(), entries.end(), same)) continue;
-    entries.push_back({blob.id, blob.offset, blob.chunks});
+    entries.push_back({blob.id, blob.offset, blob.chunks, 0});
   }
   std::sort(entries.begin(), entries.end(), by_offset);
   return entries;
@@ -123,6 +122,7 @@ Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {
     WEFT_TRY(entries, missing_of(txn, blobs));
   }
   if (entries.empty()) return std::size_t{0};
+  for (PackEntry& entry : entries) entry.hint = hint_of(fd_.get(), entry.offset, entry.id.length);
   WEFT_TRY(PackToc toc, listed());
   WEFT_CHECK(merge(toc, entries));
   WEFT_CHECK(put_in_place(toc));
@@ -130,6 +130,7 @@ Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {
     for (const PackEntry& entry : entries) {
       auto added = add_blob(txn, entry.id, {id_, entry.offset});
       if (!added.ok()) return std::move(added).error();
+      WEFT_CHECK(put_hint(txn, entry.id, entry.hint));
     }
     if (toc.cached) WEFT_CHECK(put_note(txn, kCached, id_));
     return bump_sequence(txn);

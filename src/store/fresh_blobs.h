@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "store/pack_file.h"
@@ -22,11 +24,11 @@ class FreshBlobs {
   FreshBlobs(std::string store_path, std::string temp_path)
       : store_path_(std::move(store_path)), temp_path_(std::move(temp_path)) {}
 
-  // Numbers of the blobs with this length and XXH3-128.
-  std::vector<std::size_t> find(std::uint64_t length, const Hash128& xxh) const;
-  bool any_of_length(std::uint64_t length) const { return lengths_.contains(length); }
-  // Says that there will be a blob, then where. Returns its number.
-  std::size_t claim(const ContentId& id);
+  // Numbers of blobs: of this content, and of the last one with this hint (tables.h).
+  std::optional<std::size_t> find(const ContentId& id) const;
+  std::optional<std::size_t> find_hinted(std::uint64_t length, std::uint64_t hint) const;
+  // Says that there will be a blob, then where. Returns its number. `replaces`: the stored copy is damaged.
+  std::size_t claim(const ContentId& id, std::uint64_t hint, bool replaces);
   void place(std::size_t number, PackWriter& pack, std::uint64_t offset, std::vector<Digest> chunks);
 
   const ContentId& id(std::size_t number) const { return blobs_[number].id; }
@@ -37,23 +39,16 @@ class FreshBlobs {
   Result<PackWriter*> new_pack();  // for one file
   Result<PackWriter*> mixed();     // for everything else
   Status drop(PackWriter* pack);   // one that nothing was placed in
+  Status drop_empty();             // all such
   std::span<const std::unique_ptr<PackWriter>> packs() const { return packs_; }
 
  private:
-  struct Key {
-    std::uint64_t length;
-    Hash128 xxh;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const { return std::hash<ContentId>{}({key.length, key.xxh, {}}); }
-  };
   std::string store_path_;
   std::string temp_path_;
   std::vector<NewBlob> blobs_;
   std::vector<PackWriter*> packs_of_;
-  std::unordered_multimap<Key, std::size_t, KeyHash> numbers_;
-  std::unordered_set<std::uint64_t> lengths_;
+  std::unordered_map<ContentId, std::size_t> numbers_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> hints_;  // by length and hint
   std::vector<std::unique_ptr<PackWriter>> packs_;
   PackWriter* mixed_ = nullptr;
 };

@@ -1,9 +1,9 @@
-// XXH3: the checksum of records and the key of content. The only includer of libxxhash's headers is hash.cc.
+// XXH3-64: the checksum of records, and the hint that finds known content early (tables.h). It is never part of an
+// identity: bytes with a given XXH3 are easily made. The only includer of libxxhash's headers is hash.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "weft/content.h"
@@ -13,21 +13,7 @@ namespace weft {
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 // A second part whose hash covers a first: xxh3_64(rest, xxh3_64(first)).
 std::uint64_t xxh3_64(std::span<const std::byte> bytes, std::uint64_t seed);
-Hash128 xxh3_128(std::span<const std::byte> bytes);
-
-// The same over bytes that come in pieces. Move-only; one thread.
-class Xxh3Stream {
- public:
-  Xxh3Stream();
-  ~Xxh3Stream();
-  Xxh3Stream(Xxh3Stream&&) noexcept;
-  Xxh3Stream& operator=(Xxh3Stream&&) noexcept;
-  void update(std::span<const std::byte> bytes);
-  Hash128 digest128() const;  // of what came so far
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// Extent::head of content that begins with these bytes; all of it, or at least kExtentHeadBytes.
+std::uint64_t head_of(std::span<const std::byte> content);
 
 }  // namespace weft

@@ -22,11 +22,10 @@ namespace weft {
 class BlobIndex {
  public:
   virtual ~BlobIndex() = default;
-  // Of those whose bytes are here, as the next.
+  // Of a blob whose bytes are here.
   virtual Result<std::optional<BlobPlace>> find(const ContentId& id) = 0;
-  // Without roots (digest = none, or before the root is known): all blobs with this length and XXH3-128.
-  virtual Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) = 0;
-  virtual Result<bool> any_of_length(std::uint64_t length) = 0;
+  // Content of this length that may begin with the bytes that the hint is of (tables.h).
+  virtual Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) = 0;
   virtual Result<bool> is_held(const ContentId& id) = 0;    // does a live version need it?
   virtual Result<bool> is_absent(const ContentId& id) = 0;  // does one, and it is not here?
 };
@@ -35,7 +34,7 @@ class BlobIndex {
 class BlobWriter : public BlobIndex {
  public:
   virtual Status put(const ContentId& id, const BlobPlace& place) = 0;  // new or moved
-  virtual Status erase(const ContentId& id) = 0;                        // must not be held
+  virtual Status erase(const ContentId& id, std::uint64_t hint) = 0;    // must not be held
   virtual Status commit() = 0;
 };
 

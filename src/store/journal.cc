@@ -22,6 +22,10 @@ Status cut(int fd, std::uint64_t size, const std::string& path) {
 
 }  // namespace
 
+Error not_known(const Error& failure) {
+  return Error{failure.code, fmt::format("{}; whether it was done is not known: see `weft log`", failure.message)};
+}
+
 Journal::Journal(const std::string& store_path)
     : dir_(store_path + "/journal"),
       path_(dir_ + "/0000000000000001.log"),
@@ -68,10 +72,12 @@ Status Journal::fill_copy(int copy, std::uint64_t end) const {
   return write_exact(copy, size, missing, copy_path_);
 }
 
-Status Journal::write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters) const {
+Status Journal::write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters,
+                           bool& marked) const {
   WEFT_TRY(Fd copy, open_file(copy_path_, O_RDWR | O_CREAT));
   WEFT_CHECK(fill_copy(copy.get(), at));
   WEFT_CHECK(write_exact(copy.get(), kMarksBytes + at, record, copy_path_));
+  marked = true;  // or in part, from here on
   WEFT_CHECK(put_mark(copy.get(), counters, copy_path_));
   return sync_file(copy.get(), copy_path_);
 }
@@ -92,7 +98,8 @@ Status Journal::settle(std::uint64_t begin, const Counters& counters) const {
   WEFT_CHECK(read_exact(log.get(), begin, records, path_));
   WEFT_CHECK(write_exact(log.get(), begin, records, path_));
   WEFT_CHECK(sync_file(log.get(), path_));
-  return write_copy(begin, records, counters);
+  bool marked = false;
+  return write_copy(begin, records, counters, marked);
 }
 
 Status Journal::append(std::span<const std::byte> record, const Counters& counters) const {
@@ -100,8 +107,11 @@ Status Journal::append(std::span<const std::byte> record, const Counters& counte
   WEFT_TRY(Fd log, open_file(path_, O_WRONLY));
   Status status = write_exact(log.get(), at, record, path_);
   if (status.ok()) status = sync_file(log.get(), path_);
-  if (status.ok()) status = write_copy(at, record, counters);
-  if (!status.ok()) static_cast<void>(truncate(at));
+  bool marked = false;
+  if (status.ok()) status = write_copy(at, record, counters, marked);
+  if (status.ok()) return {};
+  // Without a mark no writer replays a record that could not be cut off.
+  if (const Status cut = truncate(at); !cut.ok() && marked) return not_known(status.error());
   return status;
 }
 

@@ -3,7 +3,8 @@
 //   <n>.log    the records, one after the other
 //   <n>.copy   two blocks of 4096 bytes, each with a mark; then the same bytes again
 // A mark says how far the journal was whole and what numbers were given by then. It is made durable together with the
-// copy, before the index commits: a journal that ends earlier has lost its tail, and numbers go on after the mark.
+// copy, before the index commits: a journal that ends earlier has lost its tail, and numbers go on after the mark. A
+// record behind both the index and the last mark is of a commit that was never acknowledged, and is cut off.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,9 @@ struct JournalTail {
   std::uint64_t size = 0;           // of the longer copy
 };
 
+// The error of a commit that may be replayed all the same: it says so.
+Error not_known(const Error& failure);
+
 // Threads: under the writer lock, or of bytes that a snapshot's counters promise.
 class Journal {
  public:
@@ -44,10 +48,10 @@ class Journal {
   Result<std::uint64_t> size() const;  // of the .log
   // Reads from `begin` to `end` or the end of the files.
   Result<JournalTail> read(std::uint64_t begin, std::uint64_t end = UINT64_MAX) const;
-  // The last mark, as counters; none in a store of format 1, or where both are damaged.
+  // The last mark, as counters; none where both are lost or damaged.
   Result<std::optional<Counters>> mark() const;
-  // Appends at counters.journal_end - record.size(), the end of what is whole, and syncs. When it fails the journal is
-  // as before.
+  // Appends at counters.journal_end - record.size(), the end of what is whole, and syncs. When it fails no writer
+  // replays the record, or the error is not_known().
   Status append(std::span<const std::byte> record, const Counters& counters) const;
   // The same in two steps: into the .log, where it outlives this process; then what is in the .log from `begin` on is
   // made durable, in both copies. The second may be done again until it goes well.
@@ -61,7 +65,7 @@ class Journal {
 
  private:
   Status fill_copy(int copy, std::uint64_t end) const;
-  Status write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters) const;
+  Status write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters, bool& marked) const;
 
   std::string dir_;
   std::string path_;       // of the .log

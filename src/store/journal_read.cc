@@ -53,14 +53,14 @@ struct Found {
   Span record;
 };
 
-// The record that stands here, if one does. Errc::unsupported: one of a newer weft.
+// The record that stands here, if one does. Errc::unsupported: one of another version of weft.
 Result<std::optional<Found>> record_at(const JournalCopy& copy, std::uint64_t at) {
   Span bytes = copy.from(at);
   std::optional<std::size_t> length = looks_like_event(bytes) ? record_length(bytes) : std::nullopt;
   if (!length) return std::optional<Found>();
   auto placed = decode_event(bytes.first(*length), fmt::format("{}: record at {}", copy.path(), at));
   if (!placed.ok() && placed.error().code == Errc::unsupported) return std::move(placed).error();
-  if (!placed.ok() || placed->place.value_or(at) != at) return std::optional<Found>();
+  if (!placed.ok() || placed->place != at) return std::optional<Found>();
   return std::optional(Found{std::move(placed->event), bytes.first(*length)});
 }
 

@@ -1,5 +1,6 @@
 #include "store/keys.h"
 
+#include <cstring>
 #include <span>
 
 #include "base/sha256.h"
@@ -61,16 +62,14 @@ std::string name_key(std::string_view prefix, std::string_view component) {
   return key;
 }
 
-std::string blob_prefix(std::uint64_t length, const Hash128& xxh) {
-  std::string key = key_of(length, xxh.high);
-  append(key, xxh.low);
+std::string blob_key(const ContentId& id) {
+  std::string key = key_of(id.length);
+  append(key, id.root);
   return key;
 }
 
-std::string blob_key(std::uint64_t length, const Hash128& xxh, std::uint16_t slot) {
-  std::string key = blob_prefix(length, xxh);
-  append(key, slot);
-  return key;
+std::string hint_key(std::uint64_t length, std::uint64_t hint) {
+  return key_of(length, hint);
 }
 
 std::string digest_key(const Digest& digest) {
@@ -80,8 +79,7 @@ std::string digest_key(const Digest& digest) {
 }
 
 std::string view_key(const ViewKey& view) {
-  std::string whole = blob_prefix(view.content.length, view.content.xxh);
-  append(whole, view.content.root);
+  std::string whole = blob_key(view.content);
   append(whole, static_cast<std::uint8_t>(view.dtype));
   append(whole, std::uint64_t{view.shape.size()});
   for (std::uint64_t dimension : view.shape) append(whole, dimension);
@@ -95,14 +93,15 @@ std::uint64_t number_at(Bytes key, std::size_t offset) {
 std::uint32_t file_at(Bytes key, std::size_t offset) {
   return get<std::uint32_t>(key, offset);
 }
+ContentId blob_id(Bytes blob_key) {
+  ContentId id{blob_length(blob_key), {}};
+  if (blob_key.size() == sizeof id.length + id.root.bytes.size())
+    std::memcpy(id.root.bytes.data(), blob_key.data() + sizeof id.length, id.root.bytes.size());
+  return id;
+}
+
 std::uint64_t blob_length(Bytes blob_key) {
   return number_at(blob_key, 0);
-}
-Hash128 blob_hash(Bytes blob_key) {
-  return {number_at(blob_key, 8), number_at(blob_key, 16)};
-}
-std::uint16_t blob_slot(Bytes blob_key) {
-  return get<std::uint16_t>(blob_key, kBlobPrefixBytes);
 }
 
 std::string encode_holder(Bytes blob_key, const Holder& holder) {

@@ -12,24 +12,20 @@
 
 namespace weft {
 
-inline constexpr std::size_t kBlobPrefixBytes = 24;  // length, XXH3-128
-inline constexpr std::size_t kBlobKeyBytes = 26;     // and slot
-
 std::string key_of(std::uint64_t number);
 std::string key_of(std::uint64_t first, std::uint64_t second);
 std::string file_key(VersionId version, std::uint32_t file);
 std::string tag_key(ModelId model, std::string_view tag);
 std::string name_key(std::string_view prefix, std::string_view component);
-std::string blob_prefix(std::uint64_t length, const Hash128& xxh);
-std::string blob_key(std::uint64_t length, const Hash128& xxh, std::uint16_t slot);
+std::string blob_key(const ContentId& id);  // length, root
+std::string hint_key(std::uint64_t length, std::uint64_t hint);
 std::string digest_key(const Digest& digest);
 std::string view_key(const ViewKey& view);  // a SHA-256 of all of it: two views never share one
 
 std::uint64_t number_at(Bytes key, std::size_t offset);  // 0 past the end
 std::uint32_t file_at(Bytes key, std::size_t offset);
 std::uint64_t blob_length(Bytes blob_key);
-Hash128 blob_hash(Bytes blob_key);
-std::uint16_t blob_slot(Bytes blob_key);
+ContentId blob_id(Bytes blob_key);
 
 // A value of `holders`: version, file, and a checksum bound to the blob's key; sorts by version and file.
 using Holder = std::pair<VersionId, std::uint32_t>;

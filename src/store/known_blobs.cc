@@ -1,43 +1,28 @@
 #include "store/known_blobs.h"
 
-#include <algorithm>
-
-#include <fmt/core.h>
-
-#include "store/pack_file.h"
-
 namespace weft {
 namespace {
 
-constexpr int kAttempts = 16;  // each fails only if gc moved a blob between two looks
+constexpr int kAttempts = 16;  // an attempt fails if gc moved a blob between two looks, or if a pack is lost
 
 }  // namespace
 
-Result<KnownBlobs::Rows> KnownBlobs::rows_of(BlobIndex& index, const ContentId& id, bool proven) {
-  if (!proven) return index.find_all(id.length, id.xxh);
-  WEFT_TRY(std::optional<BlobPlace> place, index.find(id));
-  Rows rows;
-  if (place) rows.emplace_back(id, *place);
-  return rows;
-}
-
-// Answers with the packs that must be held before it can say.
-Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> ids, bool proven,
-                                                    std::vector<std::vector<Candidate>>& out) {
+// Returns the packs that must be held before it can say.
+Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> ids, std::vector<StoredBlob>& out) {
   std::vector<PackId> missing;
   WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    out[i].clear();
-    WEFT_TRY(Rows rows, rows_of(*index, ids[i], proven));
-    for (const auto& [id, place] : rows) {
-      auto pack = held_.find(place.pack);
-      if (pack == held_.end()) {
-        missing.push_back(place.pack);
-        continue;
-      }
-      WEFT_CHECK(pack->second->check_place(id, place.offset));
-      out[i].push_back({id, {pack->second, place.offset}});
+    WEFT_TRY(const std::optional<BlobPlace> place, index->find(ids[i]));
+    out[i] = {place.has_value(), {}};
+    if (!place) continue;
+    const auto pack = held_.find(place->pack);
+    if (pack == held_.end()) {
+      missing.push_back(place->pack);
+      continue;
     }
+    Status there = pack->second->check_place(ids[i], place->offset);
+    if (!there.ok() && there.error().code != Errc::corrupt) return std::move(there).error();
+    if (there.ok()) out[i].place = {pack->second, place->offset};
   }
   return missing;
 }
@@ -46,7 +31,7 @@ Status KnownBlobs::hold(std::span<const PackId> packs) {
   for (PackId id : packs) {
     if (held_.contains(id)) continue;
     auto pack = packs_.open(id);
-    if (!pack.ok() && pack.error().code == Errc::not_found) continue;  // compacted away: look again
+    if (!pack.ok() && pack.error().code == Errc::not_found) continue;  // gc has compacted it, or it is lost
     if (!pack.ok()) return pack.error();
     (*pack)->prepare();  // now, with no transaction open
     held_.emplace(id, std::move(pack).value());
@@ -54,21 +39,19 @@ Status KnownBlobs::hold(std::span<const PackId> packs) {
   return {};
 }
 
-Result<std::vector<std::vector<Candidate>>> KnownBlobs::look_up(std::span<const ContentId> ids, bool proven) {
-  std::vector<std::vector<Candidate>> out(ids.size());
-  std::vector<PackId> missing;
+Result<std::vector<StoredBlob>> KnownBlobs::look_up(std::span<const ContentId> ids) {
+  std::vector<StoredBlob> out(ids.size());
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    WEFT_TRY(missing, try_look_up(ids, proven, out));
-    if (missing.empty()) return out;
+    WEFT_TRY(const std::vector<PackId> missing, try_look_up(ids, out));
+    if (missing.empty()) break;
     WEFT_CHECK(hold(missing));
   }
-  return Error{Errc::corrupt, fmt::format("pack {}: in the index but not there; run `weft fsck --rebuild`",
-                                          pack_name(missing.front()))};
+  return out;
 }
 
-Result<bool> KnownBlobs::any_of_length(std::uint64_t length) {
+Result<std::optional<ContentId>> KnownBlobs::hinted(std::uint64_t length, std::uint64_t hint) {
   WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
-  return index->any_of_length(length);
+  return index->hinted(length, hint);
 }
 
 }  // namespace weft

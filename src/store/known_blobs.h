@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "store/packs.h"
@@ -13,9 +13,10 @@
 
 namespace weft {
 
-struct Candidate {
-  ContentId id;
-  LockedPlace place;
+// What the index says of one blob.
+struct StoredBlob {
+  bool known = false;
+  LockedPlace place;  // no pack: the bytes are not where the index says
 };
 
 // One thread. Each pack it ever answered with stays under a shared lock for as long as this lives.
@@ -23,17 +24,14 @@ class KnownBlobs {
  public:
   KnownBlobs(Packs& packs, IndexAccess& index) : packs_(packs), index_(index) {}
 
-  // For each id the blobs with its length and XXH3-128; with `proven` only that with its root. The answer is of one or
-  // more states of the index that were read after the locks had been taken.
-  Result<std::vector<std::vector<Candidate>>> look_up(std::span<const ContentId> ids, bool proven);
-  Result<bool> any_of_length(std::uint64_t length);
+  // The answer is of one or more states of the index that were read after the locks had been taken.
+  Result<std::vector<StoredBlob>> look_up(std::span<const ContentId> ids);
+  // The content that a hint (tables.h) leads to, if the index knows such content.
+  Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint);
   bool holds(PackId pack) const { return held_.contains(pack); }
 
  private:
-  using Rows = std::vector<std::pair<ContentId, BlobPlace>>;
-  static Result<Rows> rows_of(BlobIndex& index, const ContentId& id, bool proven);
-  Result<std::vector<PackId>> try_look_up(std::span<const ContentId> ids, bool proven,
-                                          std::vector<std::vector<Candidate>>& out);
+  Result<std::vector<PackId>> try_look_up(std::span<const ContentId> ids, std::vector<StoredBlob>& out);
   Status hold(std::span<const PackId> packs);
 
   Packs& packs_;

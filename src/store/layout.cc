@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -53,13 +55,47 @@ Status put_identity(const std::string& path, const StoreInfo& info) {
   return sync_directory(path);
 }
 
+// What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
+// directory of another kind with such a name keeps it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFirstFiles = {
+    {{"index", "data.mdb"},
+     {"index", "lock.mdb"},
+     {"index", "gc"},
+     {"index", "open"},
+     {"index", "readers"},
+     {"index", "spare"},
+     {"index", "writer"},
+     {"journal", "0000000000000001.log"},
+     {"journal", "0000000000000001.copy"},
+     {"tmp", "weft-store"}}};
+
+bool is_first_file(std::string_view directory, std::string_view name) {
+  return std::ranges::find(kFirstFiles, std::pair(directory, name)) != kFirstFiles.end();
+}
+
+// Left by a maker that was killed before it wrote the file weft-store: directories of a store, with the files that are
+// made first. A store that has lost that file has a journal or packs, and a restore has its mark in tmp/.
+bool is_hardly_made(const std::string& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name == "daemon.lock") continue;
+    if (std::ranges::find(kDirectories, name) == kDirectories.end()) return false;
+    const auto inside = list_directory(path + "/" + name);
+    if (!inside.ok()) return false;
+    if (!std::ranges::all_of(*inside, [&](const std::string& file) { return is_first_file(name, file); })) return false;
+  }
+  const Journal journal(path);
+  const auto size = journal.size();
+  const auto mark = journal.mark();
+  return size.ok() && *size == 0 && mark.ok() && (!*mark || (*mark)->journal_end == 0);
+}
+
 }  // namespace
 
 Status check_unused(const std::string& path) {
   if (stat_file(identity_path(path)).ok())
     return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
   WEFT_TRY(std::vector<std::string> names, list_directory(path));
-  if (names.empty()) return {};
+  if (names.empty() || is_hardly_made(path, names)) return {};
   return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
 }
 
@@ -73,8 +109,8 @@ Status lay_out(const std::string& path) {
   return {};
 }
 
-Status make_store(const std::string& path, DigestMode digest) {
-  return put_identity(path, {kStoreFormat, random_uuid(), digest, now_ns()});
+Status make_store(const std::string& path) {
+  return put_identity(path, {kStoreFormat, random_uuid(), now_ns()});
 }
 
 // Who had the lock before may have taken the directory away.
@@ -98,8 +134,9 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   Status status = check_file_system(path);
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
-    status = lay_out(path);
-    if (status.ok()) status = make_store(path, options.digest);
+    status = remove_store(path);  // what a maker that was killed has left
+    if (status.ok()) status = lay_out(path);
+    if (status.ok()) status = make_store(path);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
@@ -122,20 +159,6 @@ Result<Fd> lock_identity(const std::string& path, const Patience& patience) {
   return fd;
 }
 
-Status check_format(const std::string& path, const StoreInfo& info) {
-  if (info.format == kStoreFormat) return {};
-  return Error{Errc::unsupported,
-               fmt::format("{}: expected a store of format {}, got {} of an older weft; run `weft fsck "
-                           "--rebuild`",
-                           path, kStoreFormat, info.format)};
-}
-
-Status upgrade_identity(const std::string& path, StoreInfo info) {
-  if (info.format == kStoreFormat) return {};
-  info.format = kStoreFormat;
-  return put_identity(path, info);
-}
-
 Result<StoreInfo> read_identity(const std::string& path) {
   auto bytes = read_file(identity_path(path), kIdentityMax);
   if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
@@ -143,7 +166,11 @@ Result<StoreInfo> read_identity(const std::string& path) {
   if (!bytes.ok()) return std::move(bytes).error();
   WEFT_CHECK(check_file_system(path));
   WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));
-  return decode_row<StoreInfo>(payload, identity_path(path));
+  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, identity_path(path)));
+  if (info.format == kStoreFormat) return info;
+  return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
+                                              "import with the new one",
+                                              path, kStoreFormat, info.format)};
 }
 
 }  // namespace weft

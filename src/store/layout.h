@@ -19,13 +19,9 @@ Result<Fd> lock_maker(const std::string& path, const Patience& patience);
 // The parts of making one: that nothing is there; all but the file weft-store; that, the last step.
 Status check_unused(const std::string& path);
 Status lay_out(const std::string& path);
-Status make_store(const std::string& path, DigestMode digest);
+Status make_store(const std::string& path);
 Status remove_store(const std::string& path);  // leaves the directory
-// STORE/weft-store, and that the store lies where one can. Errors as Store::open, but for older formats.
+// STORE/weft-store, and that the store lies where one can. Errors as Store::open.
 Result<StoreInfo> read_identity(const std::string& path);
-// Errc::unsupported for a store of an older format, whose index this weft does not read; a rebuild makes it one of ours
-// and then says so in its identity.
-Status check_format(const std::string& path, const StoreInfo& info);
-Status upgrade_identity(const std::string& path, StoreInfo info);
 
 }  // namespace weft

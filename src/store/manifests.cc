@@ -88,13 +88,6 @@ Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<c
   return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
 }
 
-Status Manifests::sync(const Digest& digest) const {
-  auto fd = open_file(path_of(digest), O_RDONLY);
-  if (!fd.ok() && fd.error().code != Errc::not_found) return std::move(fd).error();
-  if (fd.ok()) WEFT_CHECK(sync_file(fd->get(), path_of(digest)));
-  return sync();
-}
-
 Status Manifests::sync() const {
   return sync_directory(dir_);
 }

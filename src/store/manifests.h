@@ -22,7 +22,7 @@ class StagedManifest {
   StagedManifest() = default;
   StagedManifest(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   StagedManifest(StagedManifest&&) = default;
-  StagedManifest& operator=(StagedManifest&&) = delete;
+  StagedManifest& operator=(StagedManifest&&) = default;
   ~StagedManifest();
   int fd() const { return fd_.get(); }
   void begin_sync() const;
@@ -48,7 +48,6 @@ class Manifests {
   // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
   // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
   Result<StagedManifest> stage(std::span<const std::byte> bytes) const;
-  Status sync(const Digest& digest) const;  // and its name; fine when it is gone
   Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const;
   Status sync() const;
   Result<std::vector<Digest>> list() const;

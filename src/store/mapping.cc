@@ -8,9 +8,9 @@ namespace weft {
 namespace {
 
 constexpr std::array<const char*, kTableCount> kNames = {
-    "meta",   "models",   "model_ids", "names",         "dirs",    "versions",      "numbers",
-    "tags",   "locals",   "owned",     "blobs",         "holders", "dead",          "views",
-    "inodes", "children", "manifests", "architectures", "arch_of", "arch_versions", "arch_items"};
+    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers", "tags",
+    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",  "children",
+    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints"};
 
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS;
 constexpr int kReadAttempts = 1000;

@@ -19,7 +19,6 @@ Status check_record(const VersionRow& version, const LocalRow& local, const Vers
     std::uint64_t is;
   };
   const Fact facts[] = {{"inode numbers", local.ino_count, content.tree_nodes},
-                        {"layout", local.tree_layout, content.tree_layout},
                         {"bytes", version.logical_bytes, content.logical_bytes},
                         {"tensors", version.tensors, content.views.size()}};
   for (const Fact& fact : facts)
@@ -165,20 +164,6 @@ Result<std::vector<VersionId>> StoreImpl::own_versions(Txn& txn) const {
     return {};
   }));
   return own;
-}
-
-// Own versions are unsaved until an origin has them.
-Result<bool> StoreImpl::has_met_origin() {
-  WEFT_TRY(const std::string known, origin());
-  WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(const bool told, has_told(txn));
-  if (told || !known.empty()) return true;
-  WEFT_TRY(const auto own, own_versions(txn));
-  for (const VersionId version : own) {
-    WEFT_TRY(const bool unsaved, has_note(txn, kUnsaved, version));
-    if (!unsaved) return true;
-  }
-  return false;
 }
 
 // The notes come first: of who is stopped in between the origin is still the one before.

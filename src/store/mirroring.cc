@@ -41,8 +41,8 @@ Status check_bounds(const MirroredVersion& change) {
 
 // A record that says other than its manifest is not believed: such a version stays bare.
 bool agrees(const MirroredVersion& change, const VersionContent& content) {
-  return content.tree_nodes == change.tree_nodes && content.tree_layout == change.tree_layout &&
-         content.logical_bytes == change.version.logical_bytes && content.views.size() == change.version.tensors;
+  return content.tree_nodes == change.tree_nodes && content.logical_bytes == change.version.logical_bytes &&
+         content.views.size() == change.version.tensors;
 }
 
 }  // namespace
@@ -110,7 +110,6 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   WEFT_CHECK(plan_directories(txn_, event, inos));
   if (change.version.removed) return event;
   WEFT_CHECK(plan_tags_of(txn_, event, change.tags, inos));
-  event.local.tree_layout = change.tree_layout;
   event.local.ino_count = change.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
   if (content == nullptr) return event;

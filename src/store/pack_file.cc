@@ -37,6 +37,9 @@ std::string pack_path(const std::string& store_path, PackId pack) {
 std::string toc_path(const std::string& store_path, PackId pack) {
   return fmt::format("{}/packs/{:016x}.toc", store_path, pack);
 }
+std::string lost_toc_path(const std::string& store_path, PackId pack) {
+  return toc_path(store_path, pack) + ".lost";
+}
 
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix) {
   if (name.size() != 16 + suffix.size() || !name.ends_with(suffix)) return std::nullopt;
@@ -107,6 +110,11 @@ std::uint64_t PackWriter::reserve(std::uint64_t length, std::uint64_t like) {
   return at;
 }
 
+void PackWriter::give_back(std::uint64_t offset) {
+  end_ = offset;
+  cut_ = true;
+}
+
 void PackWriter::list(PackEntry entry) {
   toc_.entries.push_back(std::move(entry));
 }
@@ -124,31 +132,14 @@ Status PackWriter::prune() {
   return punch_free_blocks(fd_.get(), toc_.entries, size, path_);
 }
 
-Result<std::uint64_t> PackWriter::size() const {
-  WEFT_TRY(struct stat st, stat_fd(fd_.get(), path_));
-  return static_cast<std::uint64_t>(st.st_size);
-}
-
-Status PackWriter::end_writing() {
+Status PackWriter::begin_sync() {
   direct_.reset();
   std::sort(toc_.entries.begin(), toc_.entries.end(),
             [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
   toc_.pack = id_;
-  WEFT_TRY(toc_.size, size());
-  return {};
-}
-
-Result<PackBytes> PackWriter::gather() {
-  WEFT_CHECK(end_writing());
-  PackBytes bytes{std::vector<std::byte>(toc_.size), encode_toc(toc_)};
-  WEFT_CHECK(read_exact(fd_.get(), 0, bytes.pack, path_));
-  WEFT_TRY(toc_fd_, open_file(path_ + ".toc", O_WRONLY | O_CREAT | O_EXCL));
-  WEFT_CHECK(write_exact(toc_fd_.get(), 0, bytes.toc, path_));
-  return bytes;
-}
-
-Status PackWriter::begin_sync() {
-  WEFT_CHECK(end_writing());
+  if (cut_) WEFT_CHECK(set_size(toc_.entries.back().offset + toc_.entries.back().id.length));
+  WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
+  toc_.size = static_cast<std::uint64_t>(st.st_size);
   start_writeback(fd_.get(), 0, 0);
   WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_));
   return {};

@@ -19,6 +19,8 @@ namespace weft {
 std::string pack_name(PackId pack);  // 16 hex digits
 std::string pack_path(const std::string& store_path, PackId pack);
 std::string toc_path(const std::string& store_path, PackId pack);
+// What a rebuild kept of a table of contents that it could not recover whole.
+std::string lost_toc_path(const std::string& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
@@ -37,10 +39,6 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
   return BlockBuffer(new (std::align_val_t{kPackBlock}) std::byte[bytes]);
 }
 
-struct PackBytes {
-  std::vector<std::byte> pack, toc;
-};
-
 // One new pack below a temporary directory, under a shared lock from the start. write() and the rest may be called by
 // two threads, each by one at a time.
 //
@@ -54,12 +52,13 @@ class PackWriter {
   int fd() const { return fd_.get(); }
   const std::string& where() const { return path_; }
   bool empty() const { return toc_.entries.empty(); }
-  Result<std::uint64_t> size() const;
 
   // Without a copy if bytes and offset are congruent modulo kPackBlock.
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
   // Mixed packs: the place of the next blob, which lies at `like` in its file, or in the pack where it was.
   std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
+  // Takes back the last reservation, at `offset`. What was written there is overwritten or cut off.
+  void give_back(std::uint64_t offset);
   void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
   // Gives back blocks before, between and behind the listed blobs.
@@ -68,17 +67,13 @@ class PackWriter {
   // Ends writing: .pack and .toc are under way to the disk. What a file system commits at once costs one wait then: all
   // that is to be durable is begun before the first sync().
   Status begin_sync();
-  Status sync();  // both are durable, still under the temporary directory; begins where nobody has
-  // Ends writing too, of a small pack that the caller makes durable otherwise: the bytes of both files. sync() is for
-  // later.
-  Result<PackBytes> gather();
+  Status sync();     // both are durable, still under the temporary directory; begins where nobody has
   Status publish();  // both appear in packs/; the caller syncs that directory
   Status unlink();   // for one that turned out empty
 
  private:
   PackWriter(PackId id, Fd fd, std::string path, std::string store_path)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), store_path_(std::move(store_path)) {}
-  Status end_writing();
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);
@@ -87,12 +82,13 @@ class PackWriter {
   std::string path_;  // without suffix
   std::string store_path_;
   std::uint64_t end_ = 0;
+  bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be
   bool past_cache_ = false;  // something went by direct_
   BlockBuffer bounce_;
   std::uint64_t buffered_ = 0;  // bytes through the page cache so far
   PackToc toc_;
-  Fd toc_fd_;  // from begin_sync() or gather() to sync()
+  Fd toc_fd_;  // from begin_sync() to sync()
 };
 
 // The whole blocks of a file of `size` bytes that no entry touches, in runs; `entries` by offset.

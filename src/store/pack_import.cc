@@ -12,7 +12,6 @@ namespace {
 
 // "Nothing large is known" of a file: at most so much of it.
 constexpr std::uint64_t kKnownMin = 64U << 10U;
-constexpr std::size_t kTocEntryMax = 128;   // bytes of one in a table of contents, of one chunk
 constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
@@ -29,31 +28,23 @@ Status check_cover(const Source& source, std::span<const Range> ranges) {
 
 }  // namespace
 
-Digest unused_root(std::span<const Digest> taken) {
-  for (std::uint64_t count = 0;; ++count) {
-    Digest root;
-    for (unsigned i = 0; i < 8; ++i) root.bytes[i] = static_cast<std::uint8_t>(count >> (8U * i));
-    if (std::find(taken.begin(), taken.end(), root) == taken.end()) return root;
-  }
-}
-
-Result<std::unique_ptr<PackImport>> PackImport::begin(const std::string& store_path, DigestMode digest,
-                                                      IndexAccess& index, Patience patience) {
+Result<std::unique_ptr<PackImport>> PackImport::begin(const std::string& store_path, IndexAccess& index,
+                                                      Patience patience) {
   ImportTuning tuning;
   tuning.patience = std::move(patience);
-  WEFT_TRY(std::unique_ptr<Importer> import, Importer::begin(store_path, digest, index, std::move(tuning)));
+  WEFT_TRY(std::unique_ptr<Importer> import, Importer::begin(store_path, index, std::move(tuning)));
   return std::unique_ptr<PackImport>(std::move(import));
 }
 
-Result<std::unique_ptr<Importer>> Importer::begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+Result<std::unique_ptr<Importer>> Importer::begin(const std::string& store_path, IndexAccess& index,
                                                   ImportTuning tuning) {
   WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(store_path));
-  return std::unique_ptr<Importer>(new Importer(store_path, digest, index, std::move(tuning), std::move(temp)));
+  return std::unique_ptr<Importer>(new Importer(store_path, index, std::move(tuning), std::move(temp)));
 }
 
-Importer::Importer(const std::string& store_path, DigestMode digest, IndexAccess& index, ImportTuning tuning,
+Importer::Importer(const std::string& store_path, IndexAccess& index, ImportTuning tuning,
                    std::unique_ptr<TempArea> temp)
-    : packs_(store_path, digest, index, tuning.patience),
+    : packs_(store_path, index, tuning.patience),
       tuning_(std::move(tuning)),
       temp_(std::move(temp)),
       known_(packs_, index),
@@ -61,17 +52,17 @@ Importer::Importer(const std::string& store_path, DigestMode digest, IndexAccess
       pool_(tuning_.threads),
       ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
 
-Result<std::vector<ContentId>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) {
+Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) {
   if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
   spent_ = true;  // until it is known to have gone well
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
-  WEFT_TRY(std::vector<ContentId> ids, add_file(source, ranges));
+  WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges));
   spent_ = false;
-  return ids;
+  return extents;
 }
 
-Result<std::vector<ContentId>> Importer::add_file(Source& source, std::span<const Range> ranges) {
+Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const Range> ranges) {
   WEFT_CHECK(check_cover(source, ranges));
   WEFT_CHECK(start_file(source, ranges));
   for (std::size_t i = 0; i < ranges.size();) {
@@ -84,15 +75,15 @@ Result<std::vector<ContentId>> Importer::add_file(Source& source, std::span<cons
     }
   }
   WEFT_CHECK(resolve_all());
-  WEFT_CHECK(finish_file(source));
+  WEFT_CHECK(finish_file());
   WEFT_CHECK(source.check_unchanged());
-  return std::move(file_.ids);
+  return std::move(file_.extents);
 }
 
 Status Importer::start_file(Source& source, std::span<const Range> ranges) {
   file_ = FileState{};
   file_.ranges = ranges;
-  file_.ids.resize(ranges.size());
+  file_.extents.resize(ranges.size());
   file_.whole = source.size() >= kWholeFileMin;
   file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
   return file_.whole ? try_clone(source) : Status{};
@@ -121,35 +112,48 @@ void Importer::note_known(std::size_t range) {
   std::uint64_t length = file_.ranges[range].length;
   shared_bytes_ += length;
   file_.known += length;
-  file_.gaps.push_back(range);
   if (file_.known > file_.known_max) file_.whole = false;
 }
 
-Result<Importer::Spot> Importer::next_spot(std::size_t range) {
+void Importer::note_gap(std::size_t range, std::optional<Twin> stored) {
+  note_known(range);
+  if (file_.whole && !file_.cloned) file_.gaps.push_back({range, stored});
+}
+
+Result<PackSpot> Importer::next_spot(std::size_t range) {
+  const Range& here = file_.ranges[range];
   if (file_.whole) {
     if (file_.own == nullptr) {
       WEFT_TRY(file_.own, fresh_.new_pack());
     }
-    return Spot{file_.own, file_.ranges[range].offset};
+    return PackSpot{file_.own, here.offset, file_.cloned};
   }
   WEFT_TRY(PackWriter * pack, fresh_.mixed());
-  return Spot{pack, pack->reserve(file_.ranges[range].length, file_.ranges[range].offset)};
+  return PackSpot{pack, pack->reserve(here.length, here.offset)};
 }
 
-Status Importer::finish_file(Source& source) {
+Status Importer::finish_file() {
   if (file_.own == nullptr) return {};
+  if (file_.whole && !file_.own->empty()) return fill_gaps();
+  const bool loose = file_.cloned || file_.loose;
+  if (loose || file_.own->empty()) WEFT_CHECK(ring_.wait_writing());
   if (file_.own->empty()) return fresh_.drop(file_.own);
-  if (file_.whole) return file_.cloned ? Status{} : fill_gaps(source);
-  return file_.cloned ? file_.own->prune() : Status{};
+  return loose ? file_.own->prune() : Status{};
 }
 
-// The little that is known is written again, so that the pack equals the file.
-Status Importer::fill_gaps(Source& source) {
-  for (std::size_t gap : file_.gaps) {
-    const Range& range = file_.ranges[gap];
-    WEFT_TRY(Streamed again, stream(ring_, source, {range, proves(), file_.own, range.offset, {}}));
-    bool same = again.id.xxh == file_.ids[gap].xxh && (!proves() || again.id.root == file_.ids[gap].root);
-    if (!same) return Error{Errc::changed, fmt::format("{}: changed while it was read", source.where())};
+// The little that is known is copied from where it is, so that the pack equals the file.
+Status Importer::fill_gaps() {
+  if (!file_.gaps.empty()) WEFT_CHECK(ring_.wait_writing());
+  for (const Gap& gap : file_.gaps) {
+    Twin from;
+    if (gap.stored) {
+      from = *gap.stored;
+    } else {
+      const std::size_t number = *fresh_.find(file_.extents[gap.range].id);
+      from = {fresh_.pack_of(number)->fd(), fresh_.place_of(number).offset};
+    }
+    const Range& range = file_.ranges[gap.range];
+    WEFT_CHECK(copy_twin(from, range.length, {file_.own, range.offset}));
   }
   return {};
 }
@@ -158,6 +162,7 @@ Status Importer::seal() {
   if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
   spent_ = true;
   WEFT_CHECK(ring_.wait_writing());
+  WEFT_CHECK(fresh_.drop_empty());
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
   if (fresh_.packs().size() == 1) return fresh_.packs().front()->sync();
   JobGroup syncs(pool_);
@@ -165,35 +170,20 @@ Status Importer::seal() {
   return syncs.wait();
 }
 
-Result<std::optional<SmallPack>> Importer::gather(std::size_t bytes_max) {
-  if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
-  if (fresh_.packs().size() != 1) return std::optional<SmallPack>();
-  WEFT_CHECK(ring_.wait_writing());
-  PackWriter& pack = *fresh_.packs().front();
-  WEFT_TRY(const std::uint64_t size, pack.size());
-  if (size > bytes_max / 2 || fresh_.all().size() * kTocEntryMax > bytes_max / 2) return std::optional<SmallPack>();
-  spent_ = true;
-  WEFT_TRY(PackBytes bytes, pack.gather());
-  return std::optional(SmallPack{pack.id(), std::move(bytes.pack), std::move(bytes.toc)});
-}
-
-Status Importer::enter() {
-  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
+Status Importer::hold(std::span<const ContentId> ids) {
+  std::vector<ContentId> others;
+  for (const ContentId& id : ids)
+    if (!fresh_.find(id)) others.push_back(id);
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(others));
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (stored[i].known && !stored[i].place.pack)
+      return Error{Errc::corrupt, fmt::format("{}: the blob {} is not where the index says; run `weft fsck --rebuild`",
+                                              packs_.store_path(), to_hex(others[i].root))};
   return {};
 }
 
-Status Importer::sync_entered() {
-  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->sync());
-  return sync_directory(packs_.store_path() + "/packs");
-}
-
-Status Importer::hold(std::span<const ContentId> ids) {
-  auto held = known_.look_up(ids, proves());
-  return held.ok() ? Status{} : Status{std::move(held).error()};
-}
-
 Status Importer::place() {
-  WEFT_CHECK(enter());
+  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
   return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() + "/packs");
 }
 

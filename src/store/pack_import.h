@@ -1,10 +1,14 @@
 // The pack side of one import; packs.h says what it promises, this how it goes about it.
 //
-// The calling thread reads the source into windows and computes XXH3-128; a pool computes the SHA-256 trees and writes.
-// So every byte is hashed in the buffer it is written from, and a source that changes cannot slip in.
-//  · Extents that fit a window are read once: hashed, looked up, written if new.
-//  · A larger one is streamed. If no blob has its length it must be new and is written on the way. Else it is read to
-//    learn whether it is known, and a second time, hashed anew, to write it.
+// The calling thread reads the source, once, into windows; a pool computes the SHA-256 trees and compares known content
+// with the stored bytes, and a thread writes. So every byte is hashed in the buffer that it is written from, and a
+// source that changes cannot slip in.
+//  · Extents that fit a window are hashed and looked up by their root. Known ones are compared with the stored bytes.
+//  · A larger one is streamed. If a hint finds content that may be the same, its bytes are compared as they are read,
+//    else written. If the root of a written one turns out to be known, the stored bytes are read and hashed, and what
+//    was written is dropped.
+// Known content whose stored bytes differ from the source's, or cannot be read, is damaged: it is stored anew, and the
+// commit gives the blob its new place.
 // A file of which little is known is stored as it is, in a pack of its own; all else goes into one mixed pack.
 #pragma once
 
@@ -38,86 +42,72 @@ struct ImportTuning {
   Patience patience = {};   // with a gc that is at a pack
 };
 
+// A range of a file that is known, and where its bytes are; none: among the fresh blobs.
+struct Gap {
+  std::size_t range = 0;
+  std::optional<Twin> stored;
+};
+
 // What add() knows of the file that it is at.
 struct FileState {
   std::span<const Range> ranges;
-  std::vector<ContentId> ids;  // by range
-  bool whole = false;          // so far stored as it is
-  bool cloned = false;         // `own` has all its bytes already
+  std::vector<Extent> extents;  // by range
+  bool whole = false;           // so far stored as it is
+  bool cloned = false;          // `own` has all its bytes already
+  bool loose = false;           // `own` has bytes that it does not list
   PackWriter* own = nullptr;
-  std::uint64_t known_max = 0;    // more known bytes than this: not whole
-  std::uint64_t known = 0;        // bytes
-  std::vector<std::size_t> gaps;  // ranges that are known and not in `own`
+  std::uint64_t known_max = 0;  // more known bytes than this: not whole
+  std::uint64_t known = 0;      // bytes
+  std::vector<Gap> gaps;        // that `own` lacks
 };
 
-// What is known of an extent's content.
-struct StoredMatch {
-  std::optional<ContentId> equal;  // it is there already
-  std::vector<Digest> taken;       // roots of other content with its length and XXH3-128
-};
-// Stored content with the length and XXH3-128 of a large extent.
-struct LargeTwin {
-  ContentId id;
-  Twin twin;
-};
 // By extent of a window: its number among the fresh blobs if it is new.
 using Claims = std::vector<std::optional<std::size_t>>;
 
-// In a store without digests the root only tells apart what has one XXH3-128: zeros for the first, then a count.
-Digest unused_root(std::span<const Digest> taken);
-
 class Importer final : public PackImport {
  public:
-  static Result<std::unique_ptr<Importer>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+  static Result<std::unique_ptr<Importer>> begin(const std::string& store_path, IndexAccess& index,
                                                  ImportTuning tuning);
   ~Importer() override = default;
 
-  Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                     Progress& progress) override;
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                  Progress& progress) override;
   Status seal() override;
   Status place() override;
-  Result<std::optional<SmallPack>> gather(std::size_t bytes_max) override;
-  Status enter() override;
-  Status sync_entered() override;
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
   Status hold(std::span<const ContentId> ids) override;
   bool holds(PackId pack) const override { return known_.holds(pack); }
 
  private:
-  Importer(const std::string& store_path, DigestMode digest, IndexAccess& index, ImportTuning tuning,
-           std::unique_ptr<TempArea> temp);
+  Importer(const std::string& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
 
-  Result<std::vector<ContentId>> add_file(Source& source, std::span<const Range> ranges);
+  Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges);
   Status start_file(Source& source, std::span<const Range> ranges);
   Status try_clone(Source& source);
-  Status finish_file(Source& source);
-  Status fill_gaps(Source& source);
+  Status finish_file();
+  Status fill_gaps();
   void note_known(std::size_t range);
+  void note_gap(std::size_t range, std::optional<Twin> stored);
 
   // Extents that fit a window (pack_import_batch.cc).
   Result<std::size_t> add_batch(Source& source, std::size_t first);
   Status resolve_oldest();
   Status resolve_all();
-  Result<std::vector<StoredMatch>> match_stored(ImportWindow& window);
-  Status compare_stored(ImportWindow& window, std::span<const std::vector<Candidate>> candidates,
-                        std::vector<StoredMatch>& matches);
-  Status match_fresh(ImportWindow& window, std::size_t first_fresh, const WindowExtent& extent, StoredMatch& match);
+  Result<std::vector<StoredBlob>> look_up(const ImportWindow& window);
+  void compare_stored(ImportWindow& window, std::vector<StoredBlob>& stored);
   Result<Claims> claim_new(ImportWindow& window);
   Status write_new(ImportWindow& window, const Claims& claims);
 
   // Larger ones (pack_import_large.cc).
   Status add_large(Source& source, std::size_t range);
-  Result<StoredMatch> match_large(Source& source, const Range& range, Streamed& seen);
-  Result<std::vector<LargeTwin>> large_twins(const ContentId& id);
-  Status write_large(Source& source, std::size_t range, const Hash128* expected, const StoredMatch& match);
+  Result<std::optional<Candidate>> find_candidate(std::uint64_t length, std::uint64_t hint);
+  enum class Stored : std::uint8_t { unknown, intact, damaged };
+  Result<Stored> stored_state(const Streamed& seen);
+  bool is_intact(const LockedPlace& place, const Streamed& seen);
+  void drop_written(std::size_t range, const PackSpot& spot);
 
-  struct Spot {
-    PackWriter* pack = nullptr;
-    std::uint64_t offset = 0;
-  };
-  Result<Spot> next_spot(std::size_t range);
-  bool proves() const { return packs_.digest() == DigestMode::tree_sha256; }
+  Result<PackSpot> next_spot(std::size_t range);
 
   Packs packs_;
   ImportTuning tuning_;
@@ -130,7 +120,6 @@ class Importer final : public PackImport {
   std::deque<ImportWindow*> unresolved_;  // filled, oldest first
   FileState file_;
   std::optional<std::uint64_t> no_clones_from_;  // a device
-  bool last_was_known_ = false;
   bool spent_ = false;
   std::uint64_t shared_bytes_ = 0;
 };

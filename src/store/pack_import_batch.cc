@@ -1,6 +1,5 @@
 // Importer: extents that fit a window.
-#include <cstring>
-
+#include "store/hash.h"
 #include "store/pack_import.h"
 
 namespace weft {
@@ -8,6 +7,9 @@ namespace {
 
 // Less is written sooner than another thread is awake.
 constexpr std::size_t kWriteAheadMin = 64U << 10U;
+// Extents are compared in one job up to so many, or so many bytes.
+constexpr std::size_t kCompareExtents = 256;
+constexpr std::size_t kCompareBytes = 1U << 20U;
 
 // Neighbours in the window that are neighbours in the pack too: written together.
 struct Run {
@@ -26,17 +28,13 @@ struct Run {
   }
 };
 
-bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
 }  // namespace
 
 Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
   while (!unresolved_.empty() && unresolved_.front() == &ring_.next()) WEFT_CHECK(resolve_oldest());
   WEFT_TRY(ImportWindow * window, ring_.take());
   std::size_t count = window->count_fitting(file_.ranges.subspan(first));
-  WEFT_CHECK(window->fill(source, file_.ranges.subspan(first, count), first, proves()));
+  WEFT_CHECK(window->fill(source, file_.ranges.subspan(first, count), first));
   unresolved_.push_back(window);
   while (!unresolved_.empty() && unresolved_.front()->hashing.idle()) WEFT_CHECK(resolve_oldest());
   return count;
@@ -50,84 +48,56 @@ Status Importer::resolve_all() {
 Status Importer::resolve_oldest() {
   ImportWindow& window = *unresolved_.front();
   unresolved_.pop_front();
-  WEFT_CHECK(window.finish_ids(proves()));
+  WEFT_CHECK(window.finish_ids());
   WEFT_TRY(Claims claims, claim_new(window));
-  for (const WindowExtent& extent : window.extents) file_.ids[extent.range] = extent.id;
+  for (const WindowExtent& extent : window.extents)
+    file_.extents[extent.range] = {file_.ranges[extent.range].offset, extent.id, head_of(window.bytes_of(extent))};
   return write_new(window, claims);
 }
 
-Result<std::vector<StoredMatch>> Importer::match_stored(ImportWindow& window) {
+Result<std::vector<StoredBlob>> Importer::look_up(const ImportWindow& window) {
   std::vector<ContentId> ids;
   ids.reserve(window.extents.size());
   for (const WindowExtent& extent : window.extents) ids.push_back(extent.id);
-  WEFT_TRY(auto candidates, known_.look_up(ids, proves()));
-  std::vector<StoredMatch> matches(ids.size());
-  if (!proves()) {
-    WEFT_CHECK(compare_stored(window, candidates, matches));
-    return matches;
-  }
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    if (!candidates[i].empty()) matches[i].equal = candidates[i].front().id;
-  return matches;
+  return known_.look_up(ids);
 }
 
-Status Importer::compare_stored(ImportWindow& window, std::span<const std::vector<Candidate>> candidates,
-                                std::vector<StoredMatch>& matches) {
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i].empty()) continue;
-    window.hashing.run(
-        [bytes = window.bytes_of(window.extents[i]), &own = candidates[i], &match = matches[i]]() -> Status {
-          for (const Candidate& candidate : own) {
-            WEFT_TRY(bool equal, equals_twin(bytes, {candidate.place.pack->fd(), candidate.place.offset}));
-            if (equal) match.equal = candidate.id;
-            if (equal) break;
-            match.taken.push_back(candidate.id.root);
-          }
-          return {};
-        });
-  }
-  return window.hashing.wait();
-}
-
-// Content that came earlier in this import; numbers from `first_fresh` on are of this window and not placed yet.
-Status Importer::match_fresh(ImportWindow& window, std::size_t first_fresh, const WindowExtent& extent,
-                             StoredMatch& match) {
-  for (std::size_t number : fresh_.find(extent.id.length, extent.id.xxh)) {
-    bool equal = proves() && fresh_.id(number).root == extent.id.root;
-    if (!proves() && number >= first_fresh) {
-      equal = same_bytes(window.bytes_of(window.extents[window.fresh_extents[number - first_fresh]]),
-                         window.bytes_of(extent));
-    } else if (!proves()) {
-      WEFT_CHECK(ring_.wait_writing());
-      Twin twin{fresh_.pack_of(number)->fd(), fresh_.place_of(number).offset};
-      WEFT_TRY(equal, equals_twin(window.bytes_of(extent), twin));
+// Afterwards what is known has a place only if the bytes there are the window's.
+void Importer::compare_stored(ImportWindow& window, std::vector<StoredBlob>& stored) {
+  const auto compare = [&window, &stored](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      LockedPlace& place = stored[i].place;
+      if (place.pack && !equals_twin(window.bytes_of(window.extents[i]), {place.pack->fd(), place.offset})) place = {};
     }
-    if (equal) {
-      match.equal = fresh_.id(number);
-      return {};
-    }
-    match.taken.push_back(fresh_.id(number).root);
+    return Status{};
+  };
+  for (std::size_t first = 0, last = 0; first < stored.size(); first = last) {
+    std::size_t bytes = 0;
+    for (; last < stored.size() && last - first < kCompareExtents && bytes < kCompareBytes; ++last)
+      if (stored[last].place.pack) bytes += window.extents[last].id.length;
+    if (bytes >= kWriteAheadMin)
+      window.hashing.run([compare, first, last] { return compare(first, last); });
+    else
+      static_cast<void>(compare(first, last));
   }
-  return {};
+  static_cast<void>(window.hashing.wait());  // comparing does not fail
 }
 
 Result<Claims> Importer::claim_new(ImportWindow& window) {
-  WEFT_TRY(std::vector<StoredMatch> matches, match_stored(window));
+  WEFT_TRY(std::vector<StoredBlob> stored, look_up(window));
+  compare_stored(window, stored);
   Claims claims(window.extents.size());
-  const std::size_t first_fresh = fresh_.all().size();
-  window.fresh_extents.clear();
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    WindowExtent& extent = window.extents[i];
-    if (!matches[i].equal) WEFT_CHECK(match_fresh(window, first_fresh, extent, matches[i]));
-    last_was_known_ = matches[i].equal.has_value();
-    if (last_was_known_) {
-      extent.id = *matches[i].equal;
-      note_known(extent.range);
-      continue;
+    const WindowExtent& extent = window.extents[i];
+    if (fresh_.find(extent.id)) {
+      note_gap(extent.range, {});
+    } else if (const LockedPlace& place = stored[i].place; place.pack) {
+      note_gap(extent.range, Twin{place.pack->fd(), place.offset});
+    } else {
+      const bool hints = extent.id.length > kDigestChunk;
+      const std::uint64_t hint = hints ? xxh3_64(window.bytes_of(extent).first(kDigestChunk)) : 0;
+      claims[i] = fresh_.claim(extent.id, hint, stored[i].known);
     }
-    if (!proves()) extent.id.root = unused_root(matches[i].taken);
-    claims[i] = fresh_.claim(extent.id);
-    window.fresh_extents.push_back(i);
   }
   return claims;
 }
@@ -137,9 +107,9 @@ Status Importer::write_new(ImportWindow& window, const Claims& claims) {
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (!claims[i]) continue;
     WindowExtent& extent = window.extents[i];
-    WEFT_TRY(Spot spot, next_spot(extent.range));
+    WEFT_TRY(PackSpot spot, next_spot(extent.range));
     fresh_.place(*claims[i], *spot.pack, spot.offset, std::move(extent.chunks));
-    if (file_.cloned && spot.pack == file_.own) continue;
+    if (spot.is_there) continue;
     if (run.extend(spot.pack, spot.offset, window.bytes_of(extent))) continue;
     run.start_writing(window.writing);
     run = {spot.pack, spot.offset, window.bytes_of(extent)};

@@ -1,8 +1,9 @@
 // Importer: extents that are larger than a window.
 #include <algorithm>
+#include <atomic>
 
-#include <fmt/core.h>
-
+#include "base/sha256.h"
+#include "base/sys.h"
 #include "store/pack_import.h"
 
 namespace weft {
@@ -10,63 +11,67 @@ namespace weft {
 Status Importer::add_large(Source& source, std::size_t range) {
   WEFT_CHECK(resolve_all());
   const Range& here = file_.ranges[range];
-  bool possible = fresh_.any_of_length(here.length);
-  if (!possible) {
-    WEFT_TRY(possible, known_.any_of_length(here.length));
+  StreamPlan plan{here, [&](std::uint64_t hint) { return find_candidate(here.length, hint); },
+                  [&] { return next_spot(range); }};
+  WEFT_TRY(Streamed seen, stream(ring_, source, plan));
+  file_.extents[range] = {here.offset, seen.id, seen.head};
+  if (!seen.spot) {
+    note_gap(range, seen.candidate->twin);
+    return {};
   }
-  if (!possible) return write_large(source, range, nullptr, {});
-  // Where content was known so far, it is likely to be now: then one pass is enough if it proves at once.
-  WEFT_TRY(Streamed seen, stream(ring_, source, {here, proves() && last_was_known_, nullptr, 0, {}}));
-  WEFT_TRY(StoredMatch match, match_large(source, here, seen));
-  last_was_known_ = match.equal.has_value();
-  if (!last_was_known_) return write_large(source, range, &seen.id.xxh, match);
-  file_.ids[range] = *match.equal;
+  WEFT_TRY(const Stored stored, stored_state(seen));
+  if (stored == Stored::intact) {
+    drop_written(range, *seen.spot);
+    return {};
+  }
+  const std::size_t number = fresh_.claim(seen.id, seen.hint, stored == Stored::damaged);
+  fresh_.place(number, *seen.spot->pack, seen.spot->offset, std::move(seen.chunks));
+  return {};
+}
+
+Result<std::optional<Candidate>> Importer::find_candidate(std::uint64_t length, std::uint64_t hint) {
+  if (const auto number = fresh_.find_hinted(length, hint)) {
+    WEFT_CHECK(ring_.wait_writing());
+    const Twin twin{fresh_.pack_of(*number)->fd(), fresh_.place_of(*number).offset};
+    return std::optional(Candidate{fresh_.id(*number), twin});
+  }
+  WEFT_TRY(const std::optional<ContentId> id, known_.hinted(length, hint));
+  if (!id) return std::optional<Candidate>();
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&*id, 1)));
+  const LockedPlace& place = stored.front().place;
+  if (!place.pack) return std::optional<Candidate>();
+  return std::optional(Candidate{*id, {place.pack->fd(), place.offset}});
+}
+
+// Of content that had to be written, because no stored bytes were found that are equal to it.
+Result<Importer::Stored> Importer::stored_state(const Streamed& seen) {
+  if (fresh_.find(seen.id)) return Stored::intact;
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&seen.id, 1)));
+  if (!stored.front().known) return Stored::unknown;
+  const bool differed = seen.candidate && seen.candidate->id == seen.id;
+  const LockedPlace& place = stored.front().place;
+  return !differed && place.pack && is_intact(place, seen) ? Stored::intact : Stored::damaged;
+}
+
+bool Importer::is_intact(const LockedPlace& place, const Streamed& seen) {
+  std::atomic<bool> intact{true};
+  pool_.parallel_for(seen.chunks.size(), [&](std::size_t chunk) {
+    if (!intact) return;
+    const std::uint64_t at = chunk * kDigestChunk;
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, seen.id.length - at));
+    const bool read = read_exact(place.pack->fd(), place.offset + at, bytes, "pack").ok();
+    if (!read || sha256(bytes) != seen.chunks[chunk]) intact = false;
+  });
+  return intact;
+}
+
+// The bytes of known content that were written for nothing.
+void Importer::drop_written(std::size_t range, const PackSpot& spot) {
   note_known(range);
-  return {};
-}
-
-Result<std::vector<LargeTwin>> Importer::large_twins(const ContentId& id) {
-  WEFT_TRY(auto stored, known_.look_up(std::span(&id, 1), false));
-  std::vector<LargeTwin> twins;
-  for (const Candidate& candidate : stored.front())
-    twins.push_back({candidate.id, {candidate.place.pack->fd(), candidate.place.offset}});
-  for (std::size_t number : fresh_.find(id.length, id.xxh))
-    twins.push_back({fresh_.id(number), {fresh_.pack_of(number)->fd(), fresh_.place_of(number).offset}});
-  return twins;
-}
-
-Result<StoredMatch> Importer::match_large(Source& source, const Range& range, Streamed& seen) {
-  WEFT_TRY(std::vector<LargeTwin> twins, large_twins(seen.id));
-  StoredMatch match;
-  if (twins.empty()) return match;
-  if (proves() && seen.chunks.empty()) {
-    WEFT_TRY(seen, stream(ring_, source, {range, true, nullptr, 0, {}}));
-  }
-  if (!proves()) WEFT_CHECK(ring_.wait_writing());  // twins may be of this import
-  for (const LargeTwin& twin : twins) {
-    bool equal = proves() && twin.id == seen.id;
-    if (!proves()) {
-      WEFT_TRY(Streamed compared, stream(ring_, source, {range, false, nullptr, 0, twin.twin}));
-      equal = compared.equal;
-    }
-    if (equal) match.equal = twin.id;
-    if (equal) break;
-    match.taken.push_back(twin.id.root);
-  }
-  return match;
-}
-
-Status Importer::write_large(Source& source, std::size_t range, const Hash128* expected, const StoredMatch& match) {
-  WEFT_TRY(Spot spot, next_spot(range));
-  PackWriter* into = file_.cloned && spot.pack == file_.own ? nullptr : spot.pack;
-  WEFT_TRY(Streamed written, stream(ring_, source, {file_.ranges[range], proves(), into, spot.offset, {}}));
-  if (expected != nullptr && written.id.xxh != *expected)
-    return Error{Errc::changed, fmt::format("{}: changed while it was read", source.where())};
-  if (!proves()) written.id.root = unused_root(match.taken);
-  file_.ids[range] = written.id;
-  fresh_.place(fresh_.claim(written.id), *spot.pack, spot.offset, std::move(written.chunks));
-  last_was_known_ = false;
-  return {};
+  if (spot.pack == file_.own)
+    file_.loose = true;  // they make the file whole, or are pruned
+  else
+    spot.pack->give_back(spot.offset);
 }
 
 }  // namespace weft

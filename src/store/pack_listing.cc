@@ -1,7 +1,6 @@
 #include "store/pack_listing.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/sys.h"
@@ -21,9 +20,7 @@ bool same_file(const struct stat& a, const struct stat& b) {
 }  // namespace
 
 std::uint64_t PackListing::fingerprint(const ContentId& id) {
-  std::uint64_t root = 0;
-  std::memcpy(&root, id.root.bytes.data(), sizeof root);
-  return std::hash<ContentId>{}(id) ^ (id.xxh.high * 0x9e3779b97f4a7c15ULL) ^ root;
+  return std::hash<ContentId>{}(id);
 }
 
 PackListing::PackListing(const PackToc& toc) : cached_(toc.cached) {

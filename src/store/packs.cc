@@ -76,14 +76,13 @@ Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const 
   if ((*listed)->has(id, offset)) return {};
   return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
                                           "run `weft fsck --rebuild`",
-                                          pack_name(id_), to_hex(id.xxh), offset)};
+                                          pack_name(id_), to_hex(id.root), offset)};
 }
 
 }  // namespace
 
-Packs::Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience)
+Packs::Packs(std::string store_path, IndexAccess& index, Patience patience)
     : path_(std::move(store_path)),
-      digest_(digest),
       index_(index),
       patience_(std::move(patience)),
       listings_(std::make_shared<PackListings>()) {
@@ -122,14 +121,14 @@ Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
   WEFT_TRY(std::optional<BlobPlace> place, index->find(id));
   if (place) return place;
   WEFT_TRY(bool absent, index->is_absent(id));
-  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", path_, to_hex(id.xxh))};
+  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", path_, to_hex(id.root))};
   return place;
 }
 
 Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
-    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", path_, to_hex(id.xxh))};
+    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", path_, to_hex(id.root))};
     auto pack = open(before->pack);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;
     if (!pack.ok()) return pack.error();
@@ -140,7 +139,7 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
                                           "`weft fsck --rebuild`",
-                                          path_, to_hex(id.xxh))};
+                                          path_, to_hex(id.root))};
 }
 
 Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {

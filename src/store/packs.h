@@ -26,7 +26,15 @@ namespace weft {
 struct PackEntry {
   ContentId id;
   std::uint64_t offset = 0;
-  std::vector<Digest> chunks;  // empty in a store with digest = none
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;  // tables.h; 0: unknown
+};
+
+// Where a blob is said to lie in a pack that lost its table of contents; not verified.
+struct PlacedBlob {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::uint64_t hint = 0;  // as PackEntry::hint
 };
 
 struct PackToc {
@@ -44,6 +52,8 @@ bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 struct NewBlob {
   ContentId id;
   BlobPlace place;
+  std::uint64_t hint = 0;
+  bool replaces = false;  // the copy that the index names is damaged
 };
 
 class PackListing;
@@ -60,11 +70,10 @@ class OpenPack : public PackReader {
 // The packs directory of one store. Any thread.
 class Packs {
  public:
-  Packs(std::string store_path, DigestMode digest, IndexAccess& index, Patience patience = {});
+  Packs(std::string store_path, IndexAccess& index, Patience patience = {});
   ~Packs();
 
   const std::string& store_path() const { return path_; }
-  DigestMode digest() const { return digest_; }
 
   // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
   // pack at a time share one reader.
@@ -78,7 +87,6 @@ class Packs {
   Result<std::optional<BlobPlace>> find(const ContentId& id);
   Result<std::shared_ptr<const OpenPack>> open_and_lock(PackId pack);
   const std::string path_;
-  const DigestMode digest_;
   IndexAccess& index_;
   const Patience patience_;
   std::mutex mutex_;
@@ -86,32 +94,20 @@ class Packs {
   const std::shared_ptr<PackListings> listings_;
 };
 
-// One pack and its table of contents, in memory.
-struct SmallPack {
-  PackId id = 0;
-  std::vector<std::byte> pack, toc;
-};
-
 // The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
 // it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, DigestMode digest, IndexAccess& index,
+  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
                                                    Patience patience);
-  virtual Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) = 0;
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   virtual Status seal() = 0;
   // Moves them to packs/. Afterwards new_blobs() may be put into the index; until this object goes, gc cannot touch
   // them.
   virtual Status place() = 0;
-  // Instead of seal() and place(), where it brings one pack, and that and its table of contents are no more than so
-  // many bytes: the caller makes these durable before enter(), and later calls sync_entered(), before this object goes.
-  // Otherwise nothing, and seal() is to come.
-  virtual Result<std::optional<SmallPack>> gather(std::size_t bytes_max) = 0;
-  virtual Status enter() = 0;
-  virtual Status sync_entered() = 0;
   Status finish() {
     WEFT_CHECK(seal());
     return place();

@@ -17,7 +17,7 @@ Error corrupt(std::string_view where, std::string_view what) {
 }
 
 std::pair<ContentId, BlobPlace> decode_blob(const records::PlacedBlob& in) {
-  ContentId id{in.length(), {in.xxh_high(), in.xxh_low()}, {}};
+  ContentId id{in.length(), {}};
   std::copy(in.root()->begin(), in.root()->end(), id.root.bytes.begin());
   return {id, {in.pack(), in.offset()}};
 }
@@ -46,8 +46,7 @@ std::vector<std::byte> encode_places(const Places& places) {
   std::vector<records::PlacedBlob> blobs;
   blobs.reserve(places.blobs.size());
   for (const auto& [id, place] : places.blobs)
-    blobs.emplace_back(id.length, id.xxh.high, id.xxh.low, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes),
-                       place.pack, place.offset);
+    blobs.emplace_back(id.length, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes), place.pack, place.offset);
   flatbuffers::FlatBufferBuilder builder;
   const auto manifest = builder.CreateVector(places.manifest.bytes.data(), places.manifest.bytes.size());
   const auto list = builder.CreateVectorOfStructs(blobs);

@@ -58,7 +58,6 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
                                                 limits::kVersionNumberMax)};
   WEFT_CHECK(plan_directories(txn, event, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
-  event.local.tree_layout = request.content.tree_layout;
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
   WEFT_TRY(event.local.view_inos, plan_views(txn, request.content, inos));

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "store/packs.h"
-#include "store/placing.h"
 #include "store/promotion.h"
 #include "store/tables.h"
 #include "weft/cluster_store.h"
@@ -23,7 +22,6 @@ struct PreparedParts {
   std::vector<std::pair<std::string, std::uint64_t>> relies_on;
   std::shared_ptr<const ManifestReader> lock;  // keeps gc from the manifest
   Promotion promotion;                         // what it made this node's own
-  Placing* placing = nullptr;                  // has its files, until they are synced
 };
 
 // Where a version's content is, of one state of the index.

@@ -66,8 +66,8 @@ class StoreImport final : public Import {
  public:
   StoreImport(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
 
-  Result<std::vector<ContentId>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                     Progress& progress) override {
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                  Progress& progress) override {
     if (!packs_) return Error{Errc::internal, "add after publish"};
     return packs_->add(fd, where, ranges, progress);
   }
@@ -75,8 +75,7 @@ class StoreImport final : public Import {
   Result<PublishOutcome> publish(const PublishRequest& request) override {
     std::unique_ptr<PackImport> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "publish after publish"};
-    WEFT_CHECK(packs->seal());
-    return store_.publish(request, packs->new_blobs(), [&packs] { return packs->place(); });
+    return store_.publish(request, *packs);
   }
 
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
@@ -94,13 +93,45 @@ class StoreImport final : public Import {
 
 Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, info_.digest, *this, options_.patience));
+  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, *this, options_.patience));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
-Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
-                                          const std::function<Status()>& place) {
-  Digest manifest = sha256(request.manifest);
+// The packs and the manifest wait for the disk together.
+Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const {
+  WEFT_CHECK(check_request(request));
+  StagedManifest staged;
+  if (!manifests_.open(manifest).ok()) {
+    WEFT_TRY(staged, manifests_.stage(request.manifest));
+  }
+  staged.begin_sync();
+  WEFT_CHECK(packs.seal());
+  WEFT_CHECK(staged.sync());
+  return staged;
+}
+
+// All renames come before the first sync of a directory, because that sync writes the other renames too.
+Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
+                        PackImport& packs) const {
+  WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest));
+  WEFT_CHECK(packs.place());
+  return manifests_.sync();
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, PackImport& packs) {
+  const Digest manifest = sha256(request.manifest);
+  WEFT_TRY(StagedManifest staged, seal(request, manifest, packs));
+  return publish(request, manifest, packs.new_blobs(),
+                 [&] { return place(request, manifest, std::move(staged), packs); });
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
+  const Digest manifest = sha256(request.manifest);
+  return publish(request, manifest, new_blobs, [&] { return manifests_.put(manifest, request.manifest); });
+}
+
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, const Digest& manifest,
+                                          std::span<const NewBlob> new_blobs, const std::function<Status()>& place) {
   auto outcome = try_publish(request, manifest, new_blobs, place);
   if (!outcome.ok() || !outcome->made) discard(manifest, new_blobs);
   return outcome;
@@ -113,9 +144,8 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
   WEFT_CHECK(check_request(request));
   foresee(request);
   WEFT_TRY(WriterLock lock, lock_writer());
-  if (place) WEFT_CHECK(place());
-  if (info_.digest == DigestMode::none) WEFT_CHECK(check_collisions(new_blobs));
-  WEFT_CHECK(manifests_.put(manifest, request.manifest));
+  WEFT_CHECK(place());
+  WEFT_CHECK(replace_damaged(lock, new_blobs));
   PublishOutcome outcome;
   WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<Events> {
     outcome = {};
@@ -147,27 +177,18 @@ void StoreImpl::foresee(const PublishRequest& request) const {
   static_cast<void>(foresee_architecture(*txn, version, request.content.architecture));
 }
 
-// Without digests an id proves nothing: what another import brought since this one looked may be other bytes of the
-// same XXH3-128.
-Status StoreImpl::check_collisions(std::span<const NewBlob> new_blobs) {
-  for (const NewBlob& blob : new_blobs) {
-    std::optional<BlobPlace> known;
-    {
-      WEFT_TRY(Txn txn, env_->read());
-      WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, blob.id));
-      if (found) known = found->row.place;
+// Points the index to new copies of blobs whose stored copy an import found damaged. As with a compaction, the journal
+// does not record it: a rebuild that finds two copies takes the one that verifies.
+Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs) {
+  if (std::ranges::none_of(new_blobs, &NewBlob::replaces)) return {};
+  return env_->write(lock, [&](Txn& txn) -> Status {
+    for (const NewBlob& blob : new_blobs) {
+      if (!blob.replaces) continue;
+      WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, blob.id));
+      if (found) WEFT_CHECK(put(txn, Table::blobs, found->key, BlobRow{blob.place}));
     }
-    if (!known || *known == blob.place) continue;
-    WEFT_TRY(LockedPlace theirs, packs_.lock_blob(blob.id));
-    WEFT_TRY(std::shared_ptr<const OpenPack> ours, packs_.open(blob.place.pack));
-    WEFT_TRY(bool same,
-             equal_twins({theirs.pack->fd(), theirs.offset}, {ours->fd(), blob.place.offset}, blob.id.length));
-    if (same) continue;
-    return Error{Errc::busy, fmt::format("{}: another import has just brought other content with the XXH3-128 {}; "
-                                         "import again",
-                                         path_, to_hex(blob.id.xxh))};
-  }
-  return {};
+    return bump_sequence(txn);
+  });
 }
 
 // What a publish that did not come about has put in place. Not while the journal may name it. Best effort: gc takes

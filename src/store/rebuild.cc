@@ -21,9 +21,11 @@ class Rebuilder {
       : env_(env), lock_(lock), input_(input), journal_(journal), survey_(survey), report_(report) {}
 
   Status run(const std::optional<Counters>& mark, Progress& progress);
+  std::vector<PackToc> take_remade() { return std::move(remade_); }
+  std::uint64_t missing() const { return missing_; }
 
  private:
-  Result<std::vector<ContentId>> wanted();
+  Result<std::vector<Extent>> wanted();
   Status replay(const Event& event);
   Status replay_publish(const PublishEvent& event);
   Status replay_adoption(const AdoptionEvent& event);
@@ -37,7 +39,7 @@ class Rebuilder {
   Status try_publish(const PublishEvent& event, const VersionContent* content, bool reaped);
   Status try_adoption(const AdoptionEvent& event, const VersionContent* content);
   Result<VersionContent> read_content(const VersionRow& version);
-  std::optional<VersionContent> content_of(const VersionRow& version);
+  Result<std::optional<VersionContent>> content_of(const VersionRow& version);
   Status fill_gaps();
   Status finish(const std::optional<Counters>& mark);
 
@@ -47,6 +49,8 @@ class Rebuilder {
   const JournalTail& journal_;
   const JournalSurvey& survey_;
   FsckReport& report_;
+  std::vector<PackToc> remade_;
+  std::uint64_t missing_ = 0;
 };
 
 std::string label(const VersionRow& version) {
@@ -58,26 +62,29 @@ Result<VersionContent> Rebuilder::read_content(const VersionRow& version) {
   return input_.decode(manifest->bytes());
 }
 
-std::optional<VersionContent> Rebuilder::content_of(const VersionRow& version) {
+// Nothing if the manifest is damaged or gone.
+Result<std::optional<VersionContent>> Rebuilder::content_of(const VersionRow& version) {
   auto content = read_content(version);
-  if (content.ok()) return std::move(*content);
+  if (content.ok()) return std::optional(std::move(*content));
+  if (!is_damage(content.error())) return std::move(content).error();
   report_.problems.push_back(
       fmt::format("{}: its content cannot be read: {}", label(version), content.error().message));
-  return {};
+  return std::optional<VersionContent>();
 }
 
-// All content that versions need.
-Result<std::vector<ContentId>> Rebuilder::wanted() {
-  std::vector<ContentId> ids;
+// All content that live versions need.
+Result<std::vector<Extent>> Rebuilder::wanted() {
+  std::vector<Extent> extents;
   for (const JournaledEvent& journaled : journal_.events) {
     const auto* publish = std::get_if<PublishEvent>(&journaled.event);
     if (publish == nullptr || is_reaped(publish->version)) continue;
     auto content = read_content(publish->version);
-    if (!content.ok()) continue;  // told when it is replayed
+    if (!content.ok() && !is_damage(content.error())) return std::move(content).error();
+    if (!content.ok()) continue;  // reported when the event is replayed
     for (const VersionContent::FileContent& file : content->files)
-      ids.insert(ids.end(), file.extents.begin(), file.extents.end());
+      extents.insert(extents.end(), file.extents.begin(), file.extents.end());
   }
-  return ids;
+  return extents;
 }
 
 Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* content, bool reaped) {
@@ -89,12 +96,15 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
     input.reaped = reaped;
     input.first_views = &survey_.first_views();
     input.missing_extents = &missing;
-    input.absent = !event.version.publisher.empty();
+    input.absent = true;
     input.own = is_own(event.version);
     WEFT_CHECK(apply_publish(txn, event, input));
     return {};
   });
-  if (missing != 0)
+  // A version of another node may lack extents here: they are fetched when they are read.
+  if (!event.version.publisher.empty() && !is_own(event.version)) return status;
+  missing_ += missing;
+  if (missing != 0 && event.version.publisher.empty())
     report_.problems.push_back(fmt::format("{}: {} of its extents are in no pack", label(event.version), missing));
   return status;
 }
@@ -105,7 +115,7 @@ Status Rebuilder::replay_publish(const PublishEvent& event) {
   if (is_reaped(version)) return try_publish(event, nullptr, true);
   if (!removed) ++report_.versions;
   if (event.bare) return try_publish(event, nullptr, false);
-  std::optional<VersionContent> content = content_of(version);
+  WEFT_TRY(std::optional<VersionContent> content, content_of(version));
   if (!content) return try_publish(event, nullptr, false);
   Status status = try_publish(event, &*content, false);
   if (status.ok() || status.error().code != Errc::corrupt) return status;
@@ -122,7 +132,10 @@ Status Rebuilder::replay_adoption(const AdoptionEvent& event) {
     WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
     if (!incomplete) version.reset();
   }
-  std::optional<VersionContent> content = version ? content_of(*version) : std::nullopt;
+  std::optional<VersionContent> content;
+  if (version) {
+    WEFT_TRY(content, content_of(*version));
+  }
   Status status = try_adoption(event, content ? &*content : nullptr);
   if (status.ok() || status.error().code != Errc::corrupt || !content) return status;
   WEFT_CHECK(tell(report_, std::move(status), label(*version)));
@@ -148,7 +161,9 @@ Status Rebuilder::replay_removal(const RemovalEvent& event) {
     if (!model) return Error{Errc::corrupt, fmt::format("removal of {}@{}: no such model", event.model, event.number)};
     WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
     WEFT_TRY(bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
-    if (version && !incomplete && input_.unreaped && input_.unreaped(version->id)) content = content_of(*version);
+    if (version && !incomplete && input_.unreaped && input_.unreaped(version->id)) {
+      WEFT_TRY(content, content_of(*version));
+    }
   }
   return env_.write(lock_, [&](Txn& txn) { return apply_removal(txn, event, content ? &*content : nullptr); });
 }
@@ -206,8 +221,8 @@ Status Rebuilder::finish(const std::optional<Counters>& mark) {
 
 Status Rebuilder::run(const std::optional<Counters>& mark, Progress& progress) {
   WEFT_CHECK(env_.write(lock_, [](Txn& txn) { return put_counters(txn, Counters{}); }));
-  WEFT_CHECK(index_packs(
-      env_, lock_, input_, [this] { return wanted(); }, progress, report_));
+  WEFT_TRY(remade_, index_packs(
+                        env_, lock_, input_, [this] { return wanted(); }, progress, report_));
   for (const JournaledEvent& journaled : journal_.events) {
     if (progress.cancelled()) return Error{Errc::cancelled, "stopped"};
     WEFT_CHECK(tell(report_, replay(journaled.event),
@@ -219,12 +234,12 @@ Status Rebuilder::run(const std::optional<Counters>& mark, Progress& progress) {
 
 }  // namespace
 
+bool is_damage(const Error& error) {
+  return error.code == Errc::corrupt || error.code == Errc::not_found;
+}
+
 Status tell(FsckReport& report, Status status, const std::string& what) {
-  if (status.ok()) return {};
-  Errc code = status.error().code;
-  if (code == Errc::no_space || code == Errc::io || code == Errc::permission || code == Errc::busy ||
-      code == Errc::cancelled)
-    return status;
+  if (status.ok() || !is_damage(status.error())) return status;
   report.problems.push_back(fmt::format("{}: {}", what, status.error().message));
   return {};
 }
@@ -241,8 +256,9 @@ Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress&
   if (!mark) lines.push_back(input.journal.path() + ": the marks of its copy are missing or damaged");
   auto& losses = input.accept_loss ? report.lost : report.problems;
   losses.insert(losses.end(), survey.losses().begin(), survey.losses().end());
-  WEFT_CHECK(Rebuilder(env, lock, input, journal, survey, report).run(input.mend ? mark : std::nullopt, progress));
-  return RebuildOutcome{journal.end, survey.repair()};
+  Rebuilder rebuilder(env, lock, input, journal, survey, report);
+  WEFT_CHECK(rebuilder.run(input.mend ? mark : std::nullopt, progress));
+  return RebuildOutcome{journal.end, survey.repair(), rebuilder.take_remade(), rebuilder.missing()};
 }
 
 }  // namespace weft

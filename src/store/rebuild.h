@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "store/env.h"
 #include "store/journal.h"
@@ -25,29 +28,40 @@ struct RebuildInput {
   Packs& packs;
   const ContentDecoder& decode;
   std::uint64_t journal_end = UINT64_MAX;
-  bool accept_loss = false;  // what the journal lost is settled rather than told as problems
-  bool mend = false;         // tables of contents that are lost are made again, and written
+  bool accept_loss = false;  // losses are accepted and reported as lost, not as problems
+  bool mend = false;         // looks for the blobs of packs whose table of contents is damaged or gone
   // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
   // version always the same.
   std::function<bool(VersionId)> unreaped;
   // fsck, to get what is there: the keys and places that blobs have.
   std::function<std::optional<FoundBlob>(const ContentId&)> known;
+  // For packs whose table of contents is damaged or gone: the places in them that an older index names.
+  std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};
   std::string node = {};  // uuid of this one, of a store in a cluster
 };
 
 struct RebuildOutcome {
   std::uint64_t journal_end = 0;      // of what is whole
   std::optional<RepairEvent> repair;  // the journal has lost something; with accept_loss the index goes by this
+  std::vector<PackToc> remade;        // tables of contents that were damaged or gone; nothing is written yet
+  std::uint64_t missing = 0;          // extents that versions need and no pack has
+  // The rebuilt index would replace knowledge that it does not have: a pack that lost its table of contents may hold
+  // the missing extents.
+  bool loses() const { return repair.has_value() || (missing != 0 && !remade.empty()); }
 };
 
-// Fills an empty index. What is damaged gets a line in the report and is left out; an error is a failure to write.
+// Fills an empty index and changes nothing else. Damaged input gets a line in the report and is left out. Every other
+// error, for example of an open that failed for want of descriptors, ends it.
 Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report);
 
-// The blobs of all packs, dead until somebody holds them; `wanted` gives what versions need, for tables of contents
-// that are lost.
-Status index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
-                   const std::function<Result<std::vector<ContentId>>()>& wanted, Progress& progress,
-                   FsckReport& report);
+// Indexes the blobs of all packs, dead until a version holds them. Returns the tables of contents that it made again,
+// for which `wanted` gives the content that versions need.
+Result<std::vector<PackToc>> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
+                                         const std::function<Result<std::vector<Extent>>()>& wanted, Progress& progress,
+                                         FsckReport& report);
+
+// Whether stored bytes are damaged or gone. Any other error says only that they could not be read just now.
+bool is_damage(const Error& error);
 
 // As Store::rebuild.
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
@@ -56,10 +70,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
 // index/gc: gc and rebuild hold it exclusively, fsck shared. Taken before the writer lock.
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience);
 
-// A line of a report, of what Placing::finish() has put there.
-std::string placed_again(const std::string& file);
-
-// What cannot be read or applied is a problem of the store, and gets a line; what cannot be written is ours: returned.
+// A record that cannot be applied is a problem of the store and gets a line. An error of the system is returned.
 Status tell(FsckReport& report, Status status, const std::string& what);
 
 }  // namespace weft

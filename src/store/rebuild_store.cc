@@ -10,9 +10,10 @@
 #include "store/cluster_files.h"
 #include "store/layout.h"
 #include "store/open_versions.h"
-#include "store/placing.h"
+#include "store/pack_file.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -40,11 +41,46 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
   return journal.mend(counters.journal_end, counters);
 }
 
-}  // namespace
-
-std::string placed_again(const std::string& file) {
-  return fmt::format("{}: the machine stopped before it was written; put in place again", file);
+// The places in these packs that the old index names. Rows that cannot be read are left out.
+Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const std::string& index_dir,
+                                                             const std::set<PackId>& packs) {
+  std::map<PackId, std::vector<PlacedBlob>> places;
+  auto env = Env::open(index_dir, {});
+  auto txn = env.ok() ? (*env)->read() : Result<Txn>(std::move(env).error());
+  const Status read =
+      txn.ok() ? each_entry(*txn, Table::blobs, {},
+                            [&](const Entry& entry) -> Status {
+                              auto row = row_from<BlobRow>(*txn, Table::blobs, entry.key, entry.value);
+                              if (row.ok() && packs.contains(row->place.pack))
+                                places[row->place.pack].push_back({blob_id(entry.key), row->place.offset, 0});
+                              return {};
+                            })
+               : Status(std::move(txn).error());
+  if (!read.ok() && !is_damage(read.error())) return read.error();
+  return places;
 }
+
+// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that
+// is gone. The file of an earlier loss stays: it knows more.
+Status keep_lost_toc(const std::string& path, PackId pack) {
+  const std::string kept = lost_toc_path(path, pack);
+  Status linked = link_file(toc_path(path, pack), kept);
+  if (!linked.ok() && linked.error().code == Errc::not_found) {
+    auto empty = open_file(kept, O_WRONLY | O_CREAT);
+    return empty.ok() ? Status{} : Status{std::move(empty).error()};
+  }
+  return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
+}
+
+Status put_tocs(const std::string& path, const RebuildOutcome& outcome) {
+  for (const PackToc& toc : outcome.remade) {
+    if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
+    WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
+  }
+  return outcome.remade.empty() ? Status{} : sync_directory(path + "/packs");
+}
+
+}  // namespace
 
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
   std::string path = store_path + "/index/gc";
@@ -55,7 +91,7 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_CHECK(read_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -64,16 +100,15 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
   WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
   WEFT_CHECK(remove_stale_scratch(index_dir));
-  WEFT_TRY(const auto placed, Placing::finish(path));
   progress.phase("rebuilding the index");
   Journal journal(path);
   Manifests manifests(path);
   NoIndex no_index;
-  Packs packs(path, info.digest, no_index);
+  Packs packs(path, no_index);
   FsckReport report;
-  for (const std::string& file : placed) report.repaired.push_back(placed_again(file));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
   WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());
   input.unreaped = [&claims](VersionId version) {
@@ -82,13 +117,14 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   };
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
-  report.refused = outcome.repair && !options.accept_loss;
+  report.refused = outcome.loses() && !options.accept_loss;
+  if (report.refused) report.repaired.clear();
   if (report.refused) return report;
+  WEFT_CHECK(put_tocs(path, outcome));
   WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
-  WEFT_CHECK(upgrade_identity(path, info));
   report.rebuilt = true;
   return report;
 }

@@ -67,8 +67,9 @@ Result<std::vector<std::byte>> open_record(RecordKind kind, std::span<const std:
     return Error{Errc::corrupt, fmt::format("{}: bad checksum of a record of {} bytes; run `weft fsck --rebuild`",
                                             where, record.size())};
   Header header = read_header(record);
-  if (header.version > kRecordVersion)
-    return Error{Errc::unsupported, fmt::format("{}: a newer weft wrote this: expected record version {}, got {}",
+  if (header.version != kRecordVersion)
+    return Error{Errc::unsupported, fmt::format("{}: another version of weft wrote this: expected record version {}, "
+                                                "got {}",
                                                 where, kRecordVersion, header.version)};
   if (header.kind != static_cast<std::uint16_t>(kind))
     return Error{Errc::corrupt, fmt::format("{}: expected a record of kind {}, got {}", where,

@@ -16,8 +16,8 @@
 namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
-inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; larger ones are refused
-inline constexpr std::uint32_t kStoreFormat = 4;    // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; others are refused
+inline constexpr std::uint32_t kStoreFormat = 5;    // of the store as a whole, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -28,7 +28,6 @@ enum class RecordKind : std::uint16_t {
   cluster = 5,   // STORE/cluster
   said_tag = 6,  // of an origin: journal/<time>-<hash>.tag
   said_removal = 7,
-  placing = 8,   // journal/placing
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
@@ -47,6 +46,7 @@ enum class RecordKind : std::uint16_t {
   view,
   inode,
   architecture,
+  hint,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,
@@ -61,7 +61,7 @@ enum class RecordKind : std::uint16_t {
 std::vector<std::byte> seal_record(RecordKind kind, std::span<const std::byte> payload, std::uint64_t seed = 0);
 
 // The payload, in memory that is aligned for FlatBuffers. Errc::corrupt: not one whole record of this kind, or its
-// checksum is wrong. Errc::unsupported: a newer version.
+// checksum is wrong. Errc::unsupported: another version.
 Result<std::vector<std::byte>> open_record(RecordKind kind, std::span<const std::byte> record, std::string_view where,
                                            std::uint64_t seed = 0);
 

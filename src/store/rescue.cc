@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "store/blob_check.h"
 #include "store/hash.h"
 #include "store/pack_file.h"
 
@@ -16,59 +18,80 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kStep = 4 * kDigestChunk;
-constexpr std::uint64_t kEffort = 64;  // times the pack's size may be hashed before the search is given up
+// The search may hash this many times the pack's size and some. Bytes that repeat, as zeros do, have the head of many
+// blobs at each offset; all other content costs one hash of a blob.
+constexpr std::uint64_t kEffort = 64;
+constexpr std::uint64_t kEffortMin = 256U << 20U;
 
-class PackSearch {
+// A pack's bytes as a sliding window, so that a search reads each of them once.
+class PackWindow {
  public:
-  PackSearch(const PackReader& pack, bool proves, WantedBlobs& wanted, std::string where, const Progress& progress)
-      : pack_(pack), proves_(proves), wanted_(wanted), where_(std::move(where)), progress_(progress), buffer_(kStep) {}
+  PackWindow(const PackReader& pack, std::string where)
+      : pack_(pack), where_(std::move(where)), buffer_(kStep + kExtentHeadBytes) {}
 
-  Result<std::vector<PackEntry>> run();
+  // `length` bytes at `at`, at most kExtentHeadBytes; valid until the next call.
+  Result<std::span<const std::byte>> at(std::uint64_t at, std::uint64_t length) {
+    if (at < begin_ || at + length > begin_ + filled_) {
+      begin_ = at;
+      filled_ = std::min<std::uint64_t>(buffer_.size(), pack_.size() - at);
+      WEFT_CHECK(read_exact(pack_.fd(), begin_, std::span(buffer_).first(filled_), where_));
+    }
+    return std::span<const std::byte>(buffer_).subspan(at - begin_, length);
+  }
 
  private:
-  Result<std::optional<PackEntry>> blob_at(std::uint64_t at);
-  Result<std::optional<ContentId>> longest_at(std::uint64_t at);
-  Result<std::vector<Digest>> chunks_of(std::uint64_t at, std::uint64_t length);
-  std::uint64_t skip_hole(std::uint64_t at) const;
-
   const PackReader& pack_;
-  bool proves_;
-  WantedBlobs& wanted_;
-  std::string where_;
-  const Progress& progress_;
+  const std::string where_;
   std::vector<std::byte> buffer_;
-  std::uint64_t hashed_ = 0;
+  std::uint64_t begin_ = 0, filled_ = 0;
 };
 
-std::uint64_t PackSearch::skip_hole(std::uint64_t at) const {
-  off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
-  if (data < 0) return errno == ENXIO ? pack_.size() : at;
-  return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
+class PackRescue {
+ public:
+  PackRescue(const PackReader& pack, WantedBlobs& wanted, const std::string& where, const Progress& progress)
+      : pack_(pack),
+        wanted_(wanted),
+        where_(where),
+        progress_(progress),
+        window_(pack, where),
+        buffer_(kStep),
+        effort_(kEffortMin + pack.size() * kEffort) {}
+
+  Status take_known(std::span<const PlacedBlob> known);
+  Status search();
+  std::vector<PackEntry> take_entries() { return std::move(entries_); }
+
+ private:
+  Result<bool> try_blob(const PlacedBlob& blob);
+  Status search_gap(std::uint64_t at, std::uint64_t end);
+  Result<std::uint64_t> try_heads(std::uint64_t at, std::uint64_t end);
+  Result<std::vector<Digest>> chunks_of(std::uint64_t at, std::uint64_t length);
+  bool is_free(std::uint64_t at, std::uint64_t length) const;
+  Result<std::uint64_t> next_data(std::uint64_t at) const;
+
+  const PackReader& pack_;
+  WantedBlobs& wanted_;
+  const std::string where_;
+  const Progress& progress_;
+  PackWindow window_;
+  std::vector<std::byte> buffer_;
+  std::vector<PackEntry> entries_;  // by offset
+  std::vector<std::uint64_t> head_lengths_;
+  std::uint64_t effort_;  // bytes that may still be hashed
+};
+
+// Whether no entry overlaps these bytes, and the pack has them.
+bool PackRescue::is_free(std::uint64_t at, std::uint64_t length) const {
+  if (length == 0 || at > pack_.size() || length > pack_.size() - at) return false;
+  const auto next = std::ranges::lower_bound(entries_, at, {}, &PackEntry::offset);
+  if (next != entries_.end() && next->offset < at + length) return false;
+  return next == entries_.begin() || std::prev(next)->offset + std::prev(next)->id.length <= at;
 }
 
-// All lengths in one pass over the bytes. The longest: a shorter one may be its beginning.
-Result<std::optional<ContentId>> PackSearch::longest_at(std::uint64_t at) {
-  std::optional<ContentId> found;
-  Xxh3Stream hash;
-  std::uint64_t done = 0;
-  for (const auto& [length, unused] : wanted_.by_length()) {
-    if (length > pack_.size() - at) break;
-    while (done < length) {
-      if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
-      auto piece = std::span(buffer_).first(std::min<std::uint64_t>(kStep, length - done));
-      WEFT_CHECK(read_exact(pack_.fd(), at + done, piece, where_));
-      hash.update(piece);
-      done += piece.size();
-      hashed_ += piece.size();
-    }
-    if (const ContentId* id = wanted_.find(length, hash.digest128())) found = *id;
-  }
-  return found;
-}
-
-Result<std::vector<Digest>> PackSearch::chunks_of(std::uint64_t at, std::uint64_t length) {
+Result<std::vector<Digest>> PackRescue::chunks_of(std::uint64_t at, std::uint64_t length) {
   std::vector<Digest> chunks(chunk_count(length));
   for (std::uint64_t done = 0; done < length; done += kStep) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
     auto piece = std::span(buffer_).first(std::min<std::uint64_t>(kStep, length - done));
     WEFT_CHECK(read_exact(pack_.fd(), at + done, piece, where_));
     sha256_chunks(piece, std::span(chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
@@ -76,62 +99,117 @@ Result<std::vector<Digest>> PackSearch::chunks_of(std::uint64_t at, std::uint64_
   return chunks;
 }
 
-Result<std::optional<PackEntry>> PackSearch::blob_at(std::uint64_t at) {
-  WEFT_TRY(std::optional<ContentId> id, longest_at(at));
-  if (!id) return std::optional<PackEntry>();
-  PackEntry entry{*id, at, {}};
-  if (proves_) {
-    WEFT_TRY(entry.chunks, chunks_of(at, id->length));
-    if (tree_root(id->length, entry.chunks) != id->root) return std::optional<PackEntry>();
-  }
-  return std::optional(std::move(entry));
+// True if the blob's bytes lie there: then it is an entry.
+Result<bool> PackRescue::try_blob(const PlacedBlob& blob) {
+  if (!is_free(blob.offset, blob.id.length)) return false;
+  WEFT_TRY(std::vector<Digest> chunks, chunks_of(blob.offset, blob.id.length));
+  if (tree_root(blob.id.length, chunks) != blob.id.root) return false;
+  const auto next = std::ranges::lower_bound(entries_, blob.offset, {}, &PackEntry::offset);
+  const std::uint64_t hint = blob.hint != 0 ? blob.hint : hint_of(pack_.fd(), blob.offset, blob.id.length);
+  entries_.insert(next, {blob.id, blob.offset, std::move(chunks), hint});
+  wanted_.erase(blob.id);
+  return true;
 }
 
-Result<std::vector<PackEntry>> PackSearch::run() {
-  std::vector<PackEntry> entries;
-  for (std::uint64_t at = skip_hole(0); at < pack_.size() && !wanted_.empty(); at = skip_hole(at)) {
-    if (hashed_ / kEffort > pack_.size()) break;
-    WEFT_TRY(std::optional<PackEntry> entry, blob_at(at));
-    if (!entry) {
-      at = (at / kPackBlock + 1) * kPackBlock;
-      continue;
-    }
-    wanted_.erase(entry->id);
-    at += entry->id.length;
-    entries.push_back(std::move(*entry));
+Status PackRescue::take_known(std::span<const PlacedBlob> known) {
+  for (const PlacedBlob& blob : known) {
+    auto taken = try_blob(blob);
+    if (!taken.ok()) return std::move(taken).error();
   }
-  return entries;
+  return {};
+}
+
+// The first offset from `at` on that is no hole, rounded down to a block.
+Result<std::uint64_t> PackRescue::next_data(std::uint64_t at) const {
+  const off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
+  if (data < 0 && errno == ENXIO) return pack_.size();
+  if (data < 0) return sys_error(errno, where_);
+  return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
+}
+
+// The length of the blob that was found at this offset; 0: none.
+Result<std::uint64_t> PackRescue::try_heads(std::uint64_t at, std::uint64_t end) {
+  for (auto length = head_lengths_.rbegin(); length != head_lengths_.rend(); ++length) {
+    if (*length > end - at) continue;
+    WEFT_TRY(std::span<const std::byte> head, window_.at(at, *length));
+    for (const ContentId& id : wanted_.find(*length, xxh3_64(head))) {
+      if (id.length > end - at || id.length > effort_) continue;
+      effort_ -= id.length;
+      const std::uint64_t found = id.length;
+      WEFT_TRY(const bool here, try_blob({id, at, 0}));
+      if (here) return found;
+    }
+  }
+  return std::uint64_t{0};
+}
+
+// A hole is tried at its blocks only: a blob in it is all zeros, so that one place is as good as another.
+Status PackRescue::search_gap(std::uint64_t at, std::uint64_t end) {
+  while (at < end && !wanted_.empty()) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
+    WEFT_TRY(const std::uint64_t data, next_data(at));
+    const std::uint64_t step = data > at ? std::min(data - at, kPackBlock) : 1;
+    const std::uint64_t stop = std::min(end, data > at ? at + step : at + kStep);
+    while (at < stop) {
+      WEFT_TRY(const std::uint64_t found, try_heads(at, end));
+      at += found != 0 ? found : step;
+    }
+  }
+  return {};
+}
+
+Status PackRescue::search() {
+  head_lengths_ = wanted_.head_lengths();
+  std::vector<Range> gaps;
+  std::uint64_t at = 0;
+  for (const PackEntry& entry : entries_) {
+    if (entry.offset > at) gaps.push_back({at, entry.offset - at});
+    at = entry.offset + entry.id.length;
+  }
+  if (pack_.size() > at) gaps.push_back({at, pack_.size() - at});
+  for (const Range& gap : gaps) WEFT_CHECK(search_gap(gap.offset, gap.offset + gap.length));
+  return {};
 }
 
 }  // namespace
 
+void WantedBlobs::add(const Extent& extent) {
+  const ContentId& id = extent.id;
+  if (id.length == 0 || !heads_.emplace(id, extent.head).second) return;
+  std::vector<ContentId>& same = by_length_[std::min(id.length, kExtentHeadBytes)][extent.head];
+  const auto longer = [](const ContentId& a, const ContentId& b) { return a.length > b.length; };
+  same.insert(std::ranges::upper_bound(same, id, longer), id);
+  ++blobs_;
+}
+
 void WantedBlobs::erase(const ContentId& id) {
-  auto length = by_length_.find(id.length);
-  if (length == by_length_.end()) return;
-  auto [begin, end] = length->second.equal_range(id.xxh.low);
-  for (auto it = begin; it != end;) it = it->second == id ? length->second.erase(it) : std::next(it);
-  if (length->second.empty()) by_length_.erase(length);
+  const auto head = heads_.find(id);
+  if (head == heads_.end()) return;
+  std::erase(by_length_[std::min(id.length, kExtentHeadBytes)][head->second], id);
+  heads_.erase(head);
+  --blobs_;
 }
 
-const ContentId* WantedBlobs::find(std::uint64_t length, const Hash128& xxh) const {
-  auto same = by_length_.find(length);
-  if (same == by_length_.end()) return nullptr;
-  const ContentId* found = nullptr;
-  auto [begin, end] = same->second.equal_range(xxh.low);
-  for (auto it = begin; it != end; ++it) {
-    if (it->second.xxh != xxh || (found != nullptr && *found == it->second)) continue;
-    if (found != nullptr) return nullptr;
-    found = &it->second;
-  }
-  return found;
+std::span<const ContentId> WantedBlobs::find(std::uint64_t length, std::uint64_t head) const {
+  const auto by_head = by_length_.find(length);
+  if (by_head == by_length_.end()) return {};
+  const auto same = by_head->second.find(head);
+  return same == by_head->second.end() ? std::span<const ContentId>() : std::span<const ContentId>(same->second);
 }
 
-Result<PackToc> rescue_toc(Packs& packs, PackId id, WantedBlobs& wanted, const Progress& progress) {
+std::vector<std::uint64_t> WantedBlobs::head_lengths() const {
+  std::vector<std::uint64_t> lengths;
+  for (const auto& [length, unused] : by_length_) lengths.push_back(length);
+  return lengths;
+}
+
+Result<PackToc> rescue_toc(Packs& packs, PackId id, std::span<const PlacedBlob> known, WantedBlobs& wanted,
+                           const Progress& progress) {
   WEFT_TRY(std::shared_ptr<const OpenPack> pack, packs.open(id));
-  bool proves = packs.digest() == DigestMode::tree_sha256;
-  PackSearch search(*pack, proves, wanted, pack_path(packs.store_path(), id), progress);
-  WEFT_TRY(std::vector<PackEntry> entries, search.run());
-  return PackToc{id, pack->size(), std::move(entries)};
+  PackRescue rescue(*pack, wanted, pack_path(packs.store_path(), id), progress);
+  WEFT_CHECK(rescue.take_known(known));
+  WEFT_CHECK(rescue.search());
+  return PackToc{id, pack->size(), rescue.take_entries()};
 }
 
 }  // namespace weft

@@ -1,9 +1,11 @@
-// Finding blobs in a pack whose table of contents is lost: what versions need and no other pack has is looked for in
-// its bytes. Blobs lie one after the other, large ones at multiples of 4096, so that few places must be tried.
+// Recovers the table of contents of a pack that lost it. What is known of the pack is tried first: rows of its damaged
+// .toc, and places that the old index names. Then the rest of its bytes is searched for content that versions need.
+// Every blob that a recovered table lists was read and hashed.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,24 +15,27 @@
 
 namespace weft {
 
-// Content that is wanted, by what a look at its bytes tells. One thread.
+// Extents that versions need and no pack lists. One thread.
 class WantedBlobs {
  public:
-  void add(const ContentId& id) { by_length_[id.length].emplace(id.xxh.low, id); }
+  void add(const Extent& extent);
   void erase(const ContentId& id);
-  bool empty() const { return by_length_.empty(); }
-  // The content with this length and XXH3-128, if there is exactly one.
-  const ContentId* find(std::uint64_t length, const Hash128& xxh) const;
-  const std::map<std::uint64_t, std::unordered_multimap<std::uint64_t, ContentId>>& by_length() const {
-    return by_length_;
-  }
+  bool empty() const { return blobs_ == 0; }
+  // The content whose first bytes, `length` of them, have this head; the longest first.
+  std::span<const ContentId> find(std::uint64_t length, std::uint64_t head) const;
+  // The lengths of heads that find() knows, ascending: at most kExtentHeadBytes of them.
+  std::vector<std::uint64_t> head_lengths() const;
 
  private:
-  std::map<std::uint64_t, std::unordered_multimap<std::uint64_t, ContentId>> by_length_;
+  using ByHead = std::unordered_map<std::uint64_t, std::vector<ContentId>>;
+  std::map<std::uint64_t, ByHead> by_length_;           // of the head
+  std::unordered_map<ContentId, std::uint64_t> heads_;  // to erase by id
+  std::size_t blobs_ = 0;
 };
 
-// The table of contents that this pack may have had, of wanted blobs alone; they are wanted no more. Every blob that it
-// lists was read and hashed.
-Result<PackToc> rescue_toc(Packs& packs, PackId pack, WantedBlobs& wanted, const Progress& progress);
+// The table of contents that this pack may have had. Content that it lists is erased from `wanted`. Errc::io and the
+// like: the pack could not be read now.
+Result<PackToc> rescue_toc(Packs& packs, PackId pack, std::span<const PlacedBlob> known, WantedBlobs& wanted,
+                           const Progress& progress);
 
 }  // namespace weft

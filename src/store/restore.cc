@@ -145,7 +145,7 @@ Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange
 Status StoreRestore::finish() const {
   for (const std::string_view filled : {"packs", "manifests"})
     WEFT_CHECK(sync_directory(fmt::format("{}/{}", path_, filled)));
-  WEFT_CHECK(make_store(path_, DigestMode::tree_sha256));
+  WEFT_CHECK(make_store(path_));
   return remove_file(mark_path(path_));
 }
 

@@ -14,21 +14,40 @@ RecordKind record_kind_of<StoreInfo>() {
 template <>
 std::vector<std::byte> encode_row(const StoreInfo& info) {
   Builder builder;
-  return flat::finish(builder, records::CreateIdentity(builder, info.format, builder.CreateString(info.uuid),
-                                                       static_cast<std::uint8_t>(info.digest), info.created_ns));
+  return flat::finish(builder,
+                      records::CreateIdentity(builder, info.format, builder.CreateString(info.uuid), info.created_ns));
 }
 
 template <>
 Result<StoreInfo> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Identity>(payload);
   if (in == nullptr) return flat::bad(where, "not an identity");
-  if (in->format() > kStoreFormat)
-    return Error{Errc::unsupported, fmt::format("{}: a newer weft made this store: expected format {}, got {}", where,
-                                                kStoreFormat, in->format())};
-  auto digest = static_cast<DigestMode>(in->digest());
-  if (digest != DigestMode::tree_sha256 && digest != DigestMode::none)
-    return Error{Errc::unsupported, fmt::format("{}: unknown digest mode {}", where, in->digest())};
-  return StoreInfo{in->format(), flat::text(in->uuid()), digest, in->created_ns()};
+  return StoreInfo{in->format(), flat::text(in->uuid()), in->created_ns()};
+}
+
+template <>
+RecordKind record_kind_of<OriginInfo>() {
+  return RecordKind::origin;
+}
+
+template <>
+std::vector<std::byte> encode_row(const OriginInfo& row) {
+  Builder builder;
+  auto uuid = builder.CreateString(row.uuid);
+  auto cluster = builder.CreateString(row.cluster);
+  return flat::finish(builder, records::CreateOrigin(builder, row.format, uuid, cluster, row.created_ns));
+}
+
+template <>
+Result<OriginInfo> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Origin>(payload);
+  if (in == nullptr) return flat::bad(where, "not an origin's identity");
+  if (in->format() != kOriginFormat)
+    return Error{Errc::unsupported,
+                 fmt::format("{}: expected an origin of format {}, got {}: export with the old version, import with "
+                             "the new one",
+                             where, kOriginFormat, in->format())};
+  return OriginInfo{in->format(), flat::text(in->uuid()), flat::text(in->cluster()), in->created_ns()};
 }
 
 template <>

@@ -15,6 +15,8 @@
 
 namespace weft {
 
+inline constexpr std::uint32_t kOriginFormat = 2;
+
 struct Counters {
   std::uint64_t sequence = 0;
   VersionId next_version = 1;
@@ -24,6 +26,14 @@ struct Counters {
   std::uint64_t lineage_clock = 0;
   std::uint64_t number_floor = 0;       // numbers up to here may have been given to models that the journal lost
   std::uint64_t registry_revision = 0;  // up to which all of the registry is known
+};
+
+// Which origin a directory is, or a store knows.
+struct OriginInfo {
+  std::uint32_t format = kOriginFormat;
+  std::string uuid;
+  std::string cluster;  // whose it is
+  std::uint64_t created_ns = 0;
 };
 
 // In `numbers`: the journal lost what this number was.
@@ -46,9 +56,13 @@ struct NumberRow {
 };
 
 struct BlobRow {
-  Digest root;
   BlobPlace place;
   bool absent() const { return place.pack == 0; }
+};
+
+// The content that a hint leads to (hints.h).
+struct HintRow {
+  Digest root;
 };
 
 struct ViewRow {
@@ -74,6 +88,7 @@ Result<Row> decode_row(std::span<const std::byte> payload, std::string_view wher
   template <>                                    \
   Result<Row> decode_row(std::span<const std::byte>, std::string_view);
 WEFT_ROW(StoreInfo)
+WEFT_ROW(OriginInfo)
 WEFT_ROW(ClusterIdentity)
 WEFT_ROW(Counters)
 WEFT_ROW(ModelRow)
@@ -84,6 +99,7 @@ WEFT_ROW(VersionRow)
 WEFT_ROW(TagRow)
 WEFT_ROW(LocalRow)
 WEFT_ROW(BlobRow)
+WEFT_ROW(HintRow)
 WEFT_ROW(ViewRow)
 WEFT_ROW(InodeRow)
 #undef WEFT_ROW

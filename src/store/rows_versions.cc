@@ -80,14 +80,14 @@ template <>
 std::vector<std::byte> encode_row(const LocalRow& row) {
   Builder builder;
   auto inos = builder.CreateVector(row.view_inos);
-  return flat::finish(builder, records::CreateLocal(builder, row.tree_layout, row.ino_base, row.ino_count, inos));
+  return flat::finish(builder, records::CreateLocal(builder, row.ino_base, row.ino_count, inos));
 }
 
 template <>
 Result<LocalRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Local>(payload);
   if (in == nullptr) return flat::bad(where, "not a version's local part");
-  return LocalRow{in->tree_layout(), in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
+  return LocalRow{in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
 }
 
 template <>
@@ -98,15 +98,33 @@ RecordKind record_kind_of<BlobRow>() {
 template <>
 std::vector<std::byte> encode_row(const BlobRow& row) {
   Builder builder;
-  auto root = flat::pack(row.root);
-  return flat::finish(builder, records::CreateBlob(builder, &root, row.place.pack, row.place.offset));
+  return flat::finish(builder, records::CreateBlob(builder, row.place.pack, row.place.offset));
 }
 
 template <>
 Result<BlobRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Blob>(payload);
-  if (in == nullptr || in->root() == nullptr) return flat::bad(where, "not a blob");
-  return BlobRow{flat::unpack(*in->root()), {in->pack(), in->offset()}};
+  if (in == nullptr) return flat::bad(where, "not a blob");
+  return BlobRow{{in->pack(), in->offset()}};
+}
+
+template <>
+RecordKind record_kind_of<HintRow>() {
+  return RecordKind::hint;
+}
+
+template <>
+std::vector<std::byte> encode_row(const HintRow& row) {
+  Builder builder;
+  const auto root = flat::pack(row.root);
+  return flat::finish(builder, records::CreateHint(builder, &root));
+}
+
+template <>
+Result<HintRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Hint>(payload);
+  if (in == nullptr || in->root() == nullptr) return flat::bad(where, "not a hint");
+  return HintRow{flat::unpack(*in->root())};
 }
 
 template <>
@@ -139,7 +157,7 @@ std::vector<std::byte> encode_row(const InodeRow& row) {
   auto shape = builder.CreateVector(row.view.shape);
   auto descr = builder.CreateString(row.view.descr);
   const ContentId& id = row.view.content;
-  records::ContentId content(id.length, records::Hash128(id.xxh.high, id.xxh.low), flat::pack(id.root));
+  records::ContentId content(id.length, flat::pack(id.root));
   return flat::finish(builder, records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count,
                                                     row.model, row.version, name, &content,
                                                     static_cast<std::uint8_t>(row.view.dtype), shape, descr));
@@ -161,7 +179,7 @@ Result<InodeRow> decode_row(std::span<const std::byte> payload, std::string_view
   row.version = in->version();
   row.name = flat::text(in->name());
   const records::ContentId& id = *in->content();
-  row.view.content = {id.length(), {id.xxh().high(), id.xxh().low()}, flat::unpack(id.root())};
+  row.view.content = {id.length(), flat::unpack(id.root())};
   row.view.dtype = static_cast<DType>(in->dtype());
   row.view.shape = flat::numbers(in->shape());
   row.view.descr = flat::text(in->descr());

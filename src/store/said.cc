@@ -66,15 +66,6 @@ Result<std::uint64_t> StoreImpl::told(std::string_view origin) {
   return row ? row->value : 0;
 }
 
-Result<bool> StoreImpl::has_told(Txn& txn) {
-  bool told = false;
-  WEFT_CHECK(each_entry(txn, Table::meta, kTold, [&](const Entry& /*entry*/) -> Status {
-    told = true;
-    return {};
-  }));
-  return told;
-}
-
 Status StoreImpl::set_told(std::string_view origin, std::uint64_t end) {
   WEFT_TRY(WriterLock lock, lock_writer());
   return env_->write(lock, [&](Txn& txn) -> Status {

@@ -127,8 +127,8 @@ Result<SaidRecord> decode_said(std::span<const std::byte> bytes, std::string_vie
     case RecordKind::said_removal:
       return decode_removal(payload, where);
     default:
-      return Error{Errc::unsupported,
-                   fmt::format("{}: a newer weft wrote this: a record of kind {}", where, static_cast<unsigned>(kind))};
+      return corrupt(where, fmt::format("expected a version, a tag or a removal, got a record of kind {}",
+                                        static_cast<unsigned>(kind)));
   }
 }
 

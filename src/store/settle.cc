@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "store/cluster_files.h"
-#include "store/placing.h"
 #include "store/rebuild.h"
 #include "store/store_impl.h"
 
@@ -62,23 +61,12 @@ Result<bool> StoreImpl::settle_shown() {
   return true;
 }
 
-// For fsck, after a machine has stopped and before the daemon starts again. The files of a small publish are put in
-// place where that can be; of the rest it is said that the daemon does it.
+// For fsck, after a machine has stopped and before the daemon starts again.
 Status StoreImpl::look_at_stopped(FsckReport& report) const {
   if (!cluster()) return {};
-  auto alone = lock_against_daemon(path_);
-  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // it has done so
+  const auto alone = lock_against_daemon(path_);
+  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the daemon has settled it
   WEFT_TRY(const WriterLock lock, Env::lock_writer(path_ + "/index", options_.patience));
-  auto placed = alone.ok() ? Placing::finish(path_) : Result<std::vector<std::string>>(alone.error());
-  if (placed.ok()) {
-    for (const std::string& file : *placed) report.repaired.push_back(placed_again(file));
-  } else {
-    WEFT_TRY(const auto missing, Placing::missing(path_));
-    for (const std::string& file : missing)
-      report.problems.push_back(
-          fmt::format("{}: the machine stopped before it was written; weftd puts it in place when it starts: {}", file,
-                      placed.error().message));
-  }
   const auto shown = this->shown();
   if (shown.ok() && *shown && (*shown)->whole < (*shown)->counters.journal_end)
     report.problems.push_back(fmt::format(

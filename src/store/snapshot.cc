@@ -80,16 +80,16 @@ class TxnSnapshot final : public Snapshot {
   Result<VersionId> keeper(const InodeRow& view) override;
 
   Result<BlobPlace> find_blob(const ContentId& id) override {
-    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
-    if (blob.row.absent()) return Error{Errc::absent, fmt::format("blob {} is not on this node", to_hex(id.xxh))};
+    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
+    if (blob.row.absent()) return Error{Errc::absent, fmt::format("blob {} is not on this node", to_hex(id.root))};
     return blob.row.place;
   }
   Result<std::vector<Holder>> holders(const ContentId& id) override {
-    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
+    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
     return all_holders(txn_, blob.key);
   }
   Result<std::vector<Holder>> some_holders(const ContentId& id, std::size_t count_max) override {
-    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.xxh))));
+    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
     return weft::some_holders(txn_, blob.key, count_max);
   }
   Result<std::optional<Holder>> owner(const ContentId& id) override {

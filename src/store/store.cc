@@ -24,8 +24,7 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
       env_(std::move(env)),
       journal_(path_),
       manifests_(path_, options_.patience),
-      packs_(path_, info_.digest, *this, options_.patience),
-      placing_(path_) {}
+      packs_(path_, *this, options_.patience) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
@@ -49,7 +48,6 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
     Holds holds;
     WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
     WEFT_TRY(holds.writes, lock_as_daemon(path, options.patience));
-    WEFT_CHECK(Placing::finish(path));
     return open_held(path, writing, hooks, std::move(holds));
   };
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
@@ -64,7 +62,6 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path, const OpenOptions& options,
                                                         CommitHooks hooks, Holds holds) {
   WEFT_TRY(StoreInfo info, read_identity(path));
-  WEFT_CHECK(check_format(path, info));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   EnvOptions env_options;
   env_options.write = options.write;
@@ -86,7 +83,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const std::string&
   env_options.map_bytes = options.map_bytes;
   env_options.patience = options.patience;
   WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
-  const StoreInfo info{kStoreFormat, "", DigestMode::tree_sha256, 0};
+  const StoreInfo info{kStoreFormat, "", 0};
   std::unique_ptr<StoreImpl> store(new StoreImpl(path, info, options, {}, std::move(env), {}));
   WEFT_TRY(store->open_versions_, OpenVersions::open(path + "/index", -1));
   return store;

@@ -84,7 +84,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status saved(std::span<const VersionId> versions) override;
   Result<SaidBatch> said(std::uint64_t from) override;
   Result<std::string> origin() override;
-  Result<bool> has_met_origin() override;
   Status set_origin(const std::string& uuid) override;
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
@@ -92,16 +91,15 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<BlobIndex>> read() override { return read({}); }
   Result<std::unique_ptr<BlobWriter>> write() override { return write({}); }
 
-  // The commit of an import. `new_blobs` lie in packs that are durable and locked; `place`, where there is one, puts
-  // these into packs/ first, with the writer lock taken: who gives up waiting for that has left nothing there.
-  Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs,
-                                 const std::function<Status()>& place = {});
+  // The commit of an import. `packs` are not sealed yet.
+  Result<PublishOutcome> publish(const PublishRequest& request, PackImport& packs);
+  // The same of blobs in packs that are in packs/ already, durable and locked.
+  Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
   // A publish that a registry decides on, up to there. `packs` are not sealed yet.
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
   // Takes back what a publish that failed has put into packs/ and manifests/.
   void discard(const Digest& manifest, std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
-  void sync_placed(PackImport& packs, const Digest& manifest);
   void published(const Promotion& promotion, const Digest& manifest);  // or, when the index lacks it, perhaps
 
   // The writer lock, with the index brought up to the journal.
@@ -150,17 +148,22 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<bool> settle_shown();
   Status look_at_stopped(FsckReport& report) const;
   static Status rebuild_shown(const std::string& path, const OpenOptions& options);
-  Status undo(std::uint64_t journal_end, Status failure);
+  Status undo(std::uint64_t journal_end, const Status& failure);
+  // seal() makes what a publish brings durable, under names that mean nothing; place() gives the files their names. The
+  // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
+  Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const;
+  Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, PackImport& packs) const;
+  Result<PublishOutcome> publish(const PublishRequest& request, const Digest& manifest,
+                                 std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
   void foresee(const PublishRequest& request) const;
-  Status check_collisions(std::span<const NewBlob> new_blobs);
+  Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay_publish(Txn& txn, const PublishEvent& event);
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
-  Result<bool> write_ahead(const PublishRequest& request, PackImport& packs);
   Status promote(const WriterLock& lock, const std::set<PackId>& packs);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain();
@@ -176,7 +179,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_adoption(Txn& txn, const AdoptionEvent& event);
   Status replay_removal(Txn& txn, const RemovalEvent& event);
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live ones
-  static Result<bool> has_told(Txn& txn);                       // any origin
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
@@ -209,7 +211,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Manifests manifests_;
   Packs packs_;
   Reliances reliances_;
-  Placing placing_;
   std::mutex settling_;                 // behind the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
 };

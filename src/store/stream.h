@@ -1,9 +1,12 @@
-// An extent that is larger than a window, passed through the windows slice by slice.
+// An extent that is larger than a window, passed through the windows slice by slice. Its bytes are read from the source
+// once: they are hashed, and either compared with stored bytes or written.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "store/pack_file.h"
@@ -29,27 +32,46 @@ class WindowRing {
   std::size_t next_ = 0;
 };
 
-// Bytes in some pack that may be equal to those of a source.
+// Stored bytes of a blob.
 struct Twin {
   int fd = -1;
   std::uint64_t offset = 0;
 };
-// Errc::io when they cannot be read.
-Result<bool> equals_twin(std::span<const std::byte> bytes, const Twin& twin);
-Result<bool> equal_twins(const Twin& a, const Twin& b, std::uint64_t length);
+// Bytes that cannot be read equal none.
+bool equals_twin(std::span<const std::byte> bytes, const Twin& twin);
 
+// Where an extent goes in a pack.
+struct PackSpot {
+  PackWriter* pack = nullptr;
+  std::uint64_t offset = 0;
+  bool is_there = false;  // the pack has the bytes already: it is a clone of the source
+};
+// Writes `length` bytes of the twin there. No writes to that pack are on their way.
+Status copy_twin(const Twin& from, std::uint64_t length, const PackSpot& to);
+
+// Content that may be that of an extent.
+struct Candidate {
+  ContentId id;
+  Twin twin;
+};
 struct StreamPlan {
   Range range;
-  bool prove = false;          // compute the SHA-256 tree
-  PackWriter* into = nullptr;  // write it there, at `at`; the writes may go on after stream() returned
-  std::uint64_t at = 0;
-  std::optional<Twin> twin;  // compare with it
+  // Content with this length and hint (tables.h). Called once, after the extent's first MiB was read.
+  std::function<Result<std::optional<Candidate>>(std::uint64_t hint)> find;
+  // Where the extent is to be written. Called once, as soon as it is known not to be the candidate's.
+  std::function<Result<PackSpot>()> spot;
 };
 struct Streamed {
-  ContentId id;  // root: with `prove`
+  ContentId id;
   std::vector<Digest> chunks;
-  bool equal = false;  // with `twin`
+  std::uint64_t hint = 0;
+  std::uint64_t head = 0;  // Extent::head
+  std::optional<Candidate> candidate;
+  // Where it was written; the writes may go on. None: the candidate's bytes and root are the extent's.
+  std::optional<PackSpot> spot;
 };
+// Passes the extent. If its bytes turn out to differ from the candidate's, those before the difference are copied from
+// the stored bytes, which were equal, and the others are written from the windows.
 Result<Streamed> stream(WindowRing& ring, Source& source, const StreamPlan& plan);
 
 }  // namespace weft

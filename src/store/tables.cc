@@ -51,39 +51,30 @@ Status put_counters(Txn& txn, const Counters& counters) {
   return put(txn, Table::meta, kCountersKey, counters);
 }
 
-Result<std::vector<FoundBlob>> find_blobs(Txn& txn, std::uint64_t length, const Hash128& xxh) {
-  std::vector<FoundBlob> found;
-  WEFT_CHECK(each_entry(txn, Table::blobs, blob_prefix(length, xxh), [&](const Entry& entry) -> Status {
-    if (entry.key.size() != kBlobKeyBytes) return damaged(txn, "a blob's key has another size");
-    WEFT_TRY(BlobRow row, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
-    found.push_back({std::string(entry.key), row});
-    return {};
-  }));
-  return found;
-}
-
 Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id) {
-  WEFT_TRY(std::vector<FoundBlob> blobs, find_blobs(txn, id.length, id.xxh));
-  for (FoundBlob& blob : blobs)
-    if (blob.row.root == id.root) return std::optional(std::move(blob));
-  if (!blobs.empty()) return std::optional<FoundBlob>();
+  std::string key = blob_key(id);
+  WEFT_TRY(std::optional<BlobRow> row, find_row<BlobRow>(txn, Table::blobs, key));
+  if (row) return std::optional(FoundBlob{std::move(key), *row});
   // A blob whose row was lost must not look like one that never was: gc would free its bytes.
-  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob_key(id.length, id.xxh, 0)));
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, key));
   if (holder) return damaged(txn, "a blob that versions need has no row");
   return std::optional<FoundBlob>();
 }
 
-Result<std::string> free_blob_key(Txn& txn, const ContentId& id) {
-  for (unsigned slot = 0; slot <= UINT16_MAX; ++slot) {
-    std::string key = blob_key(id.length, id.xxh, static_cast<std::uint16_t>(slot));
-    WEFT_TRY(std::optional<Bytes> value, txn.get(Table::blobs, key));
-    if (!value) return key;
-  }
-  return Error{Errc::unsupported, fmt::format("{}: more than {} contents share one XXH3-128", txn.path(), UINT16_MAX)};
+Status put_hint(Txn& txn, const ContentId& id, std::uint64_t hint) {
+  if (hint == 0) return {};
+  return put(txn, Table::hints, hint_key(id.length, hint), HintRow{id.root});
 }
 
-ContentId id_of(const FoundBlob& blob) {
-  return {blob_length(blob.key), blob_hash(blob.key), blob.row.root};
+Status erase_hint(Txn& txn, const ContentId& id, std::uint64_t hint) {
+  WEFT_TRY(const std::optional<ContentId> hinted, find_hinted(txn, id.length, hint));
+  return hinted == id ? txn.erase(Table::hints, hint_key(id.length, hint)) : Status{};
+}
+
+Result<std::optional<ContentId>> find_hinted(Txn& txn, std::uint64_t length, std::uint64_t hint) {
+  if (hint == 0) return std::optional<ContentId>();
+  WEFT_TRY(const std::optional<HintRow> row, find_row<HintRow>(txn, Table::hints, hint_key(length, hint)));
+  return row ? std::optional(ContentId{length, row->root}) : std::nullopt;
 }
 
 Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key) {

@@ -63,10 +63,12 @@ struct FoundBlob {
   BlobRow row;
 };
 Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id);
-Result<std::vector<FoundBlob>> find_blobs(Txn& txn, std::uint64_t length, const Hash128& xxh);  // all slots
-// With the next free slot of its hash.
-Result<std::string> free_blob_key(Txn& txn, const ContentId& id);
-ContentId id_of(const FoundBlob& blob);
+
+// A hint finds known content before all of it is read: XXH3-64 of its first MiB, of blobs that are larger. It is no
+// part of an identity. A hint that is missing, stale or of other content costs time and nothing else. 0 is no hint.
+Status put_hint(Txn& txn, const ContentId& id, std::uint64_t hint);
+Status erase_hint(Txn& txn, const ContentId& id, std::uint64_t hint);  // unless it leads to other content
+Result<std::optional<ContentId>> find_hinted(Txn& txn, std::uint64_t length, std::uint64_t hint);
 
 Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key);
 Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key);

@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "store/file_ops.h"
+#include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/record.h"
 #include "toc_generated.h"
@@ -23,14 +24,19 @@ flatbuffers::span<const std::uint8_t, 32> raw(const Digest& digest) {
   return flatbuffers::span<const std::uint8_t, 32>(digest.bytes.data(), digest.bytes.size());
 }
 
-records::TocEntry encode_entry(const PackEntry& entry) {
-  return {entry.id.length, entry.id.xxh.high, entry.id.xxh.low, entry.offset, raw(entry.id.root)};
+std::uint64_t check_of(const records::TocEntry& entry, PackId pack) {
+  return xxh3_64(std::as_bytes(std::span(&entry, 1)).subspan(sizeof(std::uint64_t)), pack);
 }
 
-PackEntry decode_entry(const records::TocEntry& in) {
-  PackEntry entry{{in.length(), {in.xxh_high(), in.xxh_low()}, {}}, in.offset(), {}};
-  std::copy(in.root()->begin(), in.root()->end(), entry.id.root.bytes.begin());
-  return entry;
+records::TocEntry encode_entry(const PackEntry& entry, PackId pack) {
+  records::TocEntry out{0, entry.id.length, entry.offset, entry.hint, raw(entry.id.root)};
+  return {check_of(out, pack), entry.id.length, entry.offset, entry.hint, raw(entry.id.root)};
+}
+
+PlacedBlob decode_entry(const records::TocEntry& in) {
+  PlacedBlob blob{{in.length(), {}}, in.offset(), in.hint()};
+  std::copy(in.root()->begin(), in.root()->end(), blob.id.root.bytes.begin());
+  return blob;
 }
 
 Error corrupt(std::string_view where, std::string_view what) {
@@ -40,18 +46,18 @@ Error corrupt(std::string_view where, std::string_view what) {
 // Moves each entry's share out of the one list of digests.
 Status deal_chunks(PackToc& toc, const flatbuffers::Vector<const records::ChunkDigest*>* chunks,
                    std::string_view where) {
-  if (chunks == nullptr || chunks->size() == 0) return {};
+  const std::uint64_t size = chunks == nullptr ? 0 : chunks->size();
   std::uint64_t next = 0;
   for (PackEntry& entry : toc.entries) {
     std::uint64_t count = chunk_count(entry.id.length);
-    if (count > chunks->size() - next) return corrupt(where, "fewer chunk digests than its blobs have chunks");
+    if (count > size - next) return corrupt(where, "fewer chunk digests than its blobs have chunks");
     entry.chunks.resize(count);
     for (Digest& digest : entry.chunks) {
       const auto* bytes = chunks->Get(static_cast<flatbuffers::uoffset_t>(next++))->bytes();
       std::copy(bytes->begin(), bytes->end(), digest.bytes.begin());
     }
   }
-  if (next != chunks->size()) return corrupt(where, "more chunk digests than its blobs have chunks");
+  if (next != size) return corrupt(where, "more chunk digests than its blobs have chunks");
   return {};
 }
 
@@ -79,7 +85,7 @@ std::vector<std::byte> encode_toc(const PackToc& toc) {
   std::vector<records::ChunkDigest> chunks;
   entries.reserve(toc.entries.size());
   for (const PackEntry& entry : toc.entries) {
-    entries.push_back(encode_entry(entry));
+    entries.push_back(encode_entry(entry, toc.pack));
     for (const Digest& digest : entry.chunks) chunks.emplace_back(raw(digest));
   }
   flatbuffers::FlatBufferBuilder builder;
@@ -98,11 +104,29 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   if (in->entries() != nullptr) {
     if (!lies_aligned<records::TocEntry>(*in->entries())) return corrupt(where, "entries out of alignment");
     toc.entries.reserve(in->entries()->size());
-    for (const records::TocEntry* entry : *in->entries()) toc.entries.push_back(decode_entry(*entry));
+    for (const records::TocEntry* entry : *in->entries()) {
+      const PlacedBlob blob = decode_entry(*entry);
+      toc.entries.push_back({blob.id, blob.offset, {}, blob.hint});
+    }
   }
   WEFT_CHECK(check_order(toc, where));
   WEFT_CHECK(deal_chunks(toc, in->chunks(), where));
   return toc;
+}
+
+// FlatBuffers lays structs at multiples of their alignment from the end of the buffer, which is aligned itself.
+std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pack) {
+  std::vector<PlacedBlob> blobs;
+  constexpr std::size_t kStep = alignof(records::TocEntry);
+  for (std::size_t at = 0;
+       bytes.size() >= sizeof(records::TocEntry) && at <= bytes.size() - sizeof(records::TocEntry);) {
+    records::TocEntry entry;
+    std::memcpy(static_cast<void*>(&entry), bytes.data() + at, sizeof entry);
+    const bool whole = entry.length() != 0 && entry.check() == check_of(entry, pack);
+    if (whole) blobs.push_back(decode_entry(entry));
+    at += whole ? sizeof entry : kStep;
+  }
+  return blobs;
 }
 
 Result<Fd> begin_toc(const std::string& path, const PackToc& toc) {

@@ -14,8 +14,11 @@
 namespace weft {
 
 std::vector<std::byte> encode_toc(const PackToc& toc);
-// Checks what can be checked without the pack: checksum, order, bounds, chunks either of all entries or of none.
+// Checks what can be checked without the pack: checksum, order, bounds, and that each entry has its chunks.
 Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where);
+
+// The entries of this pack that are whole in a damaged .toc, in whatever order it has them.
+std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pack);
 
 // Written, its way to the disk begun; to be synced by the caller.
 Result<Fd> begin_toc(const std::string& path, const PackToc& toc);

@@ -43,7 +43,8 @@ Status Unreaped::add(const VersionRow& version, std::unordered_set<ContentId>& b
   if (!content.ok())
     return Error{content.error().code, fmt::format("{}@{}, which is removed and may be open: {}", version.model_name,
                                                    version.number, content.error().message)};
-  for (const VersionContent::FileContent& file : content->files) blobs.insert(file.extents.begin(), file.extents.end());
+  for (const VersionContent::FileContent& file : content->files)
+    for (const Extent& extent : file.extents) blobs.insert(extent.id);
   return {};
 }
 

@@ -35,9 +35,9 @@ class Verifier {
  private:
   void problem(std::string line);
   bool check_shape(const PackReader& pack, const PackToc& toc);
-  Status check_rows(const PackToc& toc);
-  Status check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
-  Status check_data(const PackReader& pack, const PackToc& toc);
+  Result<std::vector<PackEntry>> check_rows(const PackToc& toc);
+  Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
+  Status check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries);
   Status check_large(const PackReader& pack, const PackEntry& entry, const std::string& where);
   void note(const Status& status);
   Status stopped() const;
@@ -81,8 +81,8 @@ Status Verifier::verify(PackId id) {
   }
   if (!check_shape(**pack, *toc)) return {};
   report_.blobs += toc->entries.size();
-  WEFT_CHECK(check_rows(*toc));
-  return data_ ? check_data(**pack, *toc) : Status{};
+  WEFT_TRY(const std::vector<PackEntry> used, check_rows(*toc));
+  return data_ ? check_data(**pack, pack_path(packs_.store_path(), id), used) : Status{};
 }
 
 bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
@@ -91,49 +91,53 @@ bool Verifier::check_shape(const PackReader& pack, const PackToc& toc) {
     problem(fmt::format("{}: expected {} bytes, got {}", where, toc.size, pack.size()));
     return false;
   }
-  bool proves = packs_.digest() == DigestMode::tree_sha256;
   for (const PackEntry& entry : toc.entries) {
-    if (proves != entry.chunks.empty() && root_agrees(entry)) continue;
+    if (root_agrees(entry)) continue;
     problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root",
-                        toc_path(packs_.store_path(), toc.pack), to_hex(entry.id.xxh), entry.offset));
+                        toc_path(packs_.store_path(), toc.pack), to_hex(entry.id.root), entry.offset));
     return false;
   }
   return true;
 }
 
-Status Verifier::check_rows(const PackToc& toc) {
+// Returns the entries whose bytes count: not those of blobs that the index has elsewhere.
+Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
+  std::vector<PackEntry> used;
   for (std::size_t i = 0; i < toc.entries.size();) {
     auto opened = index_.read();
-    if (!opened.ok() && opened.error().code == Errc::corrupt) return {};  // told by the comparison
+    if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // told by the comparison
     WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
-    for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i)
-      WEFT_CHECK(check_row(*index, toc, toc.entries[i]));
+    for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
+      WEFT_TRY(const bool counts, check_row(*index, toc, toc.entries[i]));
+      if (counts) used.push_back(toc.entries[i]);
+    }
   }
-  return {};
+  return used;
 }
 
-// A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it.
-Status Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
+// A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it. Returns
+// false if the index has it elsewhere: the copy here may be one that was damaged, and replaced.
+Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
   auto place = index.find(entry.id);
   if (!place.ok()) {
     if (place.error().code != Errc::corrupt) return place.error();
     problem(place.error().message);
-    return {};
+    return true;
   }
   const std::string where = pack_path(packs_.store_path(), toc.pack);
   if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
     problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
-                        to_hex(entry.id.xxh), (*place)->offset, entry.offset));
-  if (*place) return {};
+                        to_hex(entry.id.root), (*place)->offset, entry.offset));
+  if (*place) return (*place)->pack == toc.pack;
   auto absent = index.is_absent(entry.id);
-  if (absent.ok() && *absent) return {};  // of a publish on its way, or of an eviction that was cut off: gc takes it
+  if (absent.ok() && *absent) return true;  // of a publish on its way, or of an eviction that was cut off: gc takes it
   auto held = index.is_held(entry.id);
   if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
   if (!held.ok()) problem(held.error().message);
   if (held.ok() && *held)
     problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
-                        to_hex(entry.id.xxh)));
-  return {};
+                        to_hex(entry.id.root)));
+  return true;
 }
 
 Status Verifier::stopped() const {
@@ -141,12 +145,11 @@ Status Verifier::stopped() const {
   return {};
 }
 
-Status Verifier::check_data(const PackReader& pack, const PackToc& toc) {
-  const std::string where = pack_path(packs_.store_path(), toc.pack);
+Status Verifier::check_data(const PackReader& pack, const std::string& where, const std::vector<PackEntry>& entries) {
   std::vector<const PackEntry*> small;
-  for (const PackEntry& entry : toc.entries) {
+  for (const PackEntry& entry : entries) {
     report_.bytes_read += entry.id.length;
-    if (entry.id.length < kLargeBlob || entry.chunks.empty()) {
+    if (entry.id.length < kLargeBlob) {
       small.push_back(&entry);
     } else {
       note(check_large(pack, entry, where));
@@ -162,18 +165,15 @@ Status Verifier::check_data(const PackReader& pack, const PackToc& toc) {
   return std::exchange(failure_, Status{});
 }
 
-// Job 0 computes the XXH3-128 of the whole, the others the SHA-256 of a chunk each; the page cache reads once.
 Status Verifier::check_large(const PackReader& pack, const PackEntry& entry, const std::string& where) {
-  PackEntry unproven{entry.id, entry.offset, {}};
-  pool_.parallel_for(entry.chunks.size() + 1, [&](std::size_t job) {
+  pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
     if (progress_.cancelled()) return;
-    if (job == 0) return note(check_blob(pack.fd(), where, unproven, progress_));
-    std::uint64_t begin = (job - 1) * kDigestChunk;
+    const std::uint64_t begin = chunk * kDigestChunk;
     std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
     Status read = read_exact(pack.fd(), entry.offset + begin, bytes, where);
     note(read);
-    if (read.ok() && sha256(bytes) != entry.chunks[job - 1])
-      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.xxh),
+    if (read.ok() && sha256(bytes) != entry.chunks[chunk])
+      problem(fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", where, to_hex(entry.id.root),
                           entry.id.length, entry.offset, entry.offset + begin));
   });
   return {};

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/sha256.h"
-#include "store/hash.h"
 
 namespace weft {
 namespace {
@@ -27,15 +26,14 @@ std::size_t ImportWindow::count_fitting(std::span<const Range> ranges) const {
   return count;
 }
 
-void ImportWindow::lay_out(std::span<const Range> ranges, std::size_t first, bool prove) {
+void ImportWindow::lay_out(std::span<const Range> ranges, std::size_t first) {
   extents.clear();
   pieces_.clear();
-  next_piece_ = next_name_ = named_ = 0;
-  naming_ = Xxh3Stream();
+  next_piece_ = 0;
   std::size_t at = ranges.front().offset % kPackBlock;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    WindowExtent extent{first + i, at, {ranges[i].length, {}, {}}, {}};
-    if (prove) extent.chunks.resize(chunk_count(ranges[i].length));
+    WindowExtent extent{first + i, at, {ranges[i].length, {}}, {}};
+    extent.chunks.resize(chunk_count(ranges[i].length));
     for (std::size_t chunk = 0; chunk < extent.chunks.size(); ++chunk) pieces_.push_back({i, chunk});
     at += ranges[i].length;
     extents.push_back(std::move(extent));
@@ -84,26 +82,9 @@ void ImportWindow::hash_ready(std::size_t filled) {
   }
 }
 
-void ImportWindow::name_ready(std::size_t filled) {
-  for (; next_name_ < extents.size(); ++next_name_) {
-    WindowExtent& extent = extents[next_name_];
-    const std::size_t end = extent.at + extent.id.length;
-    const std::size_t from = std::max(named_, extent.at);
-    if (from == extent.at && end <= filled) {
-      extent.id.xxh = xxh3_128(bytes_of(extent));
-      continue;
-    }
-    naming_.update(space().subspan(from, std::min(end, filled) - from));
-    named_ = std::min(end, filled);
-    if (end > filled) return;
-    extent.id.xxh = naming_.digest128();
-    naming_ = Xxh3Stream();
-  }
-}
-
-Status ImportWindow::fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove) {
+Status ImportWindow::fill(Source& source, std::span<const Range> ranges, std::size_t first) {
   space();
-  lay_out(ranges, first, prove);
+  lay_out(ranges, first);
   const std::uint64_t offset = ranges.front().offset;
   const std::size_t begin = extents.front().at;
   const std::size_t end = begin + (ranges.back().offset + ranges.back().length - offset);
@@ -112,14 +93,12 @@ Status ImportWindow::fill(Source& source, std::span<const Range> ranges, std::si
     WEFT_CHECK(source.read(offset + filled - begin, space().subspan(filled, step)));
     filled += step;
     hash_ready(filled);
-    name_ready(filled);
   }
   return {};
 }
 
-Status ImportWindow::finish_ids(bool prove) {
+Status ImportWindow::finish_ids() {
   WEFT_CHECK(hashing.wait());
-  if (!prove) return {};
   for (WindowExtent& extent : extents) extent.id.root = tree_root(extent.id.length, extent.chunks);
   return {};
 }

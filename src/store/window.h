@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "store/hash.h"
 #include "store/job_group.h"
 #include "store/pack_file.h"
 #include "store/source.h"
@@ -18,7 +17,7 @@
 
 namespace weft {
 
-// One read; also the unit of cancelling. XXH3 takes it from the CPU's cache, as long as it is no more.
+// One read; also the unit of cancelling.
 inline constexpr std::size_t kReadStep = kDigestChunk;
 inline constexpr std::size_t kWindowExtentsMax = 32768;
 // So much of one content is hashed best in one job.
@@ -49,13 +48,12 @@ class ImportWindow {
 
   // How many of these ranges, from the first on, go into one window.
   std::size_t count_fitting(std::span<const Range> ranges) const;
-  // Reads the ranges and computes their XXH3-128 on this thread, with `prove` their SHA-256 tree on the pool; ids are
-  // complete after finish_ids(). Ranges are consecutive and fit; `first` is the number of the first.
-  Status fill(Source& source, std::span<const Range> ranges, std::size_t first, bool prove);
-  Status finish_ids(bool prove);
+  // Reads the ranges on this thread and computes their SHA-256 trees on the pool; ids are complete after finish_ids().
+  // Ranges are consecutive and fit; `first` is the number of the first.
+  Status fill(Source& source, std::span<const Range> ranges, std::size_t first);
+  Status finish_ids();
 
   std::vector<WindowExtent> extents;
-  std::vector<std::size_t> fresh_extents;  // those that turned out new, while they are being looked at
 
  private:
   struct Piece {
@@ -63,18 +61,14 @@ class ImportWindow {
     std::size_t chunk;
   };
   std::span<const std::byte> bytes_of(const Piece& piece);
-  void lay_out(std::span<const Range> ranges, std::size_t first, bool prove);
+  void lay_out(std::span<const Range> ranges, std::size_t first);
   void hash_pieces(std::size_t first, std::size_t last);
   void hash_ready(std::size_t filled);
-  void name_ready(std::size_t filled);
 
   std::size_t capacity_;
   BlockBuffer space_;
   std::vector<Piece> pieces_;
   std::size_t next_piece_ = 0;  // not given to the pool yet
-  std::size_t next_name_ = 0;   // extent without XXH3 yet
-  std::size_t named_ = 0;       // bytes before this are in `naming_` or in finished ids
-  Xxh3Stream naming_;           // of the extent at next_name_ so far
 
  public:
   // Last, so that they are destroyed, which waits for their jobs, before what the jobs use.

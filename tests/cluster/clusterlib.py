@@ -159,6 +159,16 @@ class Etcd:
     def compact(self):
         self.control("compact", self.revision())
 
+    def restore_snapshot(self):
+        """It is lost, and comes back from a snapshot that was taken just before."""
+        saved = self.directory / "snapshot"
+        self.control("snapshot", "save", saved)
+        self.kill()
+        (self.directory / "data").rename(self.directory / "lost")
+        run(["etcdctl", "snapshot", "restore", saved, "--data-dir", self.directory / "data", "--name", "default",
+             "--initial-cluster", f"default={self.peer}", "--initial-advertise-peer-urls", self.peer])
+        self.start()
+
     def kill(self):
         if self.process and self.process.poll() is None:
             self.process.kill()

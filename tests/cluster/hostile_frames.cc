@@ -117,7 +117,7 @@ Result<std::vector<PeerRequest>> requests_for(Store& has) {
   std::vector<PeerRequest> requests{AskManifest{digest, 0}, AskHolders{digest}};
   for (const File& file : manifest.files)
     for (const Extent& extent : file.extents)
-      if (extent.id.length > kShortHeadBytesMax) requests.emplace_back(AskBytes{{{extent.id, 0, 1}}, false});
+      if (extent.id.length > kShortHeadBytesMax) requests.emplace_back(AskBytes{{{extent.id, 0, 1}}});
   return requests;
 }
 

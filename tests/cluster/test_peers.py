@@ -60,17 +60,6 @@ def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
     assert three[0].exchange()["windows"] == 0
 
 
-def test_nodes_that_trust_their_fabric_compare_sums(cluster, tmp_path):
-    one, two = (cluster.node("--verify", "xxh3") for _ in range(2))
-    source = write_model(tmp_path / "source", random_tensors(6, 3 << 20, seed="sums"))
-    spec = cluster.publish(one, source, "model")
-    assert two.daemon.status()["verify"] == "xxh3"
-    assert loads_equal(two, source, spec)
-    assert two.fetched("peer") >= (source / FILE).stat().st_size
-    two.store.weft("prefetch", "model")
-    two.store.assert_sound()
-
-
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
     pytest.importorskip("safetensors.numpy")
     nodes = [cluster.node() for _ in range(8)]
@@ -212,11 +201,6 @@ def test_a_daemon_of_a_cluster_refuses_to_start_without_a_secret_key(tmp_path):
     key = cluster_key(tmp_path / "key")
     key.chmod(0o640)
     assert str(key) in refusal_of(store, "--key-file", key)
-
-
-def test_a_store_without_digests_belongs_to_no_cluster(tmp_path):
-    key = cluster_key(tmp_path / "key")
-    assert "without digests" in refusal_of(Store(tmp_path / "store", digest="none"), "--key-file", key)
 
 
 def test_the_loopback_is_what_is_listened_at_unless_said(cluster, tmp_path):

@@ -251,3 +251,24 @@ def test_a_restore_that_ends_early_is_no_store_and_goes_on(tmp_path, number):
     with Mount(back, tmp_path / "mnt", "views=hidden") as mount:
         for name, path in models.items():
             assert files_below(mount.version(name, 1)) == files_below(path)
+
+
+def test_two_clusters_share_no_origin(tmp_path):
+    """The second is refused by name, and nothing of it gets there."""
+    with Cluster(tmp_path) as cluster:
+        one = cluster.node()
+        cluster.publish(one, source(tmp_path / "a1", "a1"), "a")
+        one.store.weft("stage-out")
+        told = records(cluster.origin)
+        (tmp_path / "second").mkdir()
+        with Cluster(tmp_path / "second", origin=cluster.origin) as second:
+            other = connected(second.node())
+            refused = other.store.weft("import", source(tmp_path / "b1", "b1"), "--name", "b", "--sync", check=False)
+            assert refused.returncode == 1 and "b@1 is published, and not at the origin" in refused.stderr
+            for words in (["stage-out"], ["stage-out", "--new-origin"]):
+                refused = other.store.weft(*words, check=False)
+                assert refused.returncode == 1
+                assert "expected an origin of cluster " in refused.stderr and "got that of cluster " in refused.stderr
+            assert "expected an origin of cluster " in json.dumps(other.daemon.status())
+        assert records(cluster.origin) == told
+        cluster.publish(one, source(tmp_path / "a2", "a2"), "a")

@@ -81,7 +81,7 @@ struct World {
     return had && had->node == "self" && had->bits == std::vector<std::uint8_t>{bits};
   }
 
-  const ContentId blob{4 * kDigestChunk, {1, 1}, sha256({})};
+  const ContentId blob{4 * kDigestChunk, sha256({})};
   const Manifest manifest{{{"a", blob.length, "", {{0, blob}}, {}, {}}}, {}};
   VersionRow row;
   std::unique_ptr<TransportWorld> world = std::move(transport_worlds().front());

@@ -7,7 +7,6 @@
 #include "node/peer_answers.h"
 #include "node/peer_source.h"
 #include "source_twin_world.h"
-#include "store/hash.h"
 
 namespace weft::conformance {
 namespace {
@@ -28,7 +27,6 @@ class TwinAnswers final : public PeerServer {
     if (const auto* ask = std::get_if<AskBytes>(&asked)) {
       ReadAid none;
       WEFT_TRY(const SourceBytes bytes, twin_.read({}, ask->runs, soon(), none));
-      if (ask->sums) return with_sums(*ask, bytes.bytes());
       return given(bytes.bytes());
     }
     return PeerReply{};
@@ -45,27 +43,8 @@ class TwinAnswers final : public PeerServer {
     reply.windows.push_back(std::move(window));
     return reply;
   }
-  // Sums of what was there before it was damaged on its way.
-  Result<PeerReply> with_sums(const AskBytes& ask, std::span<const std::byte> bytes) const {
-    std::vector<Hash128> sums;
-    std::size_t at = 0;
-    for (const ChunkRun& run : ask.runs)
-      for (std::uint64_t left = run.length(); left > 0; left -= std::min(left, kDigestChunk)) {
-        const auto chunk = bytes.subspan(at, std::min(left, kDigestChunk));
-        sums.push_back(xxh3_128(chunk));
-        at += chunk.size();
-      }
-    if (damaged) ++sums.back().low;
-    PeerReply reply{encode_sums(sums), {}};
-    WEFT_TRY(auto window, WindowMemory::of_bytes(bytes));
-    reply.windows.push_back(std::move(window));
-    return reply;
-  }
 
   testing::TwinSource& twin_;
-
- public:
-  std::atomic<bool> damaged = false;
 };
 
 class PeerWorld final : public TwinWorld {
@@ -73,8 +52,6 @@ class PeerWorld final : public TwinWorld {
   ~PeerWorld() override { let_go(); }
   std::string name() const override { return "peer"; }
   std::shared_ptr<BlobSource> source() override { return source_; }
-  PeerSource& peers() { return *source_; }
-  TwinAnswers& answers() { return answers_; }
   void put(std::vector<std::byte> manifest, const std::vector<Blob>& blobs) override {
     VersionRow row;
     row.id = 1;
@@ -101,24 +78,6 @@ class PeerWorld final : public TwinWorld {
   PeerNews news_{{store_, "taker", directory_, view_, links_, *taker_}};
   std::shared_ptr<PeerSource> source_ = std::make_shared<PeerSource>(*taker_, view_, links_, news_);
 };
-
-TEST_CASE("what the way has damaged is found by the giver's sum") {
-  const Blob blob = make_blob(2 * kDigestChunk + 9, 4);
-  const auto manifest = testing::random_bytes(100, 1);
-  for (const bool damaged : {false, true}) {
-    PeerWorld world;
-    world.put(manifest, {blob});
-    world.peers().set_sums(true);
-    world.answers().damaged = damaged;
-    const ChunkRun run{blob.id, 0, 3};
-    const auto read = world.source()->read(sha256(manifest), std::span(&run, 1), soon());
-    REQUIRE(read.ok() == !damaged);
-    if (damaged) CHECK(read.error().code == Errc::corrupt);
-    if (!read.ok()) continue;
-    CHECK(read->summed);
-    CHECK(std::ranges::equal(read->bytes(), blob.bytes));
-  }
-}
 
 }  // namespace
 

@@ -29,7 +29,7 @@ class OriginWorld final : public SourceWorld {
 
   // Each blob in a pack of its own, but that the small ones share one.
   void put(std::vector<std::byte> manifest, const std::vector<Blob>& blobs) override {
-    const auto dir = OriginDir::open(path_);
+    const auto dir = OriginDir::open(path_, "cluster");
     REQUIRE(dir.ok());
     Places places{sha256(manifest), {}};
     PackToc small{next_pack_++, 0, {}};
@@ -39,7 +39,7 @@ class OriginWorld final : public SourceWorld {
       const bool large = blob.bytes.size() > kDigestChunk;
       PackToc& toc = large ? own : small;
       const std::uint64_t offset = large ? 0 : bytes.size();
-      PackEntry entry{blob.id, offset, std::vector<Digest>(chunk_count(blob.bytes.size()))};
+      PackEntry entry{blob.id, offset, std::vector<Digest>(chunk_count(blob.bytes.size())), 0};
       sha256_chunks(blob.bytes, entry.chunks);
       toc.entries.push_back(std::move(entry));
       places.blobs.emplace_back(blob.id, BlobPlace{toc.pack, offset});
@@ -134,7 +134,7 @@ class OriginWorld final : public SourceWorld {
 
 Blob make_blob(std::size_t size, std::uint64_t seed) {
   Blob blob{{}, testing::random_bytes(size, seed)};
-  blob.id = {size, xxh3_128(blob.bytes), tree_sha256(blob.bytes)};
+  blob.id = {size, tree_sha256(blob.bytes)};
   return blob;
 }
 

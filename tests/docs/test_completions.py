@@ -20,7 +20,7 @@ LINES = {
     "model, store after the command": ("weft info --store STORE oth", "other", "org/small"),
     "model, store in one word": ("weft info --store=STORE oth", "other", "org/small"),
     "value of an option": ("weft import . --store STORE --parent org/s", "org/small", "other"),
-    "choice": ("weft init --digest tr", "tree-sha256", "none"),
+    "choice": ("weft info . --graph js", "json", "dot"),
     "shell": ("weft completion fi", "fish", "zsh"),
 }
 lines = pytest.mark.parametrize("line, answer, other", LINES.values(), ids=LINES.keys())

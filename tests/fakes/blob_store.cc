@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -134,7 +135,7 @@ PackId BlobStore::add_pack(std::string_view bytes) {
 ContentId BlobStore::add_blob(std::uint64_t name, PackId pack, std::uint64_t offset, std::uint64_t length) {
   ContentId id;
   id.length = length;
-  id.xxh.low = name;
+  std::memcpy(id.root.bytes.data(), &name, sizeof name);
   places_[id] = {pack, offset};
   ++sequence_;
   return id;

@@ -68,7 +68,6 @@ class BlobStore final : public ClusterStore {
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Status saved(std::span<const VersionId> versions) override;
   Result<std::string> origin() override { return std::string(); }
-  Result<bool> has_met_origin() override { return false; }
   Status set_origin(const std::string& /*uuid*/) override { return {}; }
   Result<SaidBatch> said(std::uint64_t from) override { return SaidBatch{{}, from}; }
   Result<std::uint64_t> told(std::string_view /*origin*/) override { return std::uint64_t{0}; }

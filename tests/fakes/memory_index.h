@@ -20,7 +20,8 @@ class MemoryIndex final : public IndexAccess {
  public:
   struct State {
     std::map<ContentId, BlobPlace> places;
-    std::map<std::string, std::set<ContentId>> holders;  // by who holds: a version, say
+    std::map<std::pair<std::uint64_t, std::uint64_t>, ContentId> hints;  // by length and hint
+    std::map<std::string, std::set<ContentId>> holders;                  // by who holds: a version, say
 
     bool is_held(const ContentId& id) const {
       for (const auto& [who, ids] : holders)
@@ -37,11 +38,15 @@ class MemoryIndex final : public IndexAccess {
     return std::unique_ptr<BlobWriter>(std::make_unique<Transaction>(*this, current(), std::move(writing)));
   }
 
-  // As a publish does: new blobs that nobody put meanwhile, and all of `needed` held.
+  // As a publish does: new blobs that nobody put meanwhile, or that replace damaged ones, and all of `needed` held.
   void publish(std::span<const NewBlob> fresh, std::span<const ContentId> needed) { publish_for("", fresh, needed); }
   void publish_for(const std::string& who, std::span<const NewBlob> fresh, std::span<const ContentId> needed) {
     change([&](State& state) {
-      for (const NewBlob& blob : fresh) state.places.emplace(blob.id, blob.place);
+      for (const NewBlob& blob : fresh) {
+        const bool made = state.places.emplace(blob.id, blob.place).second;
+        if (!made && blob.replaces) state.places[blob.id] = blob.place;
+        if (blob.hint != 0) state.hints[{blob.id.length, blob.hint}] = blob.id;
+      }
       state.holders[who].insert(needed.begin(), needed.end());
     });
   }
@@ -59,6 +64,9 @@ class MemoryIndex final : public IndexAccess {
   void forget(const ContentId& id) {
     change([&](State& state) { state.places.erase(id); });
   }
+  void hint(std::uint64_t length, std::uint64_t hint, const ContentId& id) {
+    change([&](State& state) { state.hints[{length, hint}] = id; });
+  }
   State state() const { return *current(); }
 
  private:
@@ -71,17 +79,9 @@ class MemoryIndex final : public IndexAccess {
       if (it == now().places.end()) return std::optional<BlobPlace>{};
       return std::optional(it->second);
     }
-    Result<std::vector<std::pair<ContentId, BlobPlace>>> find_all(std::uint64_t length, const Hash128& xxh) override {
-      std::vector<std::pair<ContentId, BlobPlace>> rows;
-      for (auto it = now().places.lower_bound({length, xxh, {}}); it != now().places.end(); ++it) {
-        if (it->first.length != length || it->first.xxh != xxh) break;
-        rows.emplace_back(*it);
-      }
-      return rows;
-    }
-    Result<bool> any_of_length(std::uint64_t length) override {
-      auto it = now().places.lower_bound({length, {}, {}});
-      return it != now().places.end() && it->first.length == length;
+    Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
+      auto it = now().hints.find({length, hint});
+      return it == now().hints.end() ? std::nullopt : std::optional(it->second);
     }
     Result<bool> is_held(const ContentId& id) override { return now().is_held(id); }
     Result<bool> is_absent(const ContentId&) override { return false; }
@@ -89,7 +89,7 @@ class MemoryIndex final : public IndexAccess {
       mine().places[id] = place;
       return {};
     }
-    Status erase(const ContentId& id) override {
+    Status erase(const ContentId& id, std::uint64_t) override {
       if (now().is_held(id)) return Error{Errc::internal, "erase of a blob that is held"};
       mine().places.erase(id);
       return {};

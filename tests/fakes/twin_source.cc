@@ -46,7 +46,7 @@ Result<SourceBytes> TwinSource::read(const Digest&, std::span<const ChunkRun> ru
   out.resize(out.size() + surplus_);
   ++reads_;
   bytes_read_ += out.size();
-  SourceBytes bytes{std::make_unique_for_overwrite<std::byte[]>(out.size()), out.size(), {}, summed_};
+  SourceBytes bytes{std::make_unique_for_overwrite<std::byte[]>(out.size()), out.size(), {}};
   if (!out.empty()) std::memcpy(bytes.memory.get(), out.data(), out.size());
   return bytes;
 }
@@ -99,11 +99,6 @@ void TwinSource::vanish() {
   const std::lock_guard lock(mutex_);
   vanished_ = true;
   wake_.notify_all();
-}
-
-void TwinSource::compare_sums() {
-  const std::lock_guard lock(mutex_);
-  summed_ = true;
 }
 
 std::uint64_t TwinSource::reads() const {

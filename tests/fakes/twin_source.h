@@ -36,7 +36,6 @@ class TwinSource final : public BlobSource {
   void add_to_answers(std::size_t bytes);  // so many more than were asked for
   void let_go();                           // nothing hangs any more
   void vanish();
-  void compare_sums();  // what it gives is said to have been compared, whatever it is
 
   std::uint64_t reads() const;
   std::uint64_t bytes_read() const;
@@ -51,7 +50,6 @@ class TwinSource final : public BlobSource {
   std::map<ContentId, Stored> blobs_;
   std::size_t surplus_ = 0;
   bool vanished_ = false;
-  bool summed_ = false;
   std::uint64_t reads_ = 0;
   std::uint64_t bytes_read_ = 0;
   std::vector<ChunkRun> announced_;

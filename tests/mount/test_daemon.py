@@ -181,6 +181,60 @@ def test_metrics(store, small_model):
             urllib.request.urlopen("http://127.0.0.1:19464/", timeout=30)
 
 
+def test_a_silent_client_of_the_metrics_keeps_no_other_waiting(store):
+    with Daemon(store, "--metrics-port", "19465"), socket.create_connection(("127.0.0.1", 19465)) as silent:
+        silent.settimeout(0)
+        for _ in range(3):
+            with urllib.request.urlopen("http://127.0.0.1:19465/metrics", timeout=60) as page:
+                assert "weft_" in page.read().decode()
+            with pytest.raises(BlockingIOError):  # it is served beside the others, not sent away for them
+                silent.recv(1)
+
+
+# Makes connections to a daemon's socket as an attacker would, and keeps them until its input ends.
+ATTACK = r"""
+import os, resource, socket, sys
+directory, count, fds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+here = os.open(directory, os.O_PATH)
+null = os.open("/dev/null", os.O_RDONLY)
+kept = []
+for _ in range(count):
+    one = socket.socket(socket.AF_UNIX)
+    one.settimeout(1)
+    try:
+        one.connect(f"/proc/self/fd/{here}/weftd.sock")
+        socket.send_fds(one, [b"\x10\0\0\0{"], [null] * fds) if fds else one.sendall(b"\x10\0\0\0{")
+    except OSError:
+        pass
+    kept.append(one)
+print("made", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("count, fds", [(1024, 0), (900, 64)])
+def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    store = Store(open_dir / "store")
+    file = open_dir / "a.bin"
+    file.write_bytes(b"a")
+    with Daemon(store) as daemon:
+        store.publish(file, name="m")
+        words = ["/usr/bin/python3", "-c", ATTACK, str(store.path), str(count), str(fds)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=NOBODY, group=NOBODY,
+                              extra_groups=[], env={}) as attacker:
+            assert attacker.stdout.readline() == b"made\n"
+            try:
+                run([WEFT, "--store", store.path, "tag", "m@1", "x"], timeout=60)
+                # The descriptors of messages that do not end are not kept, and connections only so many.
+                wait_until(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) < 250, seconds_max=30)
+            finally:
+                attacker.stdin.close()
+        assert daemon.alive()
+
+
 @pytest.mark.parametrize("body", [
     {}, {"name": "m"}, {"name": 5, "inherit": "", "add": False, "parents": [], "tags": [], "message": "", "metrics": [],
                         "files": 1},

@@ -1,6 +1,7 @@
 """What a publish makes, shares and says."""
 import json
 import os
+import pathlib
 import pty
 import subprocess
 
@@ -169,3 +170,51 @@ def test_journal_is_all_that_remembers(store, small_model, tmp_path):
     assert everything("after") == before
     assert "gone" not in before[1]
     store.assert_sound()
+
+
+@pytest.mark.parametrize("layer, hurt", [(0, 0.5), (1, 0.0), (1, 0.9)], ids=["small", "large, first MiB", "large, end"])
+def test_importing_a_good_file_again_repairs_what_is_damaged(store, tmp_path, layer, hurt):
+    """Tensors of 4 KiB and 20 MiB: one that is looked up as a whole, and one that only a hint finds early."""
+    tensors = random_tensors(1, 4096, seed="small")
+    tensors["large"] = next(iter(random_tensors(1, 20 * MIB, seed="large").values()))
+    source = write_model(tmp_path / "source", tensors)
+    store.publish(source, name="m")
+    data = list(tensors.values())[layer][2]
+    pack, = (pack for pack in (store.path / "packs").glob("*.pack") if data in pack.read_bytes())
+    at = pack.read_bytes().find(data) + int(hurt * len(data))
+    with open(pack, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+    assert store.weft("fsck", check=False).returncode == 1
+    assert imported(store, source, name="m")["made"] is False
+    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+        assert files_below(mount.version("m", 1)) == files_below(source)
+    store.assert_sound()
+    store.weft("gc")
+    store.weft("export", "m", tmp_path / "out")
+    assert files_below(tmp_path / "out") == files_below(source)
+
+
+def test_an_import_reads_its_source_once(store, tmp_path):
+    """Also where the shapes of all tensors are known and their content is not, and where large tensors begin alike."""
+    def read_bytes(source, name):
+        importer = store.start("--quiet", "import", source, "--name", name)
+        os.waitid(os.P_PID, importer.pid, os.WEXITED | os.WNOWAIT)
+        counts = pathlib.Path(f"/proc/{importer.pid}/io").read_text().split()
+        assert importer.wait() == 0
+        importer.communicate()
+        return int(counts[counts.index("rchar:") + 1])
+
+    tensors = random_tensors(2, 20 * MIB, seed="first")
+    first = write_model(tmp_path / "first", tensors)
+    size = (first / "model.safetensors").stat().st_size
+    assert size <= read_bytes(first, "m") < 1.1 * size
+    other = write_model(tmp_path / "other", random_tensors(2, 20 * MIB, seed="other"))
+    assert size <= read_bytes(other, "m") < 1.1 * size
+    # The source, and the stored bytes that it is compared with.
+    assert read_bytes(first, "n") < 2.1 * size
+    alike = {name: (dtype, shape, data[:-1] + bytes([data[-1] ^ 1])) for name, (dtype, shape, data) in tensors.items()}
+    # The same, and the stored bytes again as they are copied.
+    assert read_bytes(write_model(tmp_path / "alike", alike), "m") < 3.1 * size

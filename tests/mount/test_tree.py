@@ -238,15 +238,6 @@ def test_many_readers_at_once(mounted, small_model):
         assert all(pool.map(read_pieces, range(40)))
 
 
-def test_digest_none_store(tmp_path, small_model):
-    store = Store(tmp_path / "store", digest="none")
-    store.publish(small_model, name="m")
-    store.publish(small_model, name="n")
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
-        assert files_below(mount.version("n", 1)) == files_below(small_model)
-    store.assert_sound()
-
-
 def test_relative_paths(store, small_model, tmp_path):
     """The server goes to the background: what was relative to the caller's directory still holds."""
     store.publish(small_model, name="m")

@@ -21,15 +21,15 @@ namespace {
 
 constexpr std::uint64_t kTreeNodes = 3;
 
-VersionContent content_from(const NaiveContent& naive, const std::map<std::string, ContentId>& ids) {
+VersionContent content_from(const NaiveContent& naive, const std::map<std::string, Extent>& known) {
   VersionContent content;
-  content.tree_layout = 1;
   content.tree_nodes = kTreeNodes;
   for (const NaiveFile& file : naive) {
     VersionContent::FileContent extents;
     for (const NaiveTensor& tensor : file.tensors) {
-      const ContentId& id = ids.at(tensor.bytes);
-      extents.extents.push_back(id);
+      const Extent& extent = known.at(tensor.bytes);
+      const ContentId& id = extent.id;
+      extents.extents.push_back(extent);
       content.views.push_back({ViewKey{id, static_cast<DType>(tensor.dtype), tensor.shape, ""}, tensor.links});
       content.logical_bytes += tensor.bytes.size();
     }
@@ -100,7 +100,7 @@ class Run {
     return [this](std::span<const std::byte> manifest) -> Result<VersionContent> {
       std::optional<NaiveContent> naive = decode(std::string(as_text(manifest)));
       if (!naive) return Error{Errc::corrupt, "not a test manifest"};
-      return content_from(*naive, ids_);
+      return content_from(*naive, extents_);
     };
   }
 
@@ -141,12 +141,13 @@ class Run {
     }
     write_file(dir_ / "source", text);
     Fd fd = must(open_file(dir_ / "source", O_RDONLY));
-    std::vector<ContentId> ids = must(import.add(fd.get(), "source", ranges, no_progress()));
-    REQUIRE(ids.size() == ranges.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      auto [known, fresh] = ids_.emplace(file.tensors[i].bytes, ids[i]);
-      CHECK(known->second == ids[i]);
-      CHECK(ids[i].length == file.tensors[i].bytes.size());
+    std::vector<Extent> extents = must(import.add(fd.get(), "source", ranges, no_progress()));
+    REQUIRE(extents.size() == ranges.size());
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      auto [known, fresh] = extents_.emplace(file.tensors[i].bytes, extents[i]);
+      CHECK(known->second.id == extents[i].id);
+      CHECK(known->second.head == extents[i].head);
+      CHECK(extents[i].id.length == file.tensors[i].bytes.size());
     }
   }
 
@@ -169,7 +170,7 @@ class Run {
     std::string manifest = encode(version.content);
     auto bytes = as_bytes(manifest);
     request.manifest.assign(bytes.begin(), bytes.end());
-    request.content = content_from(version.content, ids_);
+    request.content = content_from(version.content, extents_);
     for (const auto& [model, number] : version.parents)
       request.parents.push_back({model, number, below(2) == 0, below(9), below(1000)});
     version.parent_refs = request.parents;
@@ -302,7 +303,7 @@ class Run {
         CHECK(inode.view_links == naive_.view_links(tensor));
         auto [first, seen_now] = view_firsts_.emplace(inode.base, inode.view_first);
         CHECK(first->second == (seen_now ? row.id : inode.view_first));
-        CHECK(inode.view.content == ids_.at(tensor.bytes));
+        CHECK(inode.view.content == extents_.at(tensor.bytes).id);
         CHECK(inode.view.shape == tensor.shape);
       }
     }
@@ -326,7 +327,7 @@ class Run {
     if (version.removed) return;
     for (const NaiveFile& file : version.content) {
       for (const NaiveTensor& tensor : file.tensors) {
-        LockedPlace place = must(store_->lock_blob(ids_.at(tensor.bytes)));
+        LockedPlace place = must(store_->lock_blob(extents_.at(tensor.bytes).id));
         std::uint64_t from = below(tensor.bytes.size());
         std::vector<std::byte> got(1 + below(tensor.bytes.size() - from));
         must(read_exact(place.pack->fd(), place.offset + from, got, "pack"));
@@ -340,7 +341,7 @@ class Run {
   std::unique_ptr<Store> store_;
   NaiveStore naive_;
   std::vector<std::string> pool_;
-  std::map<std::string, ContentId> ids_;
+  std::map<std::string, Extent> extents_;
   std::map<std::string, Ino> inos_;
   std::set<Ino> all_inos_;
   std::map<std::string, std::uint64_t> times_;

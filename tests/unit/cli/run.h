@@ -23,6 +23,7 @@ class Cli {
   std::atomic<int> interrupt = 0;
   bool terminal = false;
   bool root = false;
+  std::string config_file = "/nowhere/weft.conf";
 
   Outcome operator()(const std::vector<std::string>& args) {
     std::ostringstream out;
@@ -35,6 +36,7 @@ class Cli {
                                  return at == variables.end() ? std::nullopt : std::optional(at->second);
                                },
                                .is_root = root,
+                               .config_file = config_file,
                                .interrupt = interrupt};
     Outcome outcome;
     outcome.code = run_weft(args, environment);

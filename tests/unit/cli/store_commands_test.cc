@@ -172,9 +172,28 @@ TEST_CASE("what is no store is not made one") {
   CHECK_FALSE(w.contains(w.failed({"ls"}), "WEFT_STORE"));
   CHECK_FALSE(fs::exists(w.dir / "none"));
   CHECK(w.contains(w.failed({"init", "--store", w.dir / "store"}), w.dir / "store"));
-  w.done({"init", "--store", w.dir / "deep/er/store", "--digest", "none"});
+  w.done({"init", "--store", w.dir / "deep/er/store"});
   CHECK(w.done({"ls", "--store", w.dir / "deep/er/store"}).out.empty());
-  CHECK(flat(w.done({"status", "--json", "--store", w.dir / "deep/er/store"}))["digest"] == "none");
+}
+
+TEST_CASE("where a weft.conf names a store, import makes none") {
+  World w;
+  w.write_model("a", 1);
+  w.cli.config_file = w.dir / "weft.conf";
+  fs::create_directories(w.dir / "store");  // where nothing is mounted
+  for (const char* text : {"store = '/srv/weft'\n", "# ours\nname = 'n'\n\"store\"=\"/srv/weft\" # here\n[etcd]\n"}) {
+    write_file(w.dir / "weft.conf", text);
+    const std::string refused = w.failed({"import", w.dir / "a", "--name", "m"});
+    CHECK_MESSAGE(w.contains(refused, "weft.conf names the store /srv/weft: is its disk mounted?"), refused);
+    CHECK(fs::is_empty(w.dir / "store"));
+  }
+  w.done({"init"});
+  w.done({"import", w.dir / "a", "--name", "m"});
+  for (const char* text : {"", "# store = '/srv/weft'\n", "[other]\nstore = '/srv/weft'\n", "stores = 'x'\n"}) {
+    fs::remove_all(w.dir / "store");
+    write_file(w.dir / "weft.conf", text);
+    w.done({"import", w.dir / "a", "--name", "m"});
+  }
 }
 
 TEST_CASE("ls shows models, versions, files, tensors, names") {

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <array>
+#include <mutex>
 
 #include "base/limits.h"
 #include "control/client.h"
@@ -99,10 +100,163 @@ TEST_CASE("descriptors that no message counts end the connection") {
   const Fd null = std::move(open_file("/dev/null", O_RDONLY)).value();
   const Fd socket = served.raw();
   const std::vector<int> fds(kFdsAtOnceMax, null.get());
-  for (int i = 0; i < 3; ++i)
-    static_cast<void>(send_some(socket.get(), testing::as_bytes(std::string_view("\0", 1)), fds));
+  REQUIRE(send_some(socket.get(), testing::as_bytes(std::string_view("\0", 1)), fds).ok());
   CHECK(closed(socket.get()));
   CHECK(served.answers());
+}
+
+// A server whose clients are the users that the test says, one after the other.
+struct Users {
+  testing::TempDir dir;
+  std::atomic<uid_t> next = 0;
+  std::atomic<std::uint64_t> looked = 0;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Call>> held;  // guarded by mutex
+  std::unique_ptr<Server> server;
+  std::vector<Fd> sockets;
+
+  explicit Users(std::chrono::milliseconds patience = 60s) {
+    ServerOptions options;
+    options.message_patience = patience;
+    options.who = [this](int socket) -> Result<PeerCredentials> {
+      WEFT_TRY(PeerCredentials peer, peer_credentials(socket));
+      peer.uid = next;
+      ++looked;
+      return peer;
+    };
+    server = std::move(Server::listen(dir / kSocketName, options)).value();
+    server->on("ask", Runs::at_once, [](const auto& call) { call->answer(""); });
+    server->on("keep", Runs::at_once, [this](const auto& call) {
+      const std::lock_guard lock(mutex);
+      held.push_back(call);
+    });
+    server->on("wait", Runs::own_thread, [](const std::shared_ptr<Call>& call) {
+      static_cast<void>(call->next(60s));
+      call->answer("");
+    });
+    server->on("run", Runs::own_thread, [](const auto& call) { call->answer(""); });
+    server->start();
+  }
+  ~Users() { held.clear(); }
+
+  // Returns when the server has looked who it is.
+  int connect(uid_t user) {
+    next = user;
+    const std::uint64_t before = looked;
+    sockets.push_back(std::move(connect_unix(dir / kSocketName)).value());
+    while (looked == before) std::this_thread::yield();
+    return sockets.back().get();
+  }
+  Result<Answer> ask(uid_t user, std::string_view request) {
+    next = user;
+    auto client = Client::connect(dir / kSocketName);
+    if (!client.ok()) return client.error();
+    return (*client)->call(request, "", {}, {.patience = 30s});
+  }
+  // Sends with as many descriptors; whether they were taken: a handler keeps them.
+  bool keep_fds(int socket, std::uint64_t id, std::size_t count) {
+    const Fd null = std::move(open_file("/dev/null", O_RDONLY)).value();
+    const std::vector<int> fds(count, null.get());
+    const std::string text = *encode_message({id, MessageKind::request, "keep", {}, count});
+    const std::size_t before = kept();
+    REQUIRE(send_some(socket, testing::as_bytes(text), fds).ok());
+    while (kept() == before)
+      if (wait_for(socket, POLLIN, 1ms)) return false;
+    return true;
+  }
+  std::size_t kept() {
+    const std::lock_guard lock(mutex);
+    return held.size();
+  }
+};
+
+constexpr uid_t kAlice = 4711, kBob = 4712;
+
+TEST_CASE("a user with all connections that one may have keeps out neither others nor root") {
+  Users users;
+  const std::string five("\x10\0\0\0{", 5);
+  for (std::size_t i = 0; i < limits::kControlConnectionsMax; ++i) {
+    const int socket = users.connect(kAlice);
+    static_cast<void>(send_some(socket, testing::as_bytes(five)));
+    // The first are taken and stay, the others are told why not and closed.
+    if (i >= limits::kControlConnectionsEachMax) CHECK(closed(socket));
+  }
+  CHECK(users.server->connections() == limits::kControlConnectionsEachMax);
+  CHECK(users.ask(kBob, "ask").ok());
+  CHECK(users.ask(0, "ask").ok());
+  const auto refused = users.ask(kAlice, "ask");
+  CHECK(refused.error().code == Errc::busy);
+  CHECK(refused.error().message.find("user 4711, or all users, have too many connections") != std::string::npos);
+  users.sockets.clear();
+  for (int i = 0; i < 30'000 && !users.ask(kAlice, "ask").ok(); ++i) std::this_thread::sleep_for(1ms);
+  CHECK(users.ask(kAlice, "ask").ok());
+}
+
+TEST_CASE("all users together leave places to root") {
+  Users users;
+  std::size_t taken = 0;
+  for (uid_t user = 5000; user < 5016; ++user)
+    for (std::size_t i = 0; i < limits::kControlConnectionsEachMax; ++i) {
+      users.connect(user);
+      while (users.server->connections() == taken && !wait_for(users.sockets.back().get(), POLLIN, 1ms)) {
+      }
+      taken = users.server->connections();
+    }
+  CHECK(taken == limits::kControlConnectionsOthersMax);
+  CHECK(users.ask(kBob, "ask").error().code == Errc::busy);
+  CHECK(users.ask(0, "ask").ok());
+}
+
+TEST_CASE("a message that does not end in time ends its connection, one that says nothing stays") {
+  Users users(200ms);
+  const int silent = users.connect(kAlice);
+  const std::string request = *encode_message({1, MessageKind::request, "ask"});
+  const int stops = users.connect(kAlice);
+  send_all(stops, request + request.substr(0, 5));
+  // A byte now and then does not make it last longer.
+  const int drips = users.connect(kAlice);
+  bool over = false;
+  for (std::size_t i = 0; i < request.size() - 1 && !over; ++i) {
+    over = !send_some(drips, testing::as_bytes(std::string_view(request).substr(i, 1))).ok();
+    std::this_thread::sleep_for(20ms);
+  }
+  CHECK(over);
+  CHECK(closed(stops));
+  CHECK(closed(drips));
+  send_all(silent, request);
+  CHECK(wait_for(silent, POLLIN, 30s));
+  CHECK(users.server->connections() == 1);
+}
+
+TEST_CASE("a user holds so many descriptors in the daemon and no more, by however many connections") {
+  Users users;
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < 8; ++i)
+    if (users.keep_fds(users.connect(kAlice), 1, kFdsAtOnceMax)) taken += kFdsAtOnceMax;
+  CHECK(taken == limits::kControlFdsEachMax);
+  CHECK(users.keep_fds(users.connect(0), 1, kFdsAtOnceMax));
+  CHECK(users.keep_fds(users.connect(kBob), 1, kFdsAtOnceMax));
+  {
+    const std::lock_guard lock(users.mutex);
+    users.held.clear();
+  }
+  CHECK(users.keep_fds(users.connect(kAlice), 1, kFdsAtOnceMax));
+}
+
+TEST_CASE("requests of a user that last long leave threads to others and to root") {
+  Users users;
+  for (uid_t user = 5000; user < 5008; ++user) {
+    const int socket = users.connect(user);
+    std::string requests;
+    for (std::uint64_t id = 0; id < limits::kControlRunningEachMax + 1; ++id)
+      requests += *encode_message({id, MessageKind::request, "wait"});
+    send_all(socket, requests);
+    CHECK(wait_for(socket, POLLIN, 30s));  // at least the last is refused
+    if (user == 5000) CHECK(users.ask(kBob, "run").ok());
+  }
+  CHECK(users.ask(kBob, "run").error().code == Errc::busy);
+  CHECK(users.ask(0, "run").ok());
+  users.sockets.clear();
 }
 
 TEST_CASE("more messages than a handler takes are not kept") {

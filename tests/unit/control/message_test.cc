@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/unix_socket.h"
 #include "control/message_reader.h"
+#include "control/send_queue.h"
 #include "testing.h"
 
 namespace weft::control {
@@ -80,7 +81,7 @@ TEST_CASE("messages come whole out of bytes that are cut anywhere") {
     MessageReader reader;
     std::vector<std::uint64_t> ids;
     for (std::size_t at = 0; at < stream.size(); at += step) {
-      REQUIRE(reader.feed(testing::as_bytes(std::string_view(stream).substr(at, step)), {}).ok());
+      reader.feed(testing::as_bytes(std::string_view(stream).substr(at, step)), {});
       for (;;) {
         auto message = reader.next();
         REQUIRE(message.ok());
@@ -96,21 +97,62 @@ TEST_CASE("descriptors go to the messages that count them") {
   MessageReader reader;
   const std::string first = *encode_message({1, MessageKind::event, {}, {}, 2});
   const std::string second = *encode_message({2, MessageKind::event, {}, {}, 1});
-  REQUIRE(reader.feed(testing::as_bytes(first.substr(0, 6)), some_fds(2)).ok());
+  const std::string none = *encode_message({3, MessageKind::event});
+  reader.feed(testing::as_bytes(first.substr(0, 6)), {});
   CHECK(!*reader.next());
-  REQUIRE(reader.feed(testing::as_bytes(first.substr(6)), {}).ok());
+  reader.feed(testing::as_bytes(first.substr(6)), some_fds(2));
   CHECK((*reader.next())->fds.size() == 2);
-  REQUIRE(reader.feed(testing::as_bytes(second), {}).ok());
+  reader.feed(testing::as_bytes(none + second), some_fds(1));
+  CHECK((*reader.next())->fds.empty());
+  CHECK((*reader.next())->fds.size() == 1);
+  CHECK(!*reader.next());
+  reader.feed(testing::as_bytes(second), {});
   CHECK(reader.next().error().code == Errc::invalid);
 }
 
-TEST_CASE("a length or a number of descriptors that no message has ends the stream") {
+TEST_CASE("descriptors that do not come with the end of a message that counts them end the stream") {
+  const std::string counts = *encode_message({1, MessageKind::event, {}, {}, 2});
+  const std::string none = *encode_message({2, MessageKind::event});
+  for (const std::string& bytes : {counts.substr(0, 5), counts.substr(0, counts.size() - 1), counts + none,
+                                   counts + none.substr(0, 3), std::string("\0", 1)}) {
+    MessageReader reader;
+    reader.feed(testing::as_bytes(bytes), some_fds(2));
+    auto message = reader.next();
+    CHECK(message.error().code == Errc::invalid);
+  }
   MessageReader reader;
-  REQUIRE(reader.feed(testing::as_bytes(std::string("\xff\xff\xff\xff", 4)), {}).ok());
+  reader.feed(testing::as_bytes(none), some_fds(1));
+  CHECK((*reader.next())->fds.empty());
   CHECK(reader.next().error().code == Errc::invalid);
-  MessageReader flooded;
-  CHECK(flooded.feed({}, some_fds(2 * kFdsAtOnceMax)).ok());
-  CHECK(flooded.feed({}, some_fds(1)).error().code == Errc::invalid);
+}
+
+TEST_CASE("what is sent with descriptors is received so, also through a socket that is full now and then") {
+  auto [ours, theirs] = std::move(unix_pair()).value();
+  SendQueue queue;
+  const std::string body = R"({"x": ")" + std::string(300'000, 'x') + R"("})";
+  for (std::uint64_t id = 1; id <= 8; ++id)
+    queue.push(*encode_message({id, MessageKind::event, {}, body, id % 3}), some_fds(id % 3));
+  MessageReader reader;
+  std::vector<std::byte> bytes(64U << 10U);
+  for (std::uint64_t id = 1; id <= 8;) {
+    REQUIRE(queue.flush(ours.get()).ok());
+    auto received = receive_some(theirs.get(), bytes);
+    REQUIRE(received.ok());
+    reader.feed(std::span(bytes).first(received->bytes), std::move(received->fds));
+    for (;;) {
+      auto message = reader.next();
+      REQUIRE(message.ok());
+      if (!*message) break;
+      CHECK((*message)->id == id);
+      CHECK((*message)->fds.size() == id++ % 3);
+    }
+  }
+}
+
+TEST_CASE("a length that no message has ends the stream") {
+  MessageReader reader;
+  reader.feed(testing::as_bytes(std::string("\xff\xff\xff\xff", 4)), {});
+  CHECK(reader.next().error().code == Errc::invalid);
 }
 
 }  // namespace

@@ -8,9 +8,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "base/limits.h"
 #include "base/sys.h"
 #include "daemon/metrics_port.h"
 
@@ -119,6 +122,18 @@ TEST_CASE("HTTP: a client that sends a little now and then has so much time in a
   CHECK(std::chrono::steady_clock::now() - begun < 3s);
   over = true;
   trickle.join();
+}
+
+TEST_CASE("HTTP: silent clients, however many, keep nobody waiting") {
+  const std::uint16_t port = free_port();
+  const auto served = MetricsPort::open(
+      port, [] { return std::string("a 1\n"); }, 600s);
+  REQUIRE(served.ok());
+  std::vector<std::unique_ptr<Client>> silent;
+  for (std::size_t i = 0; i < 2 * limits::kMetricsClientsMax; ++i) silent.push_back(std::make_unique<Client>(port));
+  const Client other(port);
+  CHECK(other.send("GET /metrics HTTP/1.1\r\n\r\n"));
+  CHECK(other.all().ends_with("a 1\n"));
 }
 
 TEST_CASE("HTTP: a client that sends nothing does not keep the port from ending") {

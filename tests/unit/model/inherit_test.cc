@@ -21,7 +21,7 @@ File laid_out(const std::string& path, const std::vector<std::pair<testing::Spec
   std::vector<PlacedTensor> placed;
   for (const auto& [spec, seed] : tensors)
     placed.push_back({{spec.name, spec.dtype, spec.shape, kNoExtent, ""},
-                      content(tensor_bytes(spec.dtype, spec.shape).value(), seed)});
+                      {0, content(tensor_bytes(spec.dtype, spec.shape).value(), seed)}});
   return lay_out_safetensors(path, placed, {{"format", "pt"}}).file;
 }
 

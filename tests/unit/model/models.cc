@@ -37,8 +37,9 @@ std::optional<std::uint32_t> find(const VersionTree& tree, std::string_view path
 }  // namespace
 
 ContentId content(std::uint64_t length, std::uint64_t seed) {
-  ContentId id{length, {seed * 0x9e3779b97f4a7c15ULL, seed + 1}, {}};
-  for (std::size_t i = 0; i < id.root.bytes.size(); ++i) id.root.bytes[i] = static_cast<std::uint8_t>(seed + i);
+  ContentId id{length, {}};
+  for (std::size_t i = 0; i < id.root.bytes.size(); ++i)
+    id.root.bytes[i] = static_cast<std::uint8_t>((seed >> (i % 8 * 8)) + i);
   return id;
 }
 

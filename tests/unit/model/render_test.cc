@@ -38,7 +38,7 @@ Manifest sample() {
   Manifest manifest{{opaque("config.json"), file_of("m.safetensors", {{"a.b.x"}, {"a.y", DType::bf16, {4}}, {"top"}})}};
   manifest.files[1].tensors.push_back({"a.none", DType::f32, {0}, kNoExtent, ""});
   manifest.files[1].metadata = {{"format", "pt"}};
-  for (Extent& extent : manifest.files[1].extents) extent.id = {extent.id.length, {1, 2}, {}};
+  for (Extent& extent : manifest.files[1].extents) extent.id.root = Digest{{0x0c}};
   manifest.files[1].extents[1].id.root.bytes[0] = 0xab;
   return manifest;
 }
@@ -83,9 +83,9 @@ TEST_CASE("info.json") {
     {"path":"m.safetensors","bytes":120,"format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
   ],
   "tensors": [
-    {"name":"a.b.x","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":64,"bytes":24,"xxh3":"00000000000000010000000000000002","sha256_tree":"ab00000000000000000000000000000000000000000000000000000000000000"},
-    {"name":"a.y","file":"m.safetensors","dtype":"BF16","shape":[4],"offset":88,"bytes":8,"xxh3":"00000000000000010000000000000002"},
-    {"name":"top","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":96,"bytes":24,"xxh3":"00000000000000010000000000000002"},
+    {"name":"a.b.x","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":64,"bytes":24,"sha256_tree":"ab00000000000000000000000000000000000000000000000000000000000000"},
+    {"name":"a.y","file":"m.safetensors","dtype":"BF16","shape":[4],"offset":88,"bytes":8,"sha256_tree":"0c00000000000000000000000000000000000000000000000000000000000000"},
+    {"name":"top","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":96,"bytes":24,"sha256_tree":"0c00000000000000000000000000000000000000000000000000000000000000"},
     {"name":"a.none","file":"m.safetensors","dtype":"F32","shape":[0],"bytes":0}
   ]
 }
@@ -106,7 +106,7 @@ TEST_CASE("layer.json") {
   "parameters": 10,
   "bytes": 32,
   "tensors": [
-    {"name":"a.y","file":"m.safetensors","dtype":"BF16","shape":[4],"offset":88,"bytes":8,"xxh3":"00000000000000010000000000000002"},
+    {"name":"a.y","file":"m.safetensors","dtype":"BF16","shape":[4],"offset":88,"bytes":8,"sha256_tree":"0c00000000000000000000000000000000000000000000000000000000000000"},
     {"name":"a.none","file":"m.safetensors","dtype":"F32","shape":[0],"bytes":0}
   ],
   "layers": [

@@ -30,7 +30,7 @@ void write_variant(const std::string& directory, std::uint64_t seed) {
 
 // A store with a model in one pack, and one derived from it.
 struct Derived : Fixture {
-  explicit Derived(DigestMode digest = DigestMode::tree_sha256) : Fixture(digest) {
+  Derived() {
     write_variant(dir / "base", 1);
     write_variant(dir / "derived", 2);
     publish({dir / "base"}, "base");
@@ -39,7 +39,7 @@ struct Derived : Fixture {
     std::filesystem::remove_all(dir / "store/cache/assembled");  // where the file system shares blocks
     const auto version = load_version(*store, row);
     REQUIRE(version.ok());
-    source = assembled_source(store->info(), row.id, 0, version->tree->manifest().files[0], "derived@1");
+    source = assembled_source(version->tree->manifest().files[0], "derived@1");
   }
   AssembledDir assembled(std::optional<std::uint64_t> bytes_max = {}) const {
     auto opened = AssembledDir::open(store->path(), bytes_max);
@@ -117,23 +117,12 @@ TEST_CASE("what cannot be assembled leaves nothing") {
     CHECK(attempt(store.assembled(kMiB), never) == Errc::no_space);
   }
   SUBCASE("content gone") {
-    store.source.blobs[0].xxh.low ^= 1U;
+    store.source.blobs[0].root.bytes[0] ^= 1U;
     CHECK(attempt(store.assembled(), never) == Errc::not_found);
   }
   CHECK(store.assembled().usage().files == 0);
   CHECK(store.assembled().usage().parts == 0);
   CHECK(counts.made == 0);
-}
-
-TEST_CASE("in a store without digests a key is of one version's file") {
-  for (const DigestMode mode : {DigestMode::tree_sha256, DigestMode::none}) {
-    Derived store(mode);
-    const auto version = load_version(*store.store, store.row);
-    REQUIRE(version.ok());
-    const File& file = version->tree->manifest().files[0];
-    const auto key = [&](VersionId id) { return assembled_source(store.store->info(), id, 0, file, "").key; };
-    CHECK((key(1) == key(2)) == (mode == DigestMode::tree_sha256));
-  }
 }
 
 TEST_CASE("a composed file that is read gets an assembled one") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "testing.h"
@@ -12,7 +14,7 @@ namespace {
 ContentId blob(std::uint64_t name, std::uint64_t length) {
   ContentId id;
   id.length = length;
-  id.xxh.low = name;
+  std::memcpy(id.root.bytes.data(), &name, sizeof name);
   return id;
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kUnit = 4 * kDigestChunk;
 
 Extent extent(std::uint64_t offset, std::uint64_t length, std::uint64_t name) {
-  return {offset, {length, {name, name}, {}}};
+  return {offset, {length, Digest{{static_cast<std::uint8_t>(name)}}}};
 }
 
 }  // namespace

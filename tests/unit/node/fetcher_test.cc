@@ -38,7 +38,7 @@ struct Away {
     publish();
   }
   void append(std::vector<std::byte> blob) {
-    const ContentId id{blob.size(), xxh3_128(blob), tree_sha256(blob)};
+    const ContentId id{blob.size(), tree_sha256(blob)};
     file.extents.push_back({bytes.size(), id});
     bytes += as_text(blob);
     twin->put(id, std::move(blob));
@@ -298,22 +298,6 @@ TEST_CASE("what nobody waits for is let go, with what has come in the store") {
   CHECK(away.store.lock_blob(away.file.extents[0].id).ok());
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
-}
-
-TEST_CASE("what was compared with sums is kept when its key is right, and small blobs are hashed all the same") {
-  Away away({3 * kDigestChunk, 2 * kDigestChunk, 100});
-  away.twin->compare_sums();
-  away.twin->change(away.file.extents[1].id, [](TwinSource::Stored& stored) { stored.bytes[7] ^= std::byte{1}; });
-  away.twin->change(away.file.extents[2].id, [](TwinSource::Stored& stored) { stored.bytes[7] ^= std::byte{1}; });
-  Fetcher fetcher(away.store, {away.twin}, quick());
-  FetchPolicy policy;
-  policy.check_keys = true;
-  fetcher.set_policy(policy);
-  REQUIRE(away.bring(fetcher, {0, 5 * kDigestChunk}).ok());
-  CHECK(fetcher.settle(away.version).error().code == Errc::corrupt);
-  CHECK(away.store.lock_blob(away.file.extents[0].id)->pack);
-  CHECK(!away.store.lock_blob(away.file.extents[1].id).ok());
-  CHECK(away.bring(fetcher, {5 * kDigestChunk, 100}).error().code == Errc::corrupt);
 }
 
 TEST_CASE("a whole file comes whose end is here already") {

@@ -29,8 +29,8 @@ class HookProgress final : public Progress {
 };
 
 struct Fixture {
-  explicit Fixture(DigestMode digest = DigestMode::tree_sha256) {
-    REQUIRE(Store::create(dir / "store", {digest}).ok());
+  Fixture() {
+    REQUIRE(Store::create(dir / "store").ok());
     OpenOptions options;
     options.write = true;
     options.decode = content_decoder();

@@ -9,7 +9,7 @@ namespace weft::testing {
 namespace {
 
 ContentId blob(std::uint64_t name, std::uint64_t chunks) {
-  return {chunks * kDigestChunk, {name, name}, sha256(random_bytes(8, name))};
+  return {chunks * kDigestChunk, sha256(random_bytes(8, name))};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ struct LargeFile {
   Fd pack;
 
   LargeFile() {
-    auto origin = OriginDir::open(dir.path());
+    auto origin = OriginDir::open(dir.path(), "cluster");
     REQUIRE(origin.ok());
     write_file(node.dir / "model/weights.safetensors",
                safetensors_file({{"weight", "U8", {kSize}, random_bytes(kSize, 5)}}));
@@ -58,7 +58,9 @@ struct LargeFile {
     const auto pages = cached_pages(pack.get(), 0, size());
     return pages.ok() ? *pages : 0;
   }
-  std::string pack_file() const { return pack_path(dir.path(), OriginDir::open(dir.path())->packs()->front()); }
+  std::string pack_file() const {
+    return pack_path(dir.path(), OriginDir::open(dir.path(), "cluster")->packs()->front());
+  }
   void check(std::uint64_t first, std::uint64_t count) const {
     const ChunkRun run{extent.id, first, count};
     const auto got = source->read(row.manifest, std::span(&run, 1), deadline_in(10s));

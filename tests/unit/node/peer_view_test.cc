@@ -14,7 +14,7 @@ namespace {
 using Kind = PeerCandidate::Kind;
 
 ContentId blob(std::uint64_t name, std::uint64_t length) {
-  return {length, {name, name}, sha256(random_bytes(8, name))};
+  return {length, sha256(random_bytes(8, name))};
 }
 
 // What is known of one version that "publisher" made, of a blob of four chunks and one of one.

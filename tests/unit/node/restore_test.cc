@@ -22,7 +22,7 @@ constexpr std::string_view kCluster = "00000000-0000-4000-8000-00000000000a";
 struct Left {
   Fixture node;
   TempDir dir;
-  OriginDir origin = must(OriginDir::open(dir.path()));
+  OriginDir origin = must(OriginDir::open(dir.path(), "cluster"));
   TempDir place;
   std::string target = place / "deep/store";
 
@@ -191,10 +191,10 @@ TEST_CASE("what is missing at an origin is named, one line each, before anything
     std::filesystem::copy_file(left.only("journal", ".rm"), left.dir / "journal/0000000000000001-0123456789abcdef.rm");
     expected = left.dir / "journal/0000000000000001-0123456789abcdef.rm: expected a record named";
   }
-  SUBCASE("a kind that this weft knows") {
+  SUBCASE("a kind that an origin has") {
     const auto record = seal_record(static_cast<RecordKind>(15), as_bytes("later"));
     write_file(left.dir / "journal/0000000000000001-later", as_text(record));
-    expected = left.dir / "journal/0000000000000001-later: a newer weft wrote this";
+    expected = left.dir / "journal/0000000000000001-later: expected a version, a tag or a removal";
   }
   SUBCASE("one content of a number") {
     VersionRow row = row_of(*snapshot, "a", 3);
@@ -291,9 +291,9 @@ TEST_CASE("a removal that cannot be read removes all the same: no version comes 
     write_file(removal, "");
     mended = {removal};
   }
-  SUBCASE("of a newer weft") {
+  SUBCASE("another kind of record") {
     write_file(removal, as_text(seal_record(static_cast<RecordKind>(15), as_bytes("later"))));
-    problems = {removal};
+    mended = {removal};
   }
   SUBCASE("under another name") {
     std::filesystem::rename(removal, left.dir / "journal/0000000000000001-0123456789abcdef.rm");

@@ -25,7 +25,7 @@ struct Staged {
   OriginDir origin = open(dir.path());
 
   static OriginDir open(const std::string& path) {
-    auto opened = OriginDir::open(path);
+    auto opened = OriginDir::open(path, "cluster");
     REQUIRE(opened.ok());
     return std::move(opened).value();
   }

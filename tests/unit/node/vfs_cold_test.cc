@@ -140,7 +140,6 @@ struct Far {
     change.version.publisher = "00000000-0000-4000-8000-000000000002";
     const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
     change.tree_nodes = local.ino_count;
-    change.tree_layout = local.tree_layout;
     const MirrorChange changes[] = {change};
     const auto mirrored = store->mirror(changes, 1);
     REQUIRE_MESSAGE(mirrored.ok(), (mirrored.ok() ? "" : mirrored.error().message));

@@ -13,6 +13,7 @@
 #include "node/origin_dir.h"
 #include "testing.h"
 #include "weft/node.h"
+#include "weft/origin.h"
 
 namespace weft::testing {
 namespace {
@@ -90,7 +91,7 @@ TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, 
   told.hear({heard("a", 1), heard("a", 2), MirroredTag{"a", "best", 1, 50, 2}}, 3);
   told.hear({MirroredTag{"a", "best", 2, 60, 4}, MirroredTag{"a", "best", 0, 0, 5}, MirroredRemoval{"a", 1, 70}}, 6);
   CHECK(told.tell() == 6);
-  const OriginDir origin = must(OriginDir::open(told.origin));
+  const OriginDir origin = must(OriginDir::open(told.origin, kCluster));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> tags;  // number, time
   std::size_t removed = 0;
   for (const std::string& name : told.records()) {
@@ -129,7 +130,7 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
   told.hear({heard("a", 1)}, 2);
   CHECK(told.tell() == 1);
   const std::string known = must(told.store->origin());
-  CHECK(known == must(OriginDir::open(told.origin)).uuid());
+  CHECK(known == must(OriginDir::open(told.origin, kCluster)).uuid());
   told.hear({heard("a", 2)}, 3);
   told.put_away(told.dir / "real");
   const Error none = told.refusal();
@@ -138,7 +139,7 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
        {told.origin, "expected the origin " + known, std::string("got none; "), std::string("stage-out --new-origin")})
     CHECK_MESSAGE(none.message.find(part) != std::string::npos, none.message);
   CHECK(std::filesystem::is_empty(told.origin));
-  const std::string other = must(OriginDir::open(told.origin)).uuid();
+  const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
   told.open();  // also after a restart
   CHECK(told.refusal().message.find("got the origin " + other) != std::string::npos);
   CHECK(told.records().empty());
@@ -148,26 +149,37 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
   CHECK(told.records().size() == 2);
 }
 
-TEST_CASE("a store that does not say which origin has its bytes meets that one again, and makes no other") {
+TEST_CASE("the origin of another cluster is refused by name, until it is taken over") {
   Told told;
   told.hear({own("a", 1), heard("a", 2)}, 3);
-  SUBCASE("of what it published") {
-    must(told.store->saved(told.unsaved()));
-  }
-  SUBCASE("of what it heard") {
-    must(told.store->set_told("another", 1));
-  }
-  const Error none = told.refusal();
-  CHECK(none.code == Errc::changed);
-  CHECK_MESSAGE(none.message.find("expected the origin that this node knows, got none; ") != std::string::npos,
-                none.message);
-  CHECK(std::filesystem::is_empty(told.origin));
+  OriginDir theirs = must(OriginDir::open(told.origin, "another cluster"));
+  const auto check_refused = [&](const Error& refused) {
+    CHECK(refused.code == Errc::changed);
+    CHECK_MESSAGE(refused.message.find("expected an origin of cluster " + std::string(kCluster) +
+                                       ", got that of cluster another cluster;") != std::string::npos,
+                  refused.message);
+    CHECK(told.records().empty());
+  };
+  check_refused(told.refusal());
   CHECK(must(told.store->origin()).empty());
-  const std::string real = must(OriginDir::open(told.origin)).uuid();  // mounted by now
-  const WriteBehind behind(*told.store, told.origin);
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (must(told.store->origin()) != real && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
-  CHECK(must(told.store->origin()) == real);
+  {
+    WriteBehind behind(*told.store, told.origin);
+    const Status taken = behind.take_new_origin(kNever);
+    REQUIRE(!taken.ok());
+    check_refused(taken.error());
+  }
+  must(take_over_origin(told.origin, kCluster));
+  must(told.store->saved(told.unsaved()));  // it has no bytes
+  CHECK(told.tell() == 2);
+  CHECK(must(told.store->origin()) == theirs.uuid());
+  CHECK(must(OriginDir::open_existing(told.origin)).cluster() == kCluster);
+  // And once it is known, when the others took it back.
+  must(theirs.take_over("a third"));
+  must(theirs.take_over("another cluster"));
+  told.hear({MirroredRemoval{"a", 2, 70}}, 4);
+  const Error gone = told.refusal();
+  CHECK(gone.message.find("got that of cluster another cluster;") != std::string::npos);
+  CHECK(told.records().size() == 2);
 }
 
 TEST_CASE("a store that published before it had an origin makes one") {
@@ -197,7 +209,7 @@ TEST_CASE("another origin is not taken once who asked for it has gone") {
   {
     const Fd answers = must(open_file(hanging, O_WRONLY));  // who reads there waits for its end
     std::filesystem::remove(hanging);
-    other = must(OriginDir::open(told.origin)).uuid();
+    other = must(OriginDir::open(told.origin, kCluster)).uuid();
   }
   CHECK(behind.wait(kNever).error().message.find("got the origin " + other) != std::string::npos);
   CHECK(must(told.store->origin()) == known);
@@ -224,11 +236,11 @@ TEST_CASE("versions that cannot get there keep no others waiting, whether somebo
   for (std::uint64_t number = 1; number <= 70; ++number) changes.emplace_back(own("stuck", number));  // by no manifest
   for (const std::uint64_t number : {1001, 1002}) changes.emplace_back(own("other", number));
   told.hear(changes, 3);
-  const OriginDir origin = must(OriginDir::open(told.origin));
+  const OriginDir origin = must(OriginDir::open(told.origin, kCluster));
   for (const std::uint64_t number : {1001, 1002}) {
     const std::string manifest = std::to_string(number);
     const Digest digest = sha256(as_bytes(manifest));
-    must(origin.put_places({digest, {{{1, {1, 1}, digest}, {1, 0}}}}));
+    must(origin.put_places({digest, {{{1, digest}, {1, 0}}}}));
     must(origin.put_manifest(digest, as_bytes(manifest)));
   }
   const auto last = told.unsaved().back();

@@ -55,7 +55,6 @@ PublishWish wish(std::string model, unsigned content, std::vector<std::string> t
   out.version.version.manifest = digest(content);
   out.version.version.time_ns = ++time;
   out.version.tree_nodes = 4;
-  out.version.tree_layout = 1;
   out.version.version.publisher = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
   out.tags = std::move(tags);
   out.relies = std::move(relies);

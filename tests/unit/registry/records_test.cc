@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <random>
 
@@ -27,7 +28,6 @@ MirroredVersion sample() {
   row.tensors = 8;
   row.tensor_bytes = 9;
   version.tree_nodes = 10;
-  version.tree_layout = 1;
   version.packs = {11, 12};
   row.publisher = kNode;
   return version;
@@ -101,7 +101,6 @@ TEST_CASE("records: what is said comes back") {
   CHECK(row.tensor_bytes == 9);
   CHECK_FALSE(row.removed);
   CHECK(out->tree_nodes == 10);
-  CHECK(out->tree_layout == 1);
   CHECK(out->packs == std::vector<PackId>{11, 12});
   CHECK(row.publisher == kNode);
 
@@ -120,7 +119,7 @@ TEST_CASE("records: what is said comes back") {
   CHECK(*back == member);
   CHECK(open_head(seal(RegistryHead{5, 6}, "m/a"), "m/a")->next_number == 5);
   CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
-  CHECK(open_meta(seal(RegistryMeta{1, kNode, 6}, "meta"), "meta")->cluster == kNode);
+  CHECK(open_meta(seal(RegistryMeta{kRegistryFormat, kNode, 6}, "meta"), "meta")->cluster == kNode);
 }
 
 TEST_CASE("records: a value that is changed, cut, or under another key does not verify, and is named") {
@@ -165,5 +164,12 @@ TEST_CASE("records: whole ones that say what no weft says are refused") {
   CHECK_FALSE(open_head(seal(RegistryHead{0, 0}, "k"), "k").ok());
   CHECK_FALSE(open_tag(seal(RegistryTag{limits::kVersionNumberMax + 1, 0}, "k"), "k").ok());
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
-  CHECK(open_meta(seal(RegistryMeta{2, kNode, 0}, "meta"), "meta").error().code == Errc::unsupported);
+  for (const std::uint32_t format : {kRegistryFormat - 1, kRegistryFormat + 1}) {
+    const Error other = open_meta(seal(RegistryMeta{format, kNode, 0}, "meta"), "meta").error();
+    CHECK(other.code == Errc::unsupported);
+    CHECK(other.message ==
+          fmt::format("registry key meta: expected a cluster of format {}, got {}: export with the old "
+                      "version, import with the new one",
+                      kRegistryFormat, format));
+  }
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <set>
 
 #include "base/sys.h"
 #include "cluster_support.h"
@@ -53,7 +54,7 @@ TEST_CASE("fetched blobs that were listed and never indexed are fetched again, o
   // Its .toc and .pack appear; the index never hears of them.
   const PackId cut = fetching->id();
   write_file(pack_path(test.path, cut), as_text(content_bytes(2)));
-  must(write_toc(toc_path(test.path, cut), PackToc{cut, 1002, {{content_id(2), 0, fetched(2, 0).chunks}}, true}));
+  must(write_toc(toc_path(test.path, cut), PackToc{cut, 1002, {{content_id(2), 0, fetched(2, 0).chunks, 0}}, true}));
   fetching.reset();
   CHECK(absent(*test.store) == 1);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
@@ -148,14 +149,27 @@ TEST_CASE("a manifest that was lost comes back by adoption") {
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
-TEST_CASE("a store of before has no lock of a daemon, and opens") {
-  TestStore test;
-  must_publish(*open_store(test.path), "a", {{1}});
-  must(remove_file(test.path + "/daemon.lock"));
-  CHECK(Store::open(test.path, {}).ok());
-  CHECK(!std::filesystem::exists(test.path + "/daemon.lock"));
-  must_publish(*open_store(test.path), "a", {{2}});
-  CHECK(StoreImpl::open_as_daemon(test.path, write_options()).ok());
+TEST_CASE("a prepared publish is whole under its names, and only the journal logs what is said of it") {
+  TestCluster test;
+  const auto names = [&test](const std::string& folder) {
+    std::set<std::string> out;
+    for (const auto& entry : std::filesystem::directory_iterator(test.path + "/" + folder))
+      out.insert(entry.path().filename());
+    return out;
+  };
+  const auto journal = names("journal"), packs = names("packs"), manifests = names("manifests");
+  {
+    const auto prepared = must(prepare(*test.store, "m", {{1, 2}}, {1, 2}));
+    const MirroredVersion record = prepared->record();
+    REQUIRE(record.packs.size() == 1);
+    CHECK(names("journal") == journal);
+    CHECK(names("packs") == std::set{pack_name(record.packs[0]) + ".pack", pack_name(record.packs[0]) + ".toc"});
+    CHECK(must(test.store->open_manifest(record.version.manifest))->bytes().size() > 0);
+    CHECK(must(read_toc_of(test.path, record.packs[0])).entries.size() == 2);
+  }
+  CHECK(names("packs") == packs);  // nobody kept it
+  CHECK(names("manifests") == manifests);
+  CHECK(names("tmp").empty());
 }
 
 TEST_CASE("uuids are read as they are written, and not otherwise") {

@@ -23,7 +23,6 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
   for (const auto& view : content.views) version.tensor_bytes += view.key.content.length;
   version.publisher = kElsewhere;
   change.tree_nodes = content.tree_nodes;
-  change.tree_layout = content.tree_layout;
   return change;
 }
 

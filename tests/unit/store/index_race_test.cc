@@ -98,7 +98,7 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   });
   REQUIRE(WIFSIGNALED(status));
   auto store = open_store(test.path);
-  Packs packs(test.path, store->info().digest, *store);
+  Packs packs(test.path, *store);
   GcReport report;  // of a gc that was past its first steps when the publisher died
   REQUIRE(collect_packs(packs, test.path, *store, {}, no_progress(), report).ok());
   REQUIRE(store->lock_writer().ok());
@@ -158,32 +158,4 @@ TEST_CASE("fsck tells of a row that names a place where its blob is not") {
     REQUIRE(Store::rebuild(test.path, decode, no_progress()).value().problems.empty());
     CHECK(fsck(*store).empty());
   }
-}
-
-TEST_CASE("without digests, other content of the same XXH3-128 that came meanwhile is not taken for the same") {
-  TempDir dir;
-  std::string path = dir / "store";
-  REQUIRE(Store::create(path, {DigestMode::none}).ok());
-  auto store = open_store(path);
-  // Each import has looked before the other came, and calls its content by the same name.
-  auto come = [&](PackId pack, std::string_view bytes, const std::string& model) {
-    const ContentId id{bytes.size(), {1, 2}, {}};
-    REQUIRE(write_toc(toc_path(path, pack), PackToc{pack, bytes.size(), {{id, 0, {}}}}).ok());
-    write_file(pack_path(path, pack), bytes);
-    PublishRequest request;
-    request.model = model;
-    request.manifest = manifest_of({{1}});
-    request.content.files.push_back({{id}});
-    request.content.logical_bytes = bytes.size();
-    const NewBlob blob{id, {pack, 0}};
-    return store->publish(request, std::span(&blob, 1));
-  };
-  CHECK(come(1, "first", "a").ok());
-  CHECK(come(2, "first", "b").ok());
-  std::string before = dump(*store);
-  auto other = come(3, "other", "c");
-  REQUIRE_FALSE(other.ok());
-  CHECK(other.error().code == Errc::busy);
-  CHECK(dump(*store) == before);
-  CHECK_FALSE(stat_file(pack_path(path, 3)).ok());
 }

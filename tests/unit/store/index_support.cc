@@ -34,7 +34,7 @@ ContentId content_id(unsigned n) {
   auto [found, made] = ids.try_emplace(n);
   if (!made) return found->second;
   auto bytes = content_bytes(n);
-  found->second = {bytes.size(), xxh3_128(bytes), tree_sha256(bytes)};
+  found->second = {bytes.size(), tree_sha256(bytes)};
   return found->second;
 }
 
@@ -67,15 +67,16 @@ VersionContent make_content(const Files& files) {
   VersionContent content;
   for (const auto& file : files) {
     auto& out = content.files.emplace_back();
+    std::uint64_t offset = 0;
     for (unsigned n : file) {
-      out.extents.push_back(content_id(n));
+      out.extents.push_back({offset, content_id(n), head_of(content_bytes(n))});
+      offset += content_id(n).length;
       content.logical_bytes += 1000 + n;
       content.views.push_back({{content_id(n), DType::u8, {1000 + n}, ""}, 2});
     }
   }
   content.architecture = make_architecture(files);
   content.tree_nodes = 10 + content.views.size();
-  content.tree_layout = 1;
   return content;
 }
 

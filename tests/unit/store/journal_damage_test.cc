@@ -296,22 +296,3 @@ TEST_CASE("bits that flip anywhere in one file of the journal lose nothing") {
     write_file(test.copy(), copy);
   }
 }
-
-TEST_CASE("a store of the first format becomes one of this") {
-  DamagedStore test;
-  live(test);
-  std::string before = test.state();
-  StoreInfo info = open_store(test.path)->info();
-  info.format = 1;
-  auto identity = seal_record(RecordKind::identity, encode_row(info));
-  write_file(test.path + "/weft-store", as_text(identity));
-  std::filesystem::remove(test.copy());
-  auto refused = Store::open(test.path, {});
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().message.find("weft fsck --rebuild") != std::string::npos);
-  CHECK(test.rebuild().clean());
-  CHECK(test.state() == before);
-  CHECK(open_store(test.path)->info().format == kStoreFormat);
-  CHECK(open_store(test.path)->info().uuid == info.uuid);
-  CHECK(test.fsck() == std::vector<std::string>{});
-}

@@ -44,19 +44,25 @@ inline std::vector<Range> ranges_of(const std::vector<Bytes>& parts) {
   return ranges;
 }
 
+inline std::vector<ContentId> ids_of(const std::vector<Extent>& extents) {
+  std::vector<ContentId> ids;
+  for (const Extent& extent : extents) ids.push_back(extent.id);
+  return ids;
+}
+
 // Small windows, so that files of a few MiB go through every path.
 inline ImportTuning small_windows() {
   return {.window_bytes = 2U << 20U, .windows = 2, .threads = 2, .after_read = {}};
 }
 
 struct PackStore {
-  explicit PackStore(DigestMode mode = DigestMode::tree_sha256) : digest(mode) {
+  PackStore() {
     must(make_directories(path + "/packs"));
-    packs = std::make_unique<Packs>(path, digest, index);
+    packs = std::make_unique<Packs>(path, index);
   }
 
   std::unique_ptr<Importer> begin(ImportTuning tuning = small_windows()) {
-    return must(Importer::begin(path, digest, index, std::move(tuning)));
+    return must(Importer::begin(path, index, std::move(tuning)));
   }
   // A source file with these bytes, opened.
   Fd source(const Bytes& bytes, const std::string& name = "source") {
@@ -65,7 +71,8 @@ struct PackStore {
   }
   Result<std::vector<ContentId>> add(PackImport& import, const std::vector<Bytes>& parts) {
     Fd fd = source(join(parts));
-    return import.add(fd.get(), "source", ranges_of(parts), no_progress());
+    WEFT_TRY(const std::vector<Extent> extents, import.add(fd.get(), "source", ranges_of(parts), no_progress()));
+    return ids_of(extents);
   }
   // A whole publish of one file. `new_bytes` is what it added.
   std::vector<ContentId> publish(const std::vector<Bytes>& parts) {
@@ -112,7 +119,6 @@ struct PackStore {
 
   TempDir dir;
   std::string path = dir / "store";
-  DigestMode digest;
   MemoryIndex index;
   std::unique_ptr<Packs> packs;
   std::vector<NewBlob> new_blobs;

@@ -27,7 +27,7 @@ void import_and_remove(PackStore& store, const std::string& name, std::uint64_t 
     parts.push_back(random_bytes(100 + random() % 2000, random()));  // somebody's own
     Fd fd = store.source(join(parts), name);
     auto import = store.begin();
-    auto ids = must(import->add(fd.get(), name, ranges_of(parts), no_progress()));
+    auto ids = ids_of(must(import->add(fd.get(), name, ranges_of(parts), no_progress())));
     must(import->finish());
     store.index.publish_for(name, import->new_blobs(), ids);
     import.reset();
