@@ -78,6 +78,7 @@ Result<std::string> collect(control::Call& call, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "collect garbage"));
   GcOptions options;
   WEFT_TRY(options.dry_run, call.body().flag("dry_run"));
+  WEFT_TRY(options.all, call.body().flag("all"));
   WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
   WEFT_CHECK(parts.bytes.look_at_all([&call] { return call.cancelled(); }));
   CallProgress progress(call);

@@ -43,9 +43,9 @@ def run(command, check=True, **options):
 class Store:
     """A store, driven through `weft`."""
 
-    def __init__(self, path):
+    def __init__(self, path, group=None):
         self.path = pathlib.Path(path)
-        self.weft("init")
+        self.weft("init", *(["--group", group] if group else []))
 
     def weft(self, *arguments, check=True, **options):
         return run([WEFT, "--store", self.path, *arguments], check=check, **options)

@@ -4,7 +4,7 @@
 // Three things may be missing here. A version whose manifest nobody has looked at on this node is *bare*: names, times,
 // sizes and inode numbers are there, content is not, until adopt(). A blob that versions need and no pack here has is
 // *absent*: Snapshot::find_blob and Store::lock_blob answer Errc::absent, holders and owned bytes are as ever. Bytes
-// that were fetched lie in *cached packs*, which evict() may take at any time while nobody has them open.
+// that were fetched lie in *cached packs*, which evict() may take at any time. Readers that have one open keep it.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ struct FetchedBlob {
 };
 
 // A cached pack that is being filled. The file is sparse, of its final size, best laid out as a published file is: once
-// every blob is in, it is what passthrough reads. Locked while this lives: not evicted. Any thread.
+// every blob is in, it is what passthrough reads. Locked while this lives: neither gc nor evict() takes it. Any thread.
 class FetchPack {
  public:
   virtual ~FetchPack() = default;  // what was added stays; with nothing added no pack is left
@@ -99,7 +99,7 @@ struct EvictReport {
   std::uint64_t packs = 0, disk_bytes = 0;  // evicted
   std::uint64_t kept_bytes = 0;             // blocks of the cache afterwards; of them
   std::uint64_t pinned_bytes = 0;
-  std::uint64_t busy_bytes = 0;  // of packs that somebody has open
+  std::uint64_t busy_bytes = 0;  // of packs that are being filled
 };
 
 class ClusterStore : public Store {
@@ -128,7 +128,8 @@ class ClusterStore : public Store {
 
   // A new cached pack for `size` bytes. Errc::no_space.
   virtual Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) = 0;
-  // Goes on filling one that is not complete. Errc::not_found; Errc::invalid: it is no cached pack.
+  // Goes on filling one that is not complete. Errc::not_found; Errc::busy: another FetchPack fills it. Errc::invalid:
+  // it is no cached pack, or one that has lost blobs: begin a new one.
   virtual Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) = 0;
   virtual Result<std::vector<CachedPack>> cached_packs() = 0;  // least recently used first
   virtual Result<EvictReport> evict(const EvictOptions& options) = 0;

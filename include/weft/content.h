@@ -29,13 +29,13 @@ struct ContentId {
   auto operator<=>(const ContentId&) const = default;
 };
 
-// Extents of a published file are in order and touch: the first is at 0, each begins where the previous one ends, none is
-// empty.
+// Extents of a published file are in order and touch: the first is at 0, each begins where the previous one ends, none
+// is empty.
 struct Extent {
   std::uint64_t offset = 0;
   ContentId id;
-  // XXH3-64 of the first min(length, kExtentHeadBytes) bytes. It finds the content in a pack that lost its table of contents,
-  // and is no part of an identity.
+  // XXH3-64 of the first min(length, kExtentHeadBytes) bytes. It finds the content in a pack that lost its table of
+  // contents, and is no part of an identity.
   std::uint64_t head = 0;
   bool operator==(const Extent&) const = default;
 };

@@ -112,7 +112,7 @@ class Snapshot {
   virtual Result<std::vector<VersionId>> pinned() = 0;
 };
 
-// Bytes of a pack, open and held under a shared lock: gc leaves it alone while this lives. Any thread.
+// Bytes of a pack, open: they stay readable and the same while this lives, whatever gc does. Any thread.
 class PackReader {
  public:
   virtual ~PackReader() = default;
@@ -123,13 +123,13 @@ class PackReader {
   virtual const std::byte* map() const = 0;
 };
 
-// Where an extent's bytes are, with the lock that keeps them there.
+// Where an extent's bytes are, in a pack that is open.
 struct LockedPlace {
   std::shared_ptr<const PackReader> pack;
   std::uint64_t offset = 0;
 };
 
-// A manifest's bytes, verified by their digest, held under a shared lock: a removed version that is in use stays whole.
+// A manifest's bytes, verified by their digest; they stay readable while this lives.
 class ManifestReader {
  public:
   virtual ~ManifestReader() = default;
@@ -202,7 +202,7 @@ class Import {
   // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
   // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                             Progress& progress) = 0;
+                                          Progress& progress) = 0;
   // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
   // The same, up to the commit. For a store in a cluster.
@@ -214,14 +214,18 @@ struct GcOptions {
   // In a cluster: the registry's revision, read after the newest removal that gc is to see. Errc::busy while this store
   // does not know everything up to it, or has bare versions: nobody here knows what they need.
   std::uint64_t registry_revision = 0;
+  bool all = false;  // rewrite every pack that has dead blobs, however few
 };
 struct GcReport {
   std::uint64_t versions_reaped = 0;
   std::uint64_t versions_open = 0;                 // removed, and left for the next time: somebody has them open
   std::uint64_t blobs_freed = 0, bytes_freed = 0;  // logical
-  std::uint64_t packs_deleted = 0, packs_punched = 0, packs_compacted = 0;
-  std::uint64_t disk_bytes_freed = 0;
-  std::uint64_t busy_packs = 0;  // skipped: somebody reads or writes them
+  std::uint64_t packs_deleted = 0, packs_compacted = 0;
+  std::uint64_t disk_bytes_freed = 0;  // when the last reader that has them open closes them
+  std::uint64_t busy_packs = 0;        // skipped: being filled, or needed by a publish that the registry decides on
+  std::uint64_t dead_bytes = 0;        // listed bytes that no version needs, and whose packs stay as they are
+  std::uint64_t packs_waiting = 0;     // not rewritten, because the disk is full; to rewrite them all at once takes
+  std::uint64_t bytes_wanted = 0;      // so much space
   std::uint64_t stale_temporaries = 0;
 };
 
@@ -231,8 +235,9 @@ struct FsckOptions {
   bool accept_loss = false;  // with rebuild: as RebuildOptions
 };
 struct RebuildOptions {
-  bool accept_loss = false;  // go on without what the journal has lost
+  bool accept_loss = false;  // go on without what is lost
   Patience patience = {};
+  bool data = true;  // read all blobs that versions need: damaged ones are looked for in other places
 };
 struct FsckReport {
   std::uint64_t versions = 0, blobs = 0, packs = 0, bytes_read = 0;
@@ -272,6 +277,7 @@ struct ClusterIdentity {
 
 struct CreateOptions {
   Patience patience = {};  // with another who makes a store there
+  std::string group = {};  // may read the store too: new files belong to it; "": the group of the maker
 };
 struct OpenOptions {
   bool write = false;                     // publish, tag, remove, gc, fsck --rebuild
@@ -323,10 +329,10 @@ class Store {
   virtual Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) = 0;
   virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
 
-  // Opens the pack that holds `id` and locks it shared, then looks again: the place is sure while LockedPlace lives.
+  // Opens the pack that holds `id`. The bytes are there while LockedPlace lives.
   virtual Result<LockedPlace> lock_blob(const ContentId& id) = 0;
-  // The same where a state of the index had it, without another look: sure only if that is still the state afterwards.
-  // Fails when there is no such pack, or it does not list the blob there.
+  // The same where a state of the index had it, without another look: what a state of the index says of a pack stays
+  // true as long as the pack is there. Fails when it is gone, or does not list the blob there.
   virtual Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) = 0;
   virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
   // Errc::not_found: there is no such version, or it was removed and gc has taken its content. Else all of it stays

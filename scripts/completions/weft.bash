@@ -13,7 +13,7 @@ _weft_options() {
     match) echo "--top --by --json --quiet --store --help" ;;
     tag) echo "--delete --json --quiet --store --help" ;;
     rm) echo "--all --json --quiet --store --help" ;;
-    gc) echo "--dry-run --json --quiet --store --help" ;;
+    gc) echo "--dry-run --all --json --quiet --store --help" ;;
     du) echo "--origin --json --quiet --store --help" ;;
     fsck) echo "--rebuild --accept-loss --quick --json --quiet --store --help" ;;
     mount) echo "--options --upgrade --foreground --quiet --store --help" ;;
@@ -26,7 +26,7 @@ _weft_options() {
     cache) echo "--max --json --quiet --store --help" ;;
     status) echo "--json --quiet --store --help" ;;
     peers) echo "--json --quiet --store --help" ;;
-    init) echo "--json --quiet --store --help" ;;
+    init) echo "--group --json --quiet --store --help" ;;
     restore) echo "--accept-loss --registry --json --quiet --store --help" ;;
     completion) echo "--quiet --store --help" ;;
     *) echo "--store --help --version" ;;

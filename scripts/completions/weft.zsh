@@ -63,7 +63,7 @@ _weft() {
       '1:version:_weft_models' ;;
     tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
-    gc) _arguments $common $json '--dry-run[change nothing]' ;;
+    gc) _arguments $common $json '--dry-run[change nothing]' '--all[rewrite every pack that has dead bytes]' ;;
     du) _arguments $common $json '--origin[what is at the origin]' '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[make the index anew]' '--accept-loss[rebuild without what the journal has lost]' '--quick[do not read the blobs]' ;;
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
@@ -79,7 +79,7 @@ _weft() {
     cache) _arguments $common $json '--max[how much it may hold]:SIZE:' ;;
     status) _arguments $common $json ;;
     peers) _arguments $common $json ;;
-    init) _arguments $common $json ;;
+    init) _arguments $common $json '--group[a group that may read the store]:group:_groups' ;;
     restore) _arguments $common $json '--accept-loss[go on without what is lost]' '--registry[the cluster'\''s registry]' '1:directory:_directories' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac

@@ -1,16 +1,18 @@
 #include "base/file_lock.h"
 
 #include <fcntl.h>
-#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <fmt/core.h>
+
+#include "base/text.h"
 
 namespace weft {
 namespace {
@@ -20,45 +22,62 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kFirstPause = std::chrono::milliseconds(1);
 constexpr auto kLongestPause = std::chrono::milliseconds(50);
 constexpr auto kQuiet = std::chrono::seconds(1);  // shorter waits are not worth a word
-
-std::string command_of(long pid) {
-  std::ifstream comm(fmt::format("/proc/{}/comm", pid));
-  std::string name;
-  std::getline(comm, name);
-  return name;
-}
+constexpr std::size_t kNoteMax = 64;              // bytes of the holder's note in the file
 
 std::string held_by(int fd) {
   std::string holder = lock_holder(fd);
-  return holder.empty() ? "somebody else" : holder;
+  return holder.empty() ? "another process" : holder;
+}
+
+std::string read_note(int fd) {
+  std::array<char, kNoteMax> note{};
+  const auto got = read_some(fd, 0, std::as_writable_bytes(std::span(note)), "lock");
+  return got.ok() ? std::string(note.data(), *got) : std::string();
+}
+
+// Best effort: a note that is missing costs a name in a message. A note that is right already is not written again, so
+// that a lock that is taken for each commit adds nothing to what the commit syncs.
+void write_note(int fd) {
+  const std::string note =
+      fmt::format("{} {}\n", ::getpid(), std::string_view(program_invocation_short_name).substr(0, kNoteMax / 2));
+  if (read_note(fd) == note || ::ftruncate(fd, 0) != 0) return;
+  static_cast<void>(write_exact(fd, 0, std::as_bytes(std::span(note)), "lock"));
+}
+
+Status lock_and_note(int fd, LockKind kind, LockWait wait, std::string_view where) {
+  WEFT_CHECK(lock_fd(fd, kind, wait, where));
+  if (kind == LockKind::exclusive) write_note(fd);
+  return {};
 }
 
 }  // namespace
 
-// Lines of /proc/locks: "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"; waiters have "->" before FLOCK.
 std::string lock_holder(int fd) {
-  struct stat st {};
-  if (::fstat(fd, &st) != 0) return "";
-  std::string file = fmt::format("{:02x}:{:02x}:{}", major(st.st_dev), minor(st.st_dev), st.st_ino);
-  std::ifstream locks("/proc/locks");
-  for (std::string line; std::getline(locks, line);) {
-    std::istringstream words(line);
-    std::string number, kind, advisory, access, place;
-    long pid = 0;
-    if (words >> number >> kind >> advisory >> access >> pid >> place && kind == "FLOCK" && place == file && pid > 0)
-      return fmt::format("process {} ({})", pid, command_of(pid));
-  }
-  return "";
+  const auto exclusively = excluded(fd, LockKind::shared, {}, "lock");
+  if (!exclusively.ok() || !*exclusively) return "";  // the note is of an earlier holder
+  const std::string note = read_note(fd);
+  const std::size_t space = note.find(' ');
+  if (space == std::string::npos || !note.ends_with('\n')) return "";
+  long pid = 0;
+  const auto [stop, failure] = std::from_chars(note.data(), note.data() + space, pid);
+  if (failure != std::errc() || stop != note.data() + space || pid <= 0) return "";
+  return fmt::format("process {} ({})", pid, printable(note.substr(space + 1, note.size() - space - 2)));
 }
 
-// Polls where it can be ended: a signal that comes just before flock(2) blocks would not wake it.
+Status try_lock(int fd, LockKind kind, std::string_view where) {
+  Status status = lock_and_note(fd, kind, LockWait::no, where);
+  if (status.ok() || status.error().code != Errc::busy) return status;
+  return Error{Errc::busy, fmt::format("{}: {} holds its lock", where, held_by(fd))};
+}
+
+// Polls where it can be ended: a signal that comes just before fcntl(2) blocks would not wake it.
 Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::string_view where) {
-  if (!patience.cancelled) return lock_fd(fd, kind, LockWait::yes, where);
+  if (!patience.cancelled) return lock_and_note(fd, kind, LockWait::yes, where);
   auto begin = Clock::now();
   auto pause = kFirstPause;
   bool told = false;
   for (;;) {
-    Status status = lock_fd(fd, kind, LockWait::no, where);
+    Status status = lock_and_note(fd, kind, LockWait::no, where);
     if (status.ok() || status.error().code != Errc::busy) return status;
     if (patience.cancelled())
       return Error{Errc::cancelled,

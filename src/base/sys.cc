@@ -2,8 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/falloc.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -95,6 +95,22 @@ Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return sys_error(errno, path);
   return Fd(fd);
+}
+
+Status give_to_group(int directory, const std::string& group, std::string_view where) {
+  std::vector<char> memory(1U << 16U);
+  struct group entry {};
+  struct group* found = nullptr;
+  const int code = ::getgrnam_r(group.c_str(), &entry, memory.data(), memory.size(), &found);
+  if (found == nullptr && code == 0) return Error{Errc::invalid, fmt::format("{}: there is no such group", group)};
+  if (found == nullptr) return sys_error(code, group);
+  WEFT_CHECK(check(::fchown(directory, static_cast<uid_t>(-1), entry.gr_gid), "chown", where));
+  WEFT_TRY(const struct stat st, stat_fd(directory, where));
+  return set_mode(directory, (st.st_mode & 07777U) | S_ISGID | S_IRGRP | S_IXGRP, where);
+}
+
+Status set_mode(int fd, mode_t mode, std::string_view where) {
+  return check(::fchmod(fd, mode), "chmod", where);
 }
 
 Result<struct stat> stat_file(const std::string& path) {
@@ -266,15 +282,28 @@ Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::strin
   return check(result, "punch hole", where);
 }
 
+namespace {
+
+struct flock whole_file(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+}  // namespace
+
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where) {
-  int op = (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | (wait == LockWait::no ? LOCK_NB : 0);
-  if (retry([&] { return ::flock(fd, op); }) == 0) return {};
-  if (errno == EWOULDBLOCK) return Error{Errc::busy, fmt::format("{}: somebody else holds its lock", where)};
-  return sys_error(errno, fmt::format("{}: flock", where));
+  const struct flock lock = whole_file(kind == LockKind::shared ? F_RDLCK : F_WRLCK);
+  const int command = wait == LockWait::no ? F_OFD_SETLK : F_OFD_SETLKW;
+  if (retry([&] { return ::fcntl(fd, command, &lock); }) == 0) return {};
+  if (errno == EAGAIN) return Error{Errc::busy, fmt::format("{}: another process holds its lock", where)};
+  return sys_error(errno, fmt::format("{}: lock", where));
 }
 
 Status unlock_fd(int fd, std::string_view where) {
-  return check(::flock(fd, LOCK_UN), "flock", where);
+  const struct flock lock = whole_file(F_UNLCK);
+  return check(::fcntl(fd, F_OFD_SETLK, &lock), "unlock", where);
 }
 
 std::uint64_t now_ns() {

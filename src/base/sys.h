@@ -48,6 +48,9 @@ Errc errc_of(int error_number);
 
 // All take paths as the user knows them; all retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
+// Gives a directory to the group of this name: it may read there, and what is made below belongs to it.
+Status give_to_group(int directory, const std::string& group, std::string_view where);
+Status set_mode(int fd, mode_t mode, std::string_view where);
 Result<struct stat> stat_file(const std::string& path);  // follows links
 Result<struct stat> stat_fd(int fd, std::string_view where);
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short: Errc::io
@@ -72,7 +75,9 @@ Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::strin
 
 enum class LockKind : std::uint8_t { shared, exclusive };
 enum class LockWait : std::uint8_t { no, yes };
-// flock(2). Errc::busy when it is held and wait is no. Ends when the last copy of the descriptor is closed.
+// An open-file-description lock on the whole file. A shared one needs a descriptor that is open for reading, an
+// exclusive one a descriptor that is open for writing. Errc::busy when it is held and wait is no. The lock ends when
+// the last copy of the descriptor is closed.
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
 Status unlock_fd(int fd, std::string_view where);
 

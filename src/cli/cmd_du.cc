@@ -18,8 +18,9 @@ constexpr CommandInfo kInfo = {
         "Logical is the size of the files; owned is what a version was the first to\n"
         "bring, so that the owned bytes of all versions add up to what is stored; shared\n"
         "is the rest. Without MODEL a line for each model, with it one for each version.\n"
-        "What the cache of assembled files holds beside that is told apart. --origin shows\n"
-        "what all nodes have at the cluster's origin, as this node's daemon finds it.\n"
+        "What the cache of assembled files holds beside that is told apart, and so are the\n"
+        "dead bytes that wait in packs for `weft gc`. --origin shows what all nodes have at\n"
+        "the cluster's origin, as this node's daemon finds it.\n"
         "Versions of other nodes whose manifest cannot be had count with their size alone.\n",
     .examples =
         "weft du\n"
@@ -28,8 +29,8 @@ constexpr CommandInfo kInfo = {
     .json =
         "{models: [{model, logical_bytes, owned_bytes, shared_bytes, versions:\n"
         " [{version, logical_bytes, owned_bytes, shared_bytes}]}], logical_bytes,\n"
-        " owned_bytes, shared_bytes, assembled_bytes, unknown_versions}; with --origin:\n"
-        "{path, packs, bytes, manifests, versions, waiting}\n",
+        " owned_bytes, shared_bytes, assembled_bytes, dead_bytes, unknown_versions};\n"
+        "with --origin: {path, packs, bytes, manifests, versions, waiting}\n",
     .interrupted = "",
 };
 
@@ -105,7 +106,12 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("shared_bytes", usage.shared);
 }
 
-JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, std::uint64_t assembled_bytes) {
+// What the store holds besides the files of versions.
+struct Rest {
+  std::uint64_t assembled_bytes = 0, dead_bytes = 0;
+};
+
+JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, const Rest& rest) {
   JsonWriter json;
   json.begin_object().key("models").begin_array();
   for (const ModelUsage& model : models) {
@@ -121,7 +127,8 @@ JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, st
   }
   json.end_array();
   write_usage(json, total);
-  json.member("assembled_bytes", assembled_bytes).member("unknown_versions", total.unknown).end_object();
+  json.member("assembled_bytes", rest.assembled_bytes).member("dead_bytes", rest.dead_bytes);
+  json.member("unknown_versions", total.unknown).end_object();
   return json;
 }
 
@@ -140,13 +147,13 @@ class DuCommand final : public Command {
     WEFT_TRY(auto models, measured(*store));
     Usage total;
     for (const ModelUsage& model : models) total.add(model.usage);
-    const std::uint64_t assembled_bytes = assembled_usage(*store).bytes;
-    if (context.json)
-      context.print_json(json_of(models, total, assembled_bytes));
-    else
+    WEFT_TRY(const Rest rest, rest_of(*store));
+    if (context.json) {
+      context.print_json(json_of(models, total, rest));
+    } else {
       context.print("{}", text_of(models, total));
-    if (!context.json && assembled_bytes > 0)
-      context.print("and {} of assembled files in the cache\n", human_bytes(assembled_bytes));
+      print_rest(context, rest);
+    }
     if (total.unknown > 0)
       context.note(
           fmt::format("of {} the manifest is not on this node and cannot be had now: what is owned and shared "
@@ -173,6 +180,18 @@ class DuCommand final : public Command {
                     human_bytes(*answer.number("bytes")), count_of(*answer.number("packs"), "pack"),
                     *answer.number("waiting"));
     return kExitDone;
+  }
+
+  static Result<Rest> rest_of(Store& store) {
+    WEFT_TRY(auto snapshot, store.snapshot());
+    WEFT_TRY(const StoreCounts counts, snapshot->counts());
+    return Rest{assembled_usage(store).bytes, counts.dead_bytes};
+  }
+
+  static void print_rest(const Context& context, const Rest& rest) {
+    if (rest.assembled_bytes > 0)
+      context.print("and {} of assembled files in the cache\n", human_bytes(rest.assembled_bytes));
+    if (rest.dead_bytes > 0) context.print("and {} of dead bytes that wait for gc\n", human_bytes(rest.dead_bytes));
   }
 
   bool origin_ = false;

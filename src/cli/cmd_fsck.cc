@@ -12,14 +12,15 @@ constexpr CommandInfo kInfo = {
     .summary = "check the store, or make its index anew",
     .description =
         "Compares index, packs, manifests and journal, and reads and hashes every blob.\n"
-        "Changes nothing, and may run beside readers and imports; but what a node that\n"
-        "stopped had written ahead is put in place first. --rebuild makes the\n"
-        "index anew from packs, manifests and journal: names, numbers, tags, times and\n"
-        "inode numbers come back, and nothing that was removed. What is damaged once and\n"
-        "whole elsewhere is mended: either copy of the journal, a pack's table of\n"
-        "contents. Where the journal has lost something for good the rebuild refuses, and\n"
-        "names it; --accept-loss goes on without, and the journal remembers that. Numbers\n"
-        "are not given again. Exit code 1 when something is wrong.\n",
+        "Changes nothing, and may run beside readers and imports.\n"
+        "--rebuild makes the index again from packs, manifests and journal: names,\n"
+        "numbers, tags, times and inode numbers come back, and no removed version does.\n"
+        "Damaged data is repaired if the store has another copy: of the journal, of a\n"
+        "pack's table of contents, of a blob, of a manifest. If a file cannot be read just\n"
+        "now, the rebuild ends with an error and changes nothing. If something is lost, the\n"
+        "rebuild names it and refuses; --accept-loss rebuilds without it, and keeps what is\n"
+        "left of a table of contents as <pack>.toc.lost. Lost numbers are not given again.\n"
+        "Exit code 1 if something is wrong.\n",
     .examples =
         "weft fsck\n"
         "weft fsck --quick\n"
@@ -36,14 +37,8 @@ class FsckCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.flag("--rebuild", rebuild_, "make the index anew, also when it does not even open");
-    options.flag("--accept-loss", accept_loss_, "rebuild, and go on without what the journal has lost");
-    options.flag("--quick", quick_, "check the records alone, without reading the blobs");
-  }
-
-  Status check_usage() const override {
-    if ((rebuild_ || accept_loss_) && quick_)
-      return Error{Errc::invalid, "--rebuild and --accept-loss exclude --quick"};
-    return {};
+    options.flag("--accept-loss", accept_loss_, "rebuild without what is lost");
+    options.flag("--quick", quick_, "go by the records alone, without reading the blobs");
   }
 
   Result<int> run(Context& context) override {
@@ -58,7 +53,7 @@ class FsckCommand final : public Command {
   Result<FsckReport> check(const Context& context) const {
     ProgressBar bar = context.progress();
     if (rebuild_ || accept_loss_)
-      return Store::rebuild(context.store_path(), content_decoder(), bar, {accept_loss_, context.patience()});
+      return Store::rebuild(context.store_path(), content_decoder(), bar, {accept_loss_, context.patience(), !quick_});
     WEFT_TRY(auto store, context.open_to_read());
     return store->fsck({.rebuild = false, .data = !quick_}, content_decoder(), bar);
   }
@@ -80,7 +75,7 @@ class FsckCommand final : public Command {
     for (const std::string& line : report.repaired) context.print("mended: {}\n", line);
     for (const std::string& line : report.lost) context.print("lost: {}\n", line);
     if (report.refused)
-      return context.print("index not rebuilt: that is lost; `weft fsck --accept-loss` goes on without it\n");
+      return context.print("index not rebuilt: something is lost; `weft fsck --accept-loss` rebuilds without it\n");
     if (report.rebuilt) return context.print("index rebuilt: {}\n", count_of(report.versions, "version"));
     context.print("checked: {}, {}, {}, {} read\n", count_of(report.versions, "version"),
                   count_of(report.blobs, "blob"), count_of(report.packs, "pack"), human_bytes(report.bytes_read));

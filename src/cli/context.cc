@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/file_lock.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/configured_store.h"
@@ -39,8 +40,8 @@ bool daemon_holds(const std::string& store) {
   const std::string path = store + "/daemon.lock";
   auto lock = open_file(path, O_RDONLY);
   if (!lock.ok()) return false;
-  const Status held = lock_fd(lock->get(), LockKind::shared, LockWait::no, path);
-  return !held.ok() && held.error().code == Errc::busy;
+  const auto held = excluded(lock->get(), LockKind::shared, {}, path);
+  return held.ok() && *held;
 }
 
 std::string without_slashes(std::string path) {

@@ -195,7 +195,7 @@ Result<Fd> AssembledDir::find(const Digest& key, std::uint64_t size) const {
 }
 
 bool AssembledDir::evict(const Entry& entry, bool dry_run) const {
-  auto fd = open_file(entry.path, O_RDONLY | O_NOFOLLOW);
+  auto fd = open_file(entry.path, O_RDWR | O_NOFOLLOW);
   if (!fd.ok() || !lock_fd(fd->get(), LockKind::exclusive, LockWait::no, entry.path).ok()) return false;
   if (dry_run) return true;
   if (!remove_file(entry.path).ok()) return false;

@@ -46,12 +46,20 @@ Result<ParentRef> decode_parent(const JsonValue& json) {
 using Figure = std::pair<std::string_view, std::uint64_t*>;
 std::vector<Figure> figures(GcOutcome& outcome) {
   GcReport& report = outcome.report;
-  return {{"versions_reaped", &report.versions_reaped}, {"versions_open", &report.versions_open},
-          {"blobs_freed", &report.blobs_freed},         {"bytes_freed", &report.bytes_freed},
-          {"packs_deleted", &report.packs_deleted},     {"packs_punched", &report.packs_punched},
-          {"packs_compacted", &report.packs_compacted}, {"disk_bytes_freed", &report.disk_bytes_freed},
-          {"busy_packs", &report.busy_packs},           {"stale_temporaries", &report.stale_temporaries},
-          {"swept_files", &outcome.swept.files},        {"swept_bytes", &outcome.swept.bytes},
+  return {{"versions_reaped", &report.versions_reaped},
+          {"versions_open", &report.versions_open},
+          {"blobs_freed", &report.blobs_freed},
+          {"bytes_freed", &report.bytes_freed},
+          {"packs_deleted", &report.packs_deleted},
+          {"packs_compacted", &report.packs_compacted},
+          {"disk_bytes_freed", &report.disk_bytes_freed},
+          {"busy_packs", &report.busy_packs},
+          {"dead_bytes", &report.dead_bytes},
+          {"packs_waiting", &report.packs_waiting},
+          {"bytes_wanted", &report.bytes_wanted},
+          {"stale_temporaries", &report.stale_temporaries},
+          {"swept_files", &outcome.swept.files},
+          {"swept_bytes", &outcome.swept.bytes},
           {"swept_parts", &outcome.swept.parts}};
 }
 

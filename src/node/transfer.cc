@@ -14,11 +14,10 @@
 namespace weft {
 namespace {
 
-// A descriptor of its own: read-only, with a lock that outlives the FetchPack.
+// A descriptor of its own: read-only, and open for as long as somebody reads, also after the FetchPack is gone.
 Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
   const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::no, path));
   return std::shared_ptr<const PackReader>(std::make_shared<HeldPack>(std::move(fd), pack.size(), pack.id()));
 }
 

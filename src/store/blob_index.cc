@@ -21,10 +21,6 @@ Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
   return blob && blob->row.absent();
 }
 
-bool is_kept(const KeptBlobs& kept, const ContentId& id) {
-  return kept != nullptr && kept->contains(id);
-}
-
 // Dead is what says so itself and has no holder: a lost row of one table alone frees nothing.
 Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
@@ -34,6 +30,13 @@ Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<NumberRow> dead, find_row<NumberRow>(txn, Table::dead, blob->key));
   if (!dead) return damaged(txn, "a blob that is not marked dead has no holder");
   return false;
+}
+
+Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
+  WEFT_TRY(const std::vector<VersionRow> versions, unreaped_versions(txn));
+  std::vector<VersionId> ids;
+  for (const VersionRow& version : versions) ids.push_back(version.id);
+  return ids;
 }
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
@@ -55,35 +58,31 @@ Status erase_blob(Txn& txn, const ContentId& id, std::uint64_t hint) {
 
 class TxnBlobIndex final : public BlobIndex {
  public:
-  TxnBlobIndex(Txn txn, KeptBlobs kept) : txn_(std::move(txn)), kept_(std::move(kept)) {}
+  explicit TxnBlobIndex(Txn txn) : txn_(std::move(txn)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(txn_, id); }
   Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
     return find_hinted(txn_, length, hint);
   }
-  Result<bool> is_held(const ContentId& id) override {
-    return is_kept(kept_, id) ? Result<bool>(true) : blob_is_held(txn_, id);
-  }
+  Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
+  Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
 
  private:
   Txn txn_;
-  const KeptBlobs kept_;
 };
 
 // Remembers its writes: when the map must grow they are done again. Nothing else writes meanwhile, so they mean the
 // same.
 class TxnBlobWriter final : public BlobWriter {
  public:
-  TxnBlobWriter(Env& env, WriterLock lock, Txn txn, KeptBlobs kept)
-      : env_(env), lock_(std::move(lock)), txn_(std::move(txn)), kept_(std::move(kept)) {}
+  TxnBlobWriter(Env& env, WriterLock lock, Txn txn) : env_(env), lock_(std::move(lock)), txn_(std::move(txn)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(*txn_, id); }
   Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
     return find_hinted(*txn_, length, hint);
   }
-  Result<bool> is_held(const ContentId& id) override {
-    return is_kept(kept_, id) ? Result<bool>(true) : blob_is_held(*txn_, id);
-  }
+  Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
+  Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
@@ -127,38 +126,29 @@ class TxnBlobWriter final : public BlobWriter {
   Env& env_;
   WriterLock lock_;
   std::optional<Txn> txn_;
-  const KeptBlobs kept_;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlobIndex> make_blob_index(Txn txn, KeptBlobs kept) {
-  return std::make_unique<TxnBlobIndex>(std::move(txn), std::move(kept));
+std::unique_ptr<BlobIndex> make_blob_index(Txn txn) {
+  return std::make_unique<TxnBlobIndex>(std::move(txn));
 }
 
-std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn, KeptBlobs kept) {
-  return std::make_unique<TxnBlobWriter>(env, std::move(lock), std::move(txn), std::move(kept));
+std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn) {
+  return std::make_unique<TxnBlobWriter>(env, std::move(lock), std::move(txn));
 }
 
-Result<std::unique_ptr<BlobIndex>> StoreImpl::read(const Keep& keep) {
+Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
   WEFT_TRY(Txn txn, env_->read());
-  KeptBlobs kept;
-  if (keep) {
-    WEFT_TRY(kept, keep(txn));
-  }
-  return make_blob_index(std::move(txn), std::move(kept));
+  return make_blob_index(std::move(txn));
 }
 
-Result<std::unique_ptr<BlobWriter>> StoreImpl::write(const Keep& keep) {
+Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->write(lock));
   if (cluster()) WEFT_CHECK(check_judgeable(txn));  // a bare version may have come since gc began
-  KeptBlobs kept;
-  if (keep) {
-    WEFT_TRY(kept, keep(txn));
-  }
-  return make_blob_writer(*env_, std::move(lock), std::move(txn), std::move(kept));
+  return make_blob_writer(*env_, std::move(lock), std::move(txn));
 }
 
 }  // namespace weft

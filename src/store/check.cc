@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "store/compare.h"
+#include "store/layout.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
 #include "store/store_impl.h"
@@ -38,7 +39,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(scratch_parent(path_, options_.write)));
   WEFT_TRY(Txn have, env_->read());
   WEFT_TRY(Counters counters, get_counters(have));
-  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, {}, {}};
+  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, false, {}, {}};
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
   input.known = [&have](const ContentId& id) { return known_blob(have, id); };
   if (cluster()) input.node = cluster()->node;
@@ -56,6 +57,9 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   } else {
     WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared, options_.patience));
     WEFT_CHECK(look_at_stopped(report));
+    WEFT_TRY(const std::vector<std::string> identities, damaged_identities(path_));
+    for (const std::string& file : identities)
+      report.problems.push_back(file + ": it is damaged or gone; run `weft fsck --rebuild`");
     Status status = check_index(decode, progress, report);
     if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
     if (!status.ok()) report.problems.push_back(status.error().message);

@@ -70,8 +70,8 @@ Status write_origin(const std::string& store_path, const std::string& uuid) {
 
 Result<Fd> lock_against_daemon(const std::string& store_path) {
   const std::string path = lock_path(store_path);
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_CREAT));
-  Status status = lock_fd(fd.get(), LockKind::shared, LockWait::no, path);
+  WEFT_TRY(Fd fd, open_file(path, O_RDWR | O_CREAT, 0600));
+  Status status = try_lock(fd.get(), LockKind::shared, path);
   if (status.ok()) return fd;
   if (status.error().code != Errc::busy) return std::move(status).error();
   const std::string holder = lock_holder(fd.get());
@@ -81,7 +81,7 @@ Result<Fd> lock_against_daemon(const std::string& store_path) {
 
 Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patience) {
   const std::string path = lock_path(store_path);
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_CREAT));
+  WEFT_TRY(Fd fd, open_file(path, O_RDWR | O_CREAT, 0600));
   WEFT_CHECK(wait_for_lock(fd.get(), LockKind::exclusive, patience, path));
   return fd;
 }

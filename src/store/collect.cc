@@ -3,10 +3,13 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "store/file_ops.h"
 #include "store/pack_file.h"
 #include "store/temp_area.h"
@@ -15,200 +18,232 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kSlack = 64U << 10U;      // waste that is not worth work, and
-constexpr std::uint64_t kSlackShare = 100;        // 1 / 100 of what is needed
+constexpr std::uint64_t kDeadShare = 5;           // a pack with more than 1 / 5 dead is rewritten on every file system
 constexpr std::uint64_t kTinyLive = 512U << 10U;  // packs with less
-constexpr std::size_t kTinyPacksMin = 16;         // are merged when there are so many
+constexpr std::size_t kTinyPacksMin = 16;         // are merged when there are so many,
+constexpr std::size_t kTinyGroup = 256;           // so many into one
+constexpr std::size_t kDeletedAtOnce = 256;       // packs whose rows go in one commit
+
+// A pack that has live blobs.
+struct Kept {
+  PackId id = 0;
+  std::uint64_t listed = 0, live = 0;  // bytes
+  std::uint64_t dead_blobs = 0;
+  std::uint64_t dead() const { return listed - live; }
+};
+
+void add_to(RewriteGroup& group, const Kept& pack) {
+  group.packs.push_back(pack.id);
+  group.live_bytes += pack.live;
+  group.dead_blobs += pack.dead_blobs;
+  group.dead_bytes += pack.dead();
+}
 
 class Collector {
  public:
-  Collector(Packs& packs, IndexAccess& index, const GcOptions& options, GcReport& report)
-      : packs_(packs),
-        index_(index),
-        dry_run_(options.dry_run),
-        clustered_(options.registry_revision != 0),
-        report_(report) {}
+  explicit Collector(const CollectContext& context) : context_(context) {}
 
   Status clear_temporaries();
-  Status sweep(PackId pack);
+  Status look(PackId pack);
+  Status delete_dead();
   Status clear_orphans();
-  CompactionPlan take_plan();
+  std::vector<RewriteGroup> plan();
 
  private:
+  bool dry_run() const { return context_.input.options.dry_run; }
   Result<JudgedPack> judge(const PackToc& toc);
-  Status sweep_locked(const PackToc& toc);
-  Result<JudgedPack> erase_rows(const PackToc& toc);
-  Status shrink(int fd, const PackToc& toc, const JudgedPack& judged);
-  Status remove_pack(PackId pack);
-  void foresee(const JudgedPack& judged, std::uint64_t allocated);
+  bool lost_some(PackId pack) const;
+  bool is_busy(const PackToc& toc);
+  Status delete_some(std::span<const PackId> packs);
+  Result<bool> erase_if_dead(BlobWriter& index, PackId pack);
+  void keep(const PackToc& toc, const JudgedPack& judged);
+  bool is_worth_rewriting(const Kept& pack);
+  bool shares_blocks();
   void count_freed(const JudgedPack& judged);
-  void plan_compaction(const PackToc& toc, const JudgedPack& judged);
-  Result<bool> is_being_made(PackId pack);
 
-  Packs& packs_;
-  IndexAccess& index_;
-  bool dry_run_;
-  bool clustered_;
-  GcReport& report_;
-  CompactionPlan plan_;
+  const CollectContext& context_;
+  std::vector<PackId> dead_;
+  std::vector<Kept> kept_;
+  std::optional<bool> shares_blocks_;
 };
 
 Status Collector::clear_temporaries() {
-  const std::string tmp = packs_.store_path() + "/tmp";
+  const std::string tmp = context_.packs.store_path() + "/tmp";
   auto names = list_directory(tmp);
   if (!names.ok()) return names.error().code == Errc::not_found ? Status{} : Status{names.error()};
   for (const std::string& name : *names) {
-    auto removed = remove_if_stale(fmt::format("{}/{}", tmp, name), dry_run_);
+    auto removed = remove_if_stale(fmt::format("{}/{}", tmp, name), dry_run());
     if (!removed.ok()) log_warning("gc: {}", removed.error().message);
-    if (removed.ok() && *removed) ++report_.stale_temporaries;
+    if (removed.ok() && *removed) ++context_.report.stale_temporaries;
   }
   return {};
 }
 
 Result<JudgedPack> Collector::judge(const PackToc& toc) {
-  WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
-  return judge_pack(*index, toc);
+  WEFT_TRY(std::unique_ptr<BlobIndex> index, context_.index.read());
+  return judge_pack(*index, context_.unreaped, toc);
 }
 
-// A look without locks first: most packs need nothing.
-Status Collector::sweep(PackId pack) {
-  auto toc = packs_.toc(pack);
+// A rebuild did not find all that the pack had listed. What is not listed any more may be what versions miss.
+bool Collector::lost_some(PackId pack) const {
+  return stat_file(context_.packs.toc_file(pack) + ".lost").ok();
+}
+
+// Left for the next gc.
+bool Collector::is_busy(const PackToc& toc) {
+  const auto& relied_on = context_.input.is_relied_on;
+  const bool busy = (relied_on && relied_on(toc)) || is_being_filled(context_.packs, toc.pack);
+  if (busy) ++context_.report.busy_packs;
+  return busy;
+}
+
+// Without the writer lock: what is done about the pack is decided again with it.
+Status Collector::look(PackId pack) {
+  auto toc = context_.packs.toc(pack);
   if (!toc.ok()) {
     log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
     return {};
   }
-  auto st = stat_file(pack_path(packs_.store_path(), pack));
-  if (!st.ok()) return {};
   WEFT_TRY(JudgedPack judged, judge(*toc));
-  if (clustered_ && !judged.unlisted.empty() && is_young(toc_path(packs_.store_path(), pack))) return {};
-  if (judged.all_live() && !is_wasteful(allocated_bytes(*st), pinned_bytes(judged.live))) {
-    plan_compaction(*toc, judged);
+  if (!judged.all_live() && (lost_some(pack) || is_busy(*toc))) {
+    context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
     return {};
   }
-  if (dry_run_) {
-    foresee(judged, allocated_bytes(*st));
+  if (!judged.live.empty()) {
+    keep(*toc, judged);
     return {};
   }
-  return sweep_locked(*toc);
-}
-
-Status Collector::sweep_locked(const PackToc& toc) {
-  auto fd = open_exclusive(pack_path(packs_.store_path(), toc.pack));
-  if (!fd.ok()) {
-    if (fd.error().code == Errc::not_found) return {};
-    if (fd.error().code != Errc::busy) return fd.error();
-    ++report_.busy_packs;
+  if (!dry_run()) {
+    dead_.push_back(pack);
     return {};
   }
-  WEFT_TRY(JudgedPack judged, erase_rows(toc));
-  WEFT_TRY(struct stat before, stat_fd(fd->get(), pack_path(packs_.store_path(), toc.pack)));
-  std::uint64_t left = 0;
-  if (judged.live.empty()) {
-    WEFT_CHECK(remove_pack(toc.pack));
-    ++report_.packs_deleted;
-  } else {
-    WEFT_CHECK(shrink(fd->get(), toc, judged));
-    WEFT_TRY(struct stat after, stat_fd(fd->get(), "pack"));
-    left = allocated_bytes(after);
-    ++report_.packs_punched;
-    plan_compaction(toc, judged);
-  }
+  auto st = stat_file(context_.packs.pack_file(pack));
+  if (!st.ok()) return {};
   count_freed(judged);
-  report_.disk_bytes_freed += allocated_bytes(before) - std::min(left, allocated_bytes(before));
+  ++context_.report.packs_deleted;
+  context_.report.disk_bytes_freed += allocated_bytes(*st);
   return {};
 }
 
-// The rows go before the bytes: what the index knows is always there. What a reader's state of the index does not know
-// may be in the journal, of a publisher that died just now: only a writer's state knows it all.
-Result<JudgedPack> Collector::erase_rows(const PackToc& toc) {
-  WEFT_TRY(JudgedPack judged, judge(toc));
-  if (judged.unheld.empty() && judged.unlisted.empty()) return judged;
-  WEFT_TRY(std::unique_ptr<BlobWriter> writer, index_.write());
-  WEFT_TRY(judged, judge_pack(*writer, toc));
-  if (judged.unheld.empty()) return judged;
-  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(writer->erase(entry.id, entry.hint));
-  WEFT_CHECK(writer->commit());
-  return judged;
+// A cached pack with live blobs is never rewritten, since the new pack would be this node's own: eviction deletes it.
+void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
+  const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
+                  judged.unheld.size() + judged.unlisted.size()};
+  context_.report.dead_bytes += pack.dead();
+  if (!toc.cached) kept_.push_back(pack);
 }
 
-// Everything that no live blob covers goes. Bytes that equalled a file without being listed go too: the file that they
-// belonged to has lost blobs here, so nobody needs it whole.
-Status Collector::shrink(int fd, const PackToc& toc, const JudgedPack& judged) {
-  const std::string where = pack_path(packs_.store_path(), toc.pack);
-  if (!judged.all_live()) {
-    PackToc left = toc;
-    left.entries = judged.live;
-    WEFT_CHECK(replace_toc(toc_path(packs_.store_path(), toc.pack), left));
-    WEFT_CHECK(sync_directory(packs_.store_path() + "/packs"));
+Status Collector::delete_dead() {
+  for (std::size_t i = 0; i < dead_.size(); i += kDeletedAtOnce)
+    WEFT_CHECK(delete_some(std::span(dead_).subspan(i, std::min(kDeletedAtOnce, dead_.size() - i))));
+  return {};
+}
+
+// The rows go first: a reader that does not find the file of a row looks at the index again.
+Status Collector::delete_some(std::span<const PackId> packs) {
+  WEFT_TRY(std::unique_ptr<BlobWriter> index, context_.index.write());
+  WEFT_CHECK(context_.unreaped.look(*index));
+  std::vector<PackId> erased;
+  for (const PackId pack : packs) {
+    WEFT_TRY(const bool dead, erase_if_dead(*index, pack));
+    if (dead) erased.push_back(pack);
   }
-  return punch_free_blocks(fd, judged.live, toc.size, where);
+  WEFT_CHECK(index->commit());
+  for (const PackId pack : erased) {
+    auto st = stat_file(context_.packs.pack_file(pack));
+    WEFT_CHECK(remove_pack(context_.packs, pack));
+    ++context_.report.packs_deleted;
+    if (st.ok()) context_.report.disk_bytes_freed += allocated_bytes(*st);
+  }
+  return {};
 }
 
-// The .pack first: a .toc alone is litter, a .pack alone would be damage.
-Status Collector::remove_pack(PackId pack) {
-  WEFT_CHECK(remove_file(pack_path(packs_.store_path(), pack)));
-  return remove_file(toc_path(packs_.store_path(), pack));
-}
-
-void Collector::foresee(const JudgedPack& judged, std::uint64_t allocated) {
+Result<bool> Collector::erase_if_dead(BlobWriter& index, PackId pack) {
+  auto toc = context_.packs.toc(pack);  // again: a fetch may have added to it
+  if (!toc.ok()) return false;
+  WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, *toc));
+  if (!judged.live.empty() || is_busy(*toc)) return false;
+  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   count_freed(judged);
-  ++(judged.live.empty() ? report_.packs_deleted : report_.packs_punched);
-  report_.disk_bytes_freed += allocated - std::min(allocated, pinned_bytes(judged.live));
+  return true;
 }
 
 void Collector::count_freed(const JudgedPack& judged) {
-  report_.blobs_freed += judged.unheld.size() + judged.unlisted.size();
-  report_.bytes_freed += total_bytes(judged.unheld) + total_bytes(judged.unlisted);
+  context_.report.blobs_freed += judged.unheld.size() + judged.unlisted.size();
+  context_.report.bytes_freed += total_bytes(judged.unheld) + total_bytes(judged.unlisted);
 }
 
-// What is cached stays so: a pack that compaction makes is this node's own.
-void Collector::plan_compaction(const PackToc& toc, const JudgedPack& judged) {
-  if (toc.cached) return;
-  std::uint64_t live = total_bytes(judged.live);
-  if (is_wasteful(pinned_bytes(judged.live), live)) {
-    plan_.fragmented.push_back(toc.pack);
-  } else if (live < kTinyLive) {
-    plan_.tiny.push_back(toc.pack);
+// Do two files of this store share blocks after a copy? Then a rewritten pack takes no space for what it shares.
+bool Collector::shares_blocks() {
+  const auto probe = [this]() -> Result<bool> {
+    WEFT_TRY(const auto temp, TempArea::make(context_.packs.store_path()));
+    WEFT_TRY(const Fd from, open_file(temp->path() + "/from", O_RDWR | O_CREAT | O_EXCL));
+    WEFT_TRY(const Fd to, open_file(temp->path() + "/to", O_RDWR | O_CREAT | O_EXCL));
+    WEFT_CHECK(write_exact(from.get(), 0, std::vector<std::byte>(kPackBlock), temp->path()));
+    return clone_file(from.get(), to.get());
+  };
+  if (!shares_blocks_) {
+    const auto shares = probe();
+    shares_blocks_ = shares.ok() && *shares;
   }
+  return *shares_blocks_;
 }
 
-CompactionPlan Collector::take_plan() {
-  if (plan_.tiny.size() < kTinyPacksMin) plan_.tiny.clear();
-  return std::move(plan_);
+bool Collector::is_worth_rewriting(const Kept& pack) {
+  if (pack.dead() == 0) return false;
+  return context_.input.options.all || pack.dead() > pack.listed / kDeadShare || shares_blocks();
 }
 
-// An import's .toc appears in packs/ a moment before its .pack, which until then lies below tmp/.
-Result<bool> Collector::is_being_made(PackId pack) {
-  const std::string tmp = packs_.store_path() + "/tmp";
-  auto names = list_directory(tmp);
-  if (!names.ok() && names.error().code != Errc::not_found) return names.error();
-  for (const std::string& name : names.ok() ? *names : std::vector<std::string>{})
-    if (stat_file(fmt::format("{}/{}/{}.pack", tmp, name, pack_name(pack))).ok()) return true;
-  return stat_file(pack_path(packs_.store_path(), pack)).ok();
+std::vector<RewriteGroup> Collector::plan() {
+  std::vector<RewriteGroup> groups;
+  std::vector<Kept> tiny;
+  for (const Kept& pack : kept_)
+    if (pack.live < kTinyLive) tiny.push_back(pack);
+  const bool merges = tiny.size() >= kTinyPacksMin;
+  for (const Kept& pack : kept_)
+    if (!(merges && pack.live < kTinyLive) && is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
+  for (std::size_t i = 0; merges && i < tiny.size(); ++i) {
+    if (i % kTinyGroup == 0) groups.emplace_back();
+    add_to(groups.back(), tiny[i]);
+  }
+  return groups;
 }
 
+// Under the writer lock, which every process that places a pack holds: a file without its other half is litter then,
+// and so is what is left of a table of contents that was being replaced.
 Status Collector::clear_orphans() {
-  const std::string directory = packs_.store_path() + "/packs";
-  WEFT_TRY(std::vector<std::string> names, list_directory(directory));
+  WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
+  WEFT_TRY(std::vector<std::string> names, list_directory(context_.packs.directory()));
   for (const std::string& name : names) {
     auto pack = pack_of_name(name, ".toc");
-    if (!pack) pack = pack_of_name(name, ".toc.new");
-    if (!pack) continue;
-    bool leftover = name.ends_with(".new");  // of a gc that died: we are the only one
-    if (!leftover && std::binary_search(names.begin(), names.end(), pack_name(*pack) + ".pack")) continue;
-    if (!leftover) {
-      WEFT_TRY(bool needed, is_being_made(*pack));
-      if (needed) continue;
-    }
-    ++report_.stale_temporaries;
-    if (!dry_run_) WEFT_CHECK(remove_file(fmt::format("{}/{}", directory, name)));
+    const bool whole = pack && std::binary_search(names.begin(), names.end(), pack_name(*pack) + ".pack");
+    if (whole || (!pack && !pack_of_name(name, ".toc.new"))) continue;
+    ++context_.report.stale_temporaries;
+    if (!dry_run()) WEFT_CHECK(remove_file(fmt::format("{}/{}", context_.packs.directory(), name)));
   }
   return {};
 }
 
 }  // namespace
 
-Result<JudgedPack> judge_pack(BlobIndex& index, const PackToc& toc) {
+// A version whose manifest is lost cannot be read, so nothing is kept for it.
+Status UnreapedContent::look(BlobIndex& index) {
+  WEFT_TRY(const std::vector<VersionId> versions, index.unreaped());
+  for (const VersionId version : versions) {
+    if (known_.contains(version)) continue;
+    if (content_of_) {
+      auto content = content_of_(version);
+      const bool lost =
+          !content.ok() && (content.error().code == Errc::not_found || content.error().code == Errc::corrupt);
+      if (!content.ok() && !lost) return std::move(content).error();
+      if (content.ok()) ids_.insert(content->begin(), content->end());
+    }
+    known_.insert(version);
+  }
+  return {};
+}
+
+Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc) {
   JudgedPack judged;
   for (const PackEntry& entry : toc.entries) {
     WEFT_TRY(std::optional<BlobPlace> place, index.find(entry.id));
@@ -217,8 +252,8 @@ Result<JudgedPack> judge_pack(BlobIndex& index, const PackToc& toc) {
     } else if (place->pack != toc.pack || place->offset != entry.offset) {
       ++judged.moved;
     } else {
-      WEFT_TRY(bool held, index.is_held(entry.id));
-      (held ? judged.live : judged.unheld).push_back(entry);
+      WEFT_TRY(const bool held, index.is_held(entry.id));
+      (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
     }
   }
   return judged;
@@ -230,44 +265,39 @@ std::uint64_t total_bytes(const std::vector<PackEntry>& entries) {
   return total;
 }
 
-std::uint64_t pinned_bytes(const std::vector<PackEntry>& entries) {
-  std::uint64_t blocks = 0;
-  std::uint64_t next = 0;  // the first block not counted
-  for (const PackEntry& entry : entries) {
-    std::uint64_t first = std::max(next, entry.offset / kPackBlock);
-    next = (entry.offset + entry.id.length - 1) / kPackBlock + 1;
-    blocks += next - std::min(first, next);
-  }
-  return blocks * kPackBlock;
+bool is_being_filled(const Packs& packs, PackId pack) {
+  const std::string path = packs.pack_file(pack);
+  const auto fd = open_file(path, O_RDONLY);
+  if (!fd.ok()) return fd.error().code != Errc::not_found;
+  const auto filled = excluded(fd->get(), LockKind::shared, {}, path);
+  return !filled.ok() || *filled;
 }
 
-bool is_wasteful(std::uint64_t taken, std::uint64_t needed) {
-  return taken > needed && taken - needed > needed / kSlackShare + kSlack;
+Status remove_pack(const Packs& packs, PackId pack) {
+  WEFT_CHECK(remove_file(packs.pack_file(pack)));
+  return remove_file(packs.toc_file(pack));
 }
 
-Result<Fd> open_exclusive(const std::string& path) {
-  WEFT_TRY(Fd fd, open_file(path, O_RDWR));
-  WEFT_CHECK(lock_fd(fd.get(), LockKind::exclusive, LockWait::no, path));
-  return fd;
-}
-
-Status collect_packs(Packs& packs, const std::string& store_path, IndexAccess& index, const GcOptions& options,
-                     Progress& progress, GcReport& report) {
+Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress,
+                     GcReport& report) {
   progress.phase("collecting packs");
-  Collector collector(packs, index, options, report);
+  report.dead_bytes = report.packs_waiting = report.bytes_wanted = 0;
+  UnreapedContent unreaped(input.content_of);
+  const CollectContext context{packs, index, input, progress, report, unreaped};
+  {
+    WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
+    WEFT_CHECK(unreaped.look(*now));
+  }
+  Collector collector(context);
   WEFT_CHECK(collector.clear_temporaries());
   WEFT_TRY(std::vector<PackId> all, packs.list());
   for (PackId pack : all) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", store_path)};
-    WEFT_CHECK(collector.sweep(pack));
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", packs.store_path())};
+    WEFT_CHECK(collector.look(pack));
   }
+  WEFT_CHECK(collector.delete_dead());
   WEFT_CHECK(collector.clear_orphans());
-  CompactionPlan plan = collector.take_plan();
-  if (options.dry_run) {
-    report.packs_compacted += plan.fragmented.size() + plan.tiny.size();
-    return {};
-  }
-  return compact_packs(packs, index, plan, progress, report);
+  return rewrite_packs(context, collector.plan());
 }
 
 }  // namespace weft

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "base/sys.h"
 #include "store/packs.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -13,7 +15,23 @@
 
 namespace weft {
 
-// A pack's blobs by whether somebody needs them at this place.
+// What removed versions need that are not reaped: a reader may have them open. One thread.
+class UnreapedContent {
+ public:
+  using ContentOf = std::function<Result<std::vector<ContentId>>(VersionId)>;
+  explicit UnreapedContent(ContentOf content_of) : content_of_(std::move(content_of)) {}
+
+  // Adds what this state of the index has. A version that was removed after an earlier look is found by the next one.
+  Status look(BlobIndex& index);
+  bool has(const ContentId& id) const { return ids_.contains(id); }
+
+ private:
+  const ContentOf content_of_;
+  std::set<VersionId> known_;
+  std::unordered_set<ContentId> ids_;
+};
+
+// A pack's blobs by whether a version needs them at this place.
 struct JudgedPack {
   std::vector<PackEntry> live;
   std::vector<PackEntry> unheld;    // indexed here, needed by no version
@@ -21,23 +39,33 @@ struct JudgedPack {
   std::uint64_t moved = 0;          // entries whose blob is indexed elsewhere
   bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
 };
-Result<JudgedPack> judge_pack(BlobIndex& index, const PackToc& toc);
+Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);
 
 std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
-// The blocks that these blobs, by offset, touch: what is left when all else is punched.
-std::uint64_t pinned_bytes(const std::vector<PackEntry>& entries);
-// More than a little above `needed`?
-bool is_wasteful(std::uint64_t taken, std::uint64_t needed);
 
-// Opens a pack to change it, under its exclusive lock. Errc::busy: somebody uses it. Errc::not_found.
-Result<Fd> open_exclusive(const std::string& path);
+// Does a writer fill the pack at this moment? It may list more blobs than its .toc did a moment ago. True for a pack
+// that cannot be asked, false for one that is gone.
+bool is_being_filled(const Packs& packs, PackId pack);
+// The .pack first: a .toc alone is litter, a .pack alone would be damage.
+Status remove_pack(const Packs& packs, PackId pack);
 
-// Packs that stay wasteful when punched, and many tiny ones, are copied into new packs and removed.
-struct CompactionPlan {
-  std::vector<PackId> fragmented;
-  std::vector<PackId> tiny;
+// Packs whose live blobs go into one new pack.
+struct RewriteGroup {
+  std::vector<PackId> packs;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t dead_blobs = 0, dead_bytes = 0;  // that go
 };
-Status compact_packs(Packs& packs, IndexAccess& index, const CompactionPlan& plan, Progress& progress,
-                     GcReport& report);
+// What the collection of one store shares between its parts.
+struct CollectContext {
+  Packs& packs;
+  IndexAccess& index;
+  const CollectInput& input;
+  Progress& progress;
+  GcReport& report;
+  UnreapedContent& unreaped;
+};
+// The groups one by one, those that need the least space first. A full disk ends it without an error: the report says
+// what the rest needs.
+Status rewrite_packs(const CollectContext& context, std::vector<RewriteGroup> groups);
 
 }  // namespace weft

@@ -37,8 +37,11 @@ Status StoreImpl::commit(const WriterLock& lock, const MakeEvents& make, Durable
 
 Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable) {
   Status status = commit(lock, make, durable);
-  bool full = !status.ok() && status.error().code == Errc::no_space;
-  return full && release_spare(path_) ? commit(lock, make, durable) : status;
+  const bool full = !status.ok() && status.error().code == Errc::no_space;
+  if (!full || !release_spare(path_)) return status;
+  status = commit(lock, make, durable);
+  make_spare(path_);
+  return status;
 }
 
 Status StoreImpl::commit_once(Txn& txn, const Events& events, Durable durable) {

@@ -1,11 +1,14 @@
-// Compaction: live blobs of some packs are copied into a new one, the index is pointed there in one transaction, the
-// old packs go. Copying happens under shared locks, beside readers; only the move takes the exclusive ones.
+// gc's second pass: the live blobs of some packs are copied into a new one, the index is pointed there in one
+// transaction, the old packs go. Readers that have an old pack open keep it.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <unordered_set>
 
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "store/blob_check.h"
 #include "store/collect.h"
 #include "store/file_ops.h"
@@ -15,163 +18,214 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kTinyGroup = 256;  // packs that are merged into one, and open meanwhile
-
 struct Move {
   ContentId id;
-  BlobPlace from;
   BlobPlace to;
 };
 
 struct OldPack {
-  PackId id;
-  Fd fd;
+  PackId id = 0;
+  std::vector<Move> moves;  // all that was live when it was copied
 };
 
-// All that the index finds in the pack, also what was let go since the pack was swept: no row may be left behind.
-std::vector<PackEntry> indexed_here(JudgedPack judged) {
-  std::vector<PackEntry> entries = std::move(judged.live);
-  std::move(judged.unheld.begin(), judged.unheld.end(), std::back_inserter(entries));
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  return entries;
-}
+// What is decided about one old pack under the writer lock.
+struct Settled {
+  const OldPack* pack = nullptr;
+  JudgedPack judged;
+  std::uint64_t dead_bytes = 0;
+};
 
-class Compaction {
+class Rewrite {
  public:
-  Compaction(Packs& packs, IndexAccess& index, Progress& progress, GcReport& report)
-      : packs_(packs), index_(index), progress_(progress), report_(report) {}
-  Status run(const std::vector<PackId>& group);
+  explicit Rewrite(const CollectContext& context) : context_(context) {}
+  Status run(const RewriteGroup& group);
 
  private:
-  Status copy(PackId pack, PackWriter& to);
-  Status copy_blobs(const PackToc& toc, int fd, PackWriter& to);
-  Status lock_old();
-  Status repoint();
-  Status remove_old();
-  Status discard(PackId pack);
+  Status copy(PackId pack);
+  Status copy_blobs(const PackToc& toc, int fd, OldPack& old);
+  Status copy_blob(int fd, std::string_view where, const PackEntry& entry, std::uint64_t at);
+  Status replace();
+  Result<std::optional<Settled>> settle(BlobWriter& index, const OldPack& old);
+  Status repoint(BlobWriter& index, std::span<const Settled> settled);
+  Status place_and_commit(BlobWriter& index, std::span<const Settled> settled);
+  bool is_indexed(const Settled& settled);
+  void count(const Settled& settled);
 
-  Packs& packs_;
-  IndexAccess& index_;
-  Progress& progress_;
-  GcReport& report_;
+  const CollectContext& context_;
+  std::unique_ptr<PackWriter> fresh_;
   std::vector<OldPack> old_;
-  std::vector<Move> moves_;
 };
 
-Status Compaction::run(const std::vector<PackId>& group) {
-  WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(packs_.store_path()));
-  WEFT_TRY(std::unique_ptr<PackWriter> fresh, PackWriter::create(packs_.store_path(), temp->path()));
-  for (PackId pack : group) WEFT_CHECK(copy(pack, *fresh));
-  if (fresh->empty()) return {};
-  WEFT_CHECK(fresh->sync());
-  WEFT_CHECK(fresh->publish());
-  WEFT_CHECK(sync_directory(packs_.store_path() + "/packs"));
-  WEFT_CHECK(lock_old());
-  if (old_.empty()) return discard(fresh->id());
-  WEFT_CHECK(repoint());
-  WEFT_TRY(struct stat st, stat_fd(fresh->fd(), "pack"));
-  std::uint64_t before = report_.disk_bytes_freed;
-  WEFT_CHECK(remove_old());
-  report_.disk_bytes_freed -= std::min(report_.disk_bytes_freed - before, allocated_bytes(st));
-  return {};
+Status Rewrite::run(const RewriteGroup& group) {
+  WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(context_.packs.store_path()));
+  WEFT_TRY(fresh_, PackWriter::create(context_.packs.store_path(), temp->path()));
+  for (const PackId pack : group.packs) WEFT_CHECK(copy(pack));
+  if (fresh_->empty()) return {};
+  WEFT_CHECK(fresh_->sync());
+  return replace();
 }
 
-// A pack in use is left out before anything is copied. One with damage too: that is fsck's business.
-Status Compaction::copy(PackId pack, PackWriter& to) {
-  const std::string path = pack_path(packs_.store_path(), pack);
-  auto fd = open_exclusive(path);
-  if (!fd.ok()) {
-    if (fd.error().code == Errc::busy) ++report_.busy_packs;
-    return fd.error().code == Errc::busy || fd.error().code == Errc::not_found ? Status{} : Status{fd.error()};
-  }
-  WEFT_CHECK(lock_fd(fd->get(), LockKind::shared, LockWait::yes, path));
-  WEFT_TRY(PackToc toc, packs_.toc(pack));
-  std::size_t moves_before = moves_.size();
-  Status copied = copy_blobs(toc, fd->get(), to);
+// A pack that became busy, cached or damaged since it was looked at is left out. Damage is fsck's business.
+Status Rewrite::copy(PackId pack) {
+  auto toc = context_.packs.toc(pack);
+  if (!toc.ok() || toc->cached) return {};
+  auto fd = open_file(context_.packs.pack_file(pack), O_RDONLY);
+  if (!fd.ok()) return fd.error().code == Errc::not_found ? Status{} : Status{fd.error()};
+  OldPack old{pack, {}};
+  Status copied = copy_blobs(*toc, fd->get(), old);
   if (!copied.ok() && (copied.error().code == Errc::corrupt || copied.error().code == Errc::io)) {
     log_warning("gc: {}", copied.error().message);
-    moves_.resize(moves_before);
     return {};
   }
   WEFT_CHECK(std::move(copied));
-  old_.push_back({pack, std::move(fd).value()});
+  old_.push_back(std::move(old));
   return {};
 }
 
-Status Compaction::copy_blobs(const PackToc& toc, int fd, PackWriter& to) {
+Status Rewrite::copy_blobs(const PackToc& toc, int fd, OldPack& old) {
   JudgedPack judged;
   {
-    WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
-    WEFT_TRY(judged, judge_pack(*index, toc));
+    WEFT_TRY(const std::unique_ptr<BlobIndex> index, context_.index.read());
+    WEFT_TRY(judged, judge_pack(*index, context_.unreaped, toc));
   }
-  const std::string where = pack_path(packs_.store_path(), toc.pack);
-  for (PackEntry& entry : indexed_here(std::move(judged))) {
-    std::uint64_t at = to.reserve(entry.id.length, entry.offset);
-    BlobSink sink = [&to, at](std::uint64_t offset, std::span<const std::byte> bytes) {
-      return to.write(at + offset, bytes);
-    };
-    WEFT_CHECK(check_blob(fd, where, entry, progress_, sink));
-    moves_.push_back({entry.id, {toc.pack, entry.offset}, {to.id(), at}});
-    to.list({entry.id, at, std::move(entry.chunks), entry.hint});
+  const std::string where = context_.packs.pack_file(toc.pack);
+  std::vector<PackEntry> copied;
+  for (PackEntry& entry : judged.live) {
+    const std::uint64_t at = fresh_->reserve(entry.id.length, entry.offset);
+    WEFT_CHECK(copy_blob(fd, where, entry, at));
+    old.moves.push_back({entry.id, {fresh_->id(), at}});
+    copied.push_back({entry.id, at, std::move(entry.chunks), entry.hint});
   }
+  for (PackEntry& entry : copied) fresh_->list(std::move(entry));
   return {};
 }
 
-// Who took one up meanwhile keeps it where it is; the copy is then garbage for the next gc.
-Status Compaction::lock_old() {
-  std::vector<OldPack> locked;
-  for (OldPack& pack : old_) {
-    Status status = lock_fd(pack.fd.get(), LockKind::exclusive, LockWait::no, pack_name(pack.id));
-    if (status.ok()) {
-      locked.push_back(std::move(pack));
-    } else if (status.error().code == Errc::busy) {
-      ++report_.busy_packs;
-    } else {
-      return status;
-    }
+// All of it is read and checked. Whole blocks are shared with the old pack where the file system can, not written.
+Status Rewrite::copy_blob(int fd, std::string_view where, const PackEntry& entry, std::uint64_t at) {
+  const std::uint64_t head = (kPackBlock - entry.offset % kPackBlock) % kPackBlock;
+  Range shared{head, 0};
+  if (entry.offset % kPackBlock == at % kPackBlock && entry.id.length >= head + kPackBlock) {
+    shared.length = (entry.id.length - head) / kPackBlock * kPackBlock;
+    if (!clone_range(fd, entry.offset + head, shared.length, fresh_->fd(), at + head, where).ok()) shared.length = 0;
   }
-  old_ = std::move(locked);
+  const std::uint64_t shared_end = shared.offset + shared.length;
+  const BlobSink sink = [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
+    if (shared.length == 0) return fresh_->write(at + offset, bytes);
+    const std::uint64_t end = offset + bytes.size();
+    if (offset < shared.offset)
+      WEFT_CHECK(fresh_->write(at + offset, bytes.first(std::min(end, shared.offset) - offset)));
+    if (end <= shared_end) return {};
+    const std::uint64_t begin = std::max(offset, shared_end);
+    return fresh_->write(at + begin, bytes.subspan(begin - offset));
+  };
+  return check_blob(fd, where, entry, context_.progress, sink);
+}
+
+// Under one writer lock. The old packs go while it is held, so that whoever fills or evicts a pack sees all or nothing.
+Status Rewrite::replace() {
+  WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+  WEFT_CHECK(context_.unreaped.look(*index));
+  std::vector<Settled> settled;
+  for (const OldPack& old : old_) {
+    WEFT_TRY(auto one, settle(*index, old));
+    if (one) settled.push_back(std::move(*one));
+  }
+  if (settled.empty()) return {};
+  WEFT_CHECK(place_and_commit(*index, settled));
+  std::uint64_t before = 0;
+  for (const Settled& one : settled) {
+    if (auto st = stat_file(context_.packs.pack_file(one.pack->id)); st.ok()) before += allocated_bytes(*st);
+    WEFT_CHECK(remove_pack(context_.packs, one.pack->id));
+    count(one);
+  }
+  WEFT_TRY(const struct stat st, stat_fd(fresh_->fd(), "pack"));
+  context_.report.disk_bytes_freed += before - std::min(before, allocated_bytes(st));
   return {};
 }
 
-Status Compaction::repoint() {
-  WEFT_TRY(std::unique_ptr<BlobWriter> writer, index_.write());
-  std::unordered_set<PackId> locked;
-  for (const OldPack& pack : old_) locked.insert(pack.id);
-  for (const Move& move : moves_) {
-    if (!locked.contains(move.from.pack)) continue;
-    WEFT_TRY(std::optional<BlobPlace> now, writer->find(move.id));
-    bool in_place = now && now->pack == move.from.pack && now->offset == move.from.offset;
-    if (in_place) WEFT_CHECK(writer->put(move.id, move.to));
+// Nothing: the pack stays as it is, because somebody needs it, or needs a blob of it that was dead when it was copied.
+Result<std::optional<Settled>> Rewrite::settle(BlobWriter& index, const OldPack& old) {
+  const auto toc = context_.packs.toc(old.id);
+  if (!toc.ok() || toc->cached) return std::optional<Settled>();
+  const auto& relied_on = context_.input.is_relied_on;
+  if ((relied_on && relied_on(*toc)) || is_being_filled(context_.packs, old.id)) {
+    ++context_.report.busy_packs;
+    return std::optional<Settled>();
   }
-  return writer->commit();
+  std::unordered_set<ContentId> copied;
+  for (const Move& move : old.moves) copied.insert(move.id);
+  Settled settled{&old, {}, 0};
+  WEFT_TRY(settled.judged, judge_pack(index, context_.unreaped, *toc));
+  for (const PackEntry& entry : settled.judged.live)
+    if (!copied.contains(entry.id)) return std::optional<Settled>();
+  settled.dead_bytes = total_bytes(toc->entries) - total_bytes(settled.judged.live);
+  return std::optional(std::move(settled));
 }
 
-Status Compaction::remove_old() {
-  for (const OldPack& pack : old_) {
-    WEFT_TRY(struct stat st, stat_fd(pack.fd.get(), pack_name(pack.id)));
-    WEFT_CHECK(discard(pack.id));
-    report_.disk_bytes_freed += allocated_bytes(st);
-    ++report_.packs_compacted;
+Status Rewrite::repoint(BlobWriter& index, std::span<const Settled> settled) {
+  for (const Settled& one : settled) {
+    std::unordered_set<ContentId> live;
+    for (const PackEntry& entry : one.judged.live) live.insert(entry.id);
+    for (const Move& move : one.pack->moves)
+      if (live.contains(move.id)) WEFT_CHECK(index.put(move.id, move.to));
+    for (const PackEntry& entry : one.judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   }
-  return {};
+  return index.commit();
 }
 
-Status Compaction::discard(PackId pack) {
-  WEFT_CHECK(remove_file(pack_path(packs_.store_path(), pack)));
-  return remove_file(toc_path(packs_.store_path(), pack));
+// The new pack is in its place before the index names it. If the index does not take it, it goes.
+Status Rewrite::place_and_commit(BlobWriter& index, std::span<const Settled> settled) {
+  Status status = fresh_->publish();
+  if (status.ok()) status = sync_directory(context_.packs.directory());
+  if (status.ok()) status = repoint(index, settled);
+  if (!status.ok() && !is_indexed(settled.front())) static_cast<void>(remove_pack(context_.packs, fresh_->id()));
+  return status;
+}
+
+// Also when that cannot be told. A commit that failed may have taken hold.
+bool Rewrite::is_indexed(const Settled& settled) {
+  const auto index = context_.index.read();
+  if (!index.ok()) return true;
+  return std::ranges::any_of(settled.pack->moves, [&](const Move& move) {
+    const auto place = (*index)->find(move.id);
+    return !place.ok() || (*place && (*place)->pack == fresh_->id());
+  });
+}
+
+void Rewrite::count(const Settled& settled) {
+  ++context_.report.packs_compacted;
+  context_.report.blobs_freed += settled.judged.unheld.size() + settled.judged.unlisted.size();
+  context_.report.bytes_freed += total_bytes(settled.judged.unheld) + total_bytes(settled.judged.unlisted);
+  context_.report.dead_bytes -= std::min(context_.report.dead_bytes, settled.dead_bytes);
+}
+
+void foresee(const RewriteGroup& group, GcReport& report) {
+  report.packs_compacted += group.packs.size();
+  report.blobs_freed += group.dead_blobs;
+  report.bytes_freed += group.dead_bytes;
+  report.disk_bytes_freed += group.dead_bytes;
+  report.dead_bytes -= std::min(report.dead_bytes, group.dead_bytes);
 }
 
 }  // namespace
 
-Status compact_packs(Packs& packs, IndexAccess& index, const CompactionPlan& plan, Progress& progress,
-                     GcReport& report) {
-  std::vector<std::vector<PackId>> groups;
-  for (std::size_t i = 0; i < plan.tiny.size(); i += kTinyGroup)
-    groups.emplace_back(plan.tiny.begin() + static_cast<std::ptrdiff_t>(i),
-                        plan.tiny.begin() + static_cast<std::ptrdiff_t>(std::min(i + kTinyGroup, plan.tiny.size())));
-  for (PackId pack : plan.fragmented) groups.push_back({pack});
-  for (const std::vector<PackId>& group : groups) WEFT_CHECK(Compaction(packs, index, progress, report).run(group));
+Status rewrite_packs(const CollectContext& context, std::vector<RewriteGroup> groups) {
+  std::ranges::sort(groups, {}, &RewriteGroup::live_bytes);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (context.input.options.dry_run) {
+      foresee(groups[i], context.report);
+      continue;
+    }
+    if (context.progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: gc stopped", context.packs.store_path())};
+    const Status status = Rewrite(context).run(groups[i]);
+    if (status.ok()) continue;
+    if (status.error().code != Errc::no_space) return status;
+    for (; i < groups.size(); ++i) {
+      context.report.packs_waiting += groups[i].packs.size();
+      context.report.bytes_wanted += groups[i].live_bytes;
+    }
+  }
   return {};
 }
 

@@ -35,10 +35,13 @@ std::string index_path(const std::string& store_path) {
   return data_path(store_path + "/index");
 }
 
+// A shared lock of any user stops the writer that wants the file exclusively. So the files that writers lock
+// exclusively for long are the owner's, and those that readers lock are the group's.
 Status Env::create_locks(const std::string& dir) {
-  for (const char* name : {"/readers", "/gc"}) WEFT_CHECK(create_empty(dir + name, 0644));
+  WEFT_CHECK(create_empty(dir + "/readers", 0640));
   WEFT_CHECK(OpenVersions::create(dir));
-  return create_empty(dir + "/writer", 0600);  // who may only read the store must not be able to stop its writers
+  for (const char* name : {"/gc", "/writer"}) WEFT_CHECK(create_empty(dir + name, 0600));
+  return {};
 }
 
 Status Env::create(const std::string& dir) {
@@ -97,9 +100,14 @@ Result<IndexState> Env::state() {
 
 Result<WriterLock> Env::lock_writer(const std::string& dir, const Patience& patience) {
   std::string path = dir + "/writer";
-  auto fd = open_file(path, O_RDONLY);
+  LockKind kind = LockKind::exclusive;
+  auto fd = open_file(path, O_RDWR);
+  if (!fd.ok() && fd.error().code == Errc::read_only) {  // fsck on a file system that nobody here can write to
+    kind = LockKind::shared;
+    fd = open_file(path, O_RDONLY);
+  }
   if (!fd.ok()) return not_open(std::move(fd).error());
-  WEFT_CHECK(wait_for_lock(fd->get(), LockKind::exclusive, patience, path));
+  WEFT_CHECK(wait_for_lock(fd->get(), kind, patience, path));
   return WriterLock(std::move(fd).value());
 }
 

@@ -170,6 +170,7 @@ class Env {
   Result<IndexState> state();        // that read() would show
   Result<WriterLock> lock_writer();  // waits, as all, no longer than options.patience
   static Result<WriterLock> lock_writer(const std::string& dir, const Patience& patience);
+  Result<bool> lock_alone() { return generations_->lock_alone(); }
   // Errc::busy: a reader did not end its transaction in time.
   Result<Txn> write(const WriterLock& lock);
   // Doubles the map. For the holder of the lock, without an open write transaction.

@@ -1,7 +1,5 @@
 // The cache of fetched packs: what is in it, and making room. A pack leaves the index first, then the disk: what the
 // index names is always there.
-#include <fcntl.h>
-
 #include <algorithm>
 #include <set>
 
@@ -81,30 +79,29 @@ Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
   return packs;
 }
 
-Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc) {
-  Unreaped open = unreaped(true);
-  WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(const KeptBlobs kept, open.blobs(txn));
-  return kept && std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return kept->contains(entry.id); });
+Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc, UnreapedContent& open) {
+  WEFT_TRY(const std::unique_ptr<BlobIndex> index, read());
+  WEFT_CHECK(open.look(*index));
+  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
 }
 
-// False: somebody has it open, or a removed version that is open needs it: its bytes could not be fetched again.
-Result<bool> StoreImpl::evict_pack(PackId pack) {
-  auto fd = open_exclusive(pack_path(path_, pack));
-  if (!fd.ok() && fd.error().code == Errc::busy) return false;
-  if (!fd.ok() && fd.error().code == Errc::not_found) return true;
-  if (!fd.ok()) return std::move(fd).error();
+// False: it is being filled, or a removed version that is open needs it, whose bytes could not be fetched again. The
+// index goes first, the files while the writer lock is held: whoever begins to fill the pack looks for both with that
+// lock.
+Result<bool> StoreImpl::evict_pack(PackId pack, UnreapedContent& open) {
   WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_TRY(PackToc toc, packs_.toc(pack));
-  if (!toc.cached) {  // a publish took it for its own, and died before the index said so
+  if (is_being_filled(packs_, pack)) return false;
+  auto toc = packs_.toc(pack);
+  if (!toc.ok() && toc.error().code == Errc::not_found) return true;  // gc was here
+  if (!toc.ok()) return std::move(toc).error();
+  if (!toc->cached) {  // a publish took it for its own, and died before the index said so
     WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
-  WEFT_TRY(const bool needed, is_needed_by_open(toc));
+  WEFT_TRY(const bool needed, is_needed_by_open(*toc, open));
   if (needed) return false;
-  WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, toc); }));
-  WEFT_CHECK(remove_file(pack_path(path_, pack)));
-  WEFT_CHECK(remove_file(toc_path(path_, pack)));
+  WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, *toc); }));
+  WEFT_CHECK(remove_pack(packs_, pack));
   return true;
 }
 
@@ -112,6 +109,8 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
   WEFT_TRY(std::vector<CachedPack> packs, cached_packs());
   std::set<PackId> wanted;
   if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
+  // Of one that is closed while this goes on, what it needed may stay for now.
+  UnreapedContent open([this](VersionId version) { return extents_of_open(version); });
   EvictReport report;
   for (const CachedPack& pack : packs) report.kept_bytes += pack.disk_bytes;
   for (const CachedPack& pack : packs) {
@@ -120,7 +119,7 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
     if (report.kept_bytes <= options.disk_bytes_max) continue;
     bool gone = true;
     if (!options.dry_run) {
-      WEFT_TRY(gone, evict_pack(pack.id));
+      WEFT_TRY(gone, evict_pack(pack.id, open));
     }
     if (!gone) report.busy_bytes += pack.disk_bytes;
     if (!gone) continue;

@@ -71,7 +71,7 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const std::string& s
   pack->id_ = *pack_of_name(name, "");
   pack->size_ = size;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
-  WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::shared, LockWait::no, path));
+  WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
   WEFT_CHECK(weft::set_size(pack->fd_.get(), size, path));
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
@@ -82,16 +82,30 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const std::string& s
   const std::string path = pack_path(store_path, id);
   pack->id_ = id;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR));
-  WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::shared, LockWait::yes, path));
+  WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
+  // With the writer lock, which gc and eviction hold from their look at the pack's lock until the pack is gone.
+  WEFT_TRY(const WriterLock lock_held, pack->lock_());
   WEFT_TRY(struct stat st, stat_fd(pack->fd_.get(), path));
   if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just evicted", path)};
   WEFT_TRY(PackToc toc, pack->listed());
   if (!toc.cached) return Error{Errc::invalid, fmt::format("{}: it is no cached pack", path)};
+  WEFT_CHECK(pack->check_whole(toc));
   pack->size_ = toc.size;
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
 
-// As it is now: a publish may have taken the pack for its own, gc may have forgotten blobs.
+// A reader may have open what the index does not name any more, and what was written once is not written again.
+Status CachedPackWriter::check_whole(const PackToc& toc) const {
+  WEFT_TRY(Txn txn, env_.read());
+  for (const PackEntry& entry : toc.entries) {
+    WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, entry.id));
+    if (!found || found->row.absent() || found->row.place != BlobPlace{id_, entry.offset})
+      return Error{Errc::invalid, fmt::format("pack {}: the index does not name all that it lists", pack_name(id_))};
+  }
+  return {};
+}
+
+// As it is now: a publish may have taken the pack for its own.
 Result<PackToc> CachedPackWriter::listed() const {
   if (temp_) return PackToc{id_, size_, {}, true};
   return read_toc_of(store_path_, id_);

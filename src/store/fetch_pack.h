@@ -35,6 +35,7 @@ class CachedPackWriter final : public FetchPack {
   CachedPackWriter(std::string store_path, Env& env, LockWriter lock)
       : store_path_(std::move(store_path)), env_(env), lock_(std::move(lock)) {}
   Result<PackToc> listed() const;
+  Status check_whole(const PackToc& toc) const;
   Status put_in_place(const PackToc& toc);
 
   const std::string store_path_;
@@ -42,7 +43,7 @@ class CachedPackWriter final : public FetchPack {
   const LockWriter lock_;
   PackId id_ = 0;
   std::uint64_t size_ = 0;
-  Fd fd_;                           // under a shared lock
+  Fd fd_;                           // under an exclusive lock, which keeps gc and eviction away
   std::unique_ptr<TempArea> temp_;  // until it is placed
   std::mutex mutex_;                // add() is one at a time; guards temp_
 };

@@ -64,11 +64,14 @@ std::uint64_t allocated_bytes(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_blocks) * 512;
 }
 
-bool is_young(const std::string& path) {
-  constexpr std::uint64_t kYoungSeconds = 60;
+bool is_young(const std::string& path, std::uint64_t before_ns) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  auto st = stat_file(path);
-  return st.ok() && static_cast<std::uint64_t>(st->st_mtim.tv_sec) + kYoungSeconds > now_ns() / kSecond;
+  constexpr std::uint64_t kYoung = 60 * kSecond;
+  const auto st = stat_file(path);
+  if (!st.ok()) return false;
+  const std::uint64_t changed =
+      static_cast<std::uint64_t>(st->st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st->st_mtim.tv_nsec);
+  return changed < before_ns && changed + kYoung > now_ns();
 }
 
 void touch_file(int fd) {

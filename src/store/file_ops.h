@@ -29,8 +29,8 @@ std::uint64_t allocated_bytes(const struct stat& st);
 // Of those, what no other file shares. Nothing where the file system cannot tell.
 std::optional<std::uint64_t> unshared_bytes(int fd);
 void touch_file(int fd);  // its modification time is now; best effort
-// Placed within the last minute: what a publisher that died has left a registry may still take, its last request being
-// on its way.
-bool is_young(const std::string& path);
+// Placed or touched within the last minute, and before this time: what a publisher that died has left a registry may
+// still take, its last request being on its way.
+bool is_young(const std::string& path, std::uint64_t before_ns);
 
 }  // namespace weft

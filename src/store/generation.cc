@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr unsigned kUseByte = 2;
+
 }  // namespace
 
 Result<std::shared_ptr<Generations>> Generations::open(const std::string& index_dir, bool write, std::uint64_t wait_ms,
@@ -25,8 +27,21 @@ Result<std::shared_ptr<Generations>> Generations::open(const std::string& index_
   if (write) {
     WEFT_TRY(writer, open_file(path, O_RDWR));
   }
-  return std::shared_ptr<Generations>(
+  std::shared_ptr<Generations> generations(
       new Generations(path, std::move(readers), std::move(writer), wait_ms, std::move(patience)));
+  WEFT_CHECK(generations->wait_byte(generations->readers_.get(), LockKind::shared, kUseByte));
+  WEFT_TRY(struct stat st, stat_fd(generations->readers_.get(), path));
+  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just removed", path)};
+  return generations;
+}
+
+Result<bool> Generations::lock_alone() {
+  WEFT_CHECK(unlock_bytes(readers_.get(), {kUseByte, 1}, path_));
+  const Status alone = lock_bytes(writer_.get(), LockKind::exclusive, {kUseByte, 1}, path_);
+  if (alone.ok()) return true;
+  if (alone.error().code != Errc::busy) return alone.error();
+  WEFT_CHECK(lock_bytes(readers_.get(), LockKind::shared, {kUseByte, 1}, path_));
+  return false;
 }
 
 // Polls rather than blocks: a writer that waited in the kernel would keep new readers of the byte out.

@@ -3,7 +3,8 @@
 // readers.
 //
 // `index/readers` has one lock byte for even and one for odd transactions, taken as open-file-description locks: they
-// ask for no right to write, know no process ids, and go when their holder dies.
+// ask for no right to write, know no process ids, and go when their holder dies. A third byte is held, shared, by each
+// process that has the index open, so that a store is not taken away under anybody.
 //   A reader of state T holds byte T % 2, shared. It reads the last transaction's number T, locks, begins, and looks
 //   whether it got T; if not, it lets go and tries again.
 //   The writer of transaction W, before it begins, takes byte W % 2 exclusively once, and lets go.
@@ -53,6 +54,8 @@ class Generations : public std::enable_shared_from_this<Generations> {
   Result<Hold> hold(std::uint64_t transaction);
   // For the writer of `transaction`: waits until nobody reads the state two before it.
   Status drain(std::uint64_t transaction);
+  // True: no other process has the index open, and none opens it while this lives. For one that writes.
+  Result<bool> lock_alone();
 
  private:
   Generations(std::string path, Fd readers, Fd writer, std::uint64_t wait_ms, Patience patience)

@@ -7,7 +7,7 @@ constexpr int kAttempts = 16;  // an attempt fails if gc moved a blob between tw
 
 }  // namespace
 
-// Returns the packs that must be held before it can say.
+// Returns the packs that must be open before it can say.
 Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> ids, std::vector<StoredBlob>& out) {
   std::vector<PackId> missing;
   WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
@@ -21,6 +21,11 @@ Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> i
       continue;
     }
     Status there = pack->second->check_place(ids[i], place->offset);
+    if (!there.ok() && there.error().code == Errc::not_found) {  // removed before its .toc was read: look again
+      held_.erase(pack);
+      missing.push_back(place->pack);
+      continue;
+    }
     if (!there.ok() && there.error().code != Errc::corrupt) return std::move(there).error();
     if (there.ok()) out[i].place = {pack->second, place->offset};
   }
@@ -47,6 +52,18 @@ Result<std::vector<StoredBlob>> KnownBlobs::look_up(std::span<const ContentId> i
     WEFT_CHECK(hold(missing));
   }
   return out;
+}
+
+Result<std::vector<ContentId>> KnownBlobs::lost() {
+  WEFT_TRY(const std::unique_ptr<BlobIndex> index, index_.read());
+  std::vector<ContentId> lost;
+  for (const auto& [id, place] : shared_) {
+    WEFT_TRY(const std::optional<BlobPlace> now, index->find(id));
+    if (now) continue;
+    WEFT_TRY(const bool absent, index->is_absent(id));  // evicted: the versions that need it can be relied on
+    if (!absent) lost.push_back(id);
+  }
+  return lost;
 }
 
 Result<std::optional<ContentId>> KnownBlobs::hinted(std::uint64_t length, std::uint64_t hint) {

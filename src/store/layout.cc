@@ -27,10 +27,15 @@ namespace {
 
 constexpr std::uint64_t kIdentityMax = 64U << 10U;
 constexpr int kAttempts = 16;
+constexpr std::string_view kMakerLock = "maker.lock";
 constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "manifests", "journal", "tmp", "cache"};
 
 std::string identity_path(const std::string& path) {
   return path + "/weft-store";
+}
+// The same record again, for a store whose file weft-store is damaged or gone.
+std::string identity_copy_path(const std::string& path) {
+  return path + "/journal/weft-store";
 }
 
 Error no_store(const std::string& path) {
@@ -46,18 +51,28 @@ Status create_index(const std::string& dir) {
   return env->write(lock, [](Txn& txn) { return put_counters(txn, Counters{}); });
 }
 
-Status put_identity(const std::string& path, const StoreInfo& info) {
+Status put_identity(const std::string& path, const std::string& file, const StoreInfo& info) {
   std::string temporary = path + "/tmp/weft-store";
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
   WEFT_CHECK(sync_file(fd.get(), temporary));
-  WEFT_CHECK(rename_file(temporary, identity_path(path)));
-  return sync_directory(path);
+  WEFT_CHECK(rename_file(temporary, file));
+  return sync_directory(file.substr(0, file.rfind('/')));
+}
+
+bool is_gone(const Error& error) {
+  return error.code == Errc::not_found || error.code == Errc::not_dir;
+}
+
+Result<StoreInfo> read_identity_file(const std::string& file) {
+  WEFT_TRY(const std::vector<std::byte> bytes, read_file(file, kIdentityMax));
+  WEFT_TRY(const std::vector<std::byte> payload, open_record(RecordKind::identity, bytes, file));
+  return decode_row<StoreInfo>(payload, file);
 }
 
 // What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
 // directory of another kind with such a name keeps it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFirstFiles = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFiles = {
     {{"index", "data.mdb"},
      {"index", "lock.mdb"},
      {"index", "gc"},
@@ -67,6 +82,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFirstFi
      {"index", "writer"},
      {"journal", "0000000000000001.log"},
      {"journal", "0000000000000001.copy"},
+     {"journal", "weft-store"},
      {"tmp", "weft-store"}}};
 
 bool is_first_file(std::string_view directory, std::string_view name) {
@@ -89,12 +105,28 @@ bool is_hardly_made(const std::string& path, const std::vector<std::string>& nam
   return size.ok() && *size == 0 && mark.ok() && (!*mark || (*mark)->journal_end == 0);
 }
 
+// Files that are made below belong to the group of their directory.
+Status share_directory(const std::string& path, const std::string& group) {
+  WEFT_TRY(const Fd dir, open_file(path, O_RDONLY | O_DIRECTORY));
+  return give_to_group(dir.get(), group, path);
+}
+
+// Whatever the umask was: readers of the group lock these.
+Status share_locks(const std::string& path) {
+  for (const char* name : {"/index/readers", "/index/open"}) {
+    WEFT_TRY(const Fd lock, open_file(path + name, O_RDWR));
+    WEFT_CHECK(set_mode(lock.get(), 0640, path + name));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_unused(const std::string& path) {
   if (stat_file(identity_path(path)).ok())
     return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
   WEFT_TRY(std::vector<std::string> names, list_directory(path));
+  std::erase(names, kMakerLock);
   if (names.empty() || is_hardly_made(path, names)) return {};
   return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
 }
@@ -110,19 +142,22 @@ Status lay_out(const std::string& path) {
 }
 
 Status make_store(const std::string& path) {
-  return put_identity(path, {kStoreFormat, random_uuid(), now_ns()});
+  const StoreInfo info{kStoreFormat, random_uuid(), now_ns()};
+  WEFT_CHECK(put_identity(path, identity_copy_path(path), info));
+  return put_identity(path, identity_path(path), info);
 }
 
-// Who had the lock before may have taken the directory away.
+// The holder before may have taken the store away, and the lock file with it.
 Result<Fd> lock_maker(const std::string& path, const Patience& patience) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     WEFT_CHECK(make_directories(path));
-    auto maker = open_file(path, O_RDONLY | O_DIRECTORY);
+    const std::string file = fmt::format("{}/{}", path, kMakerLock);
+    auto maker = open_file(file, O_RDWR | O_CREAT, 0600);
     if (!maker.ok() && maker.error().code == Errc::not_found) continue;
     if (!maker.ok()) return maker;
-    WEFT_CHECK(wait_for_lock(maker->get(), LockKind::exclusive, patience, path));
-    WEFT_TRY(struct stat locked, stat_fd(maker->get(), path));
-    auto there = stat_file(path);
+    WEFT_CHECK(wait_for_lock(maker->get(), LockKind::exclusive, patience, file));
+    WEFT_TRY(struct stat locked, stat_fd(maker->get(), file));
+    auto there = stat_file(file);
     if (there.ok() && there->st_ino == locked.st_ino && there->st_dev == locked.st_dev) return maker;
   }
   return Error{Errc::busy, fmt::format("{}: it is made and taken away all the time", path)};
@@ -135,10 +170,13 @@ Status create_store(const std::string& path, const CreateOptions& options) {
   if (status.ok()) status = check_unused(path);
   if (status.ok()) {
     status = remove_store(path);  // what a maker that was killed has left
+    if (status.ok() && !options.group.empty()) status = share_directory(path, options.group);
     if (status.ok()) status = lay_out(path);
+    if (status.ok() && !options.group.empty()) status = share_locks(path);
     if (status.ok()) status = make_store(path);
     if (!status.ok()) static_cast<void>(remove_store(path));
   }
+  if (!status.ok() && !stat_file(identity_path(path)).ok()) static_cast<void>(remove_maker_lock(path));
   if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
   return status;
 }
@@ -149,28 +187,47 @@ Status remove_store(const std::string& path) {
   return remove_cluster_files(path);
 }
 
-Result<Fd> lock_identity(const std::string& path, const Patience& patience) {
-  auto fd = open_file(identity_path(path), O_RDONLY);
-  if (!fd.ok() && (fd.error().code == Errc::not_found || fd.error().code == Errc::not_dir)) return no_store(path);
-  if (!fd.ok()) return fd;
-  WEFT_CHECK(wait_for_lock(fd->get(), LockKind::shared, patience, identity_path(path)));
-  WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
-  if (st.st_nlink == 0) return no_store(path);
-  return fd;
+Status remove_maker_lock(const std::string& path) {
+  return remove_file(fmt::format("{}/{}", path, kMakerLock));
+}
+
+Status check_is_store(const std::string& path) {
+  auto identity = stat_file(identity_path(path));
+  if (!identity.ok() && is_gone(identity.error())) identity = stat_file(identity_copy_path(path));
+  if (!identity.ok() && is_gone(identity.error())) return no_store(path);
+  return identity.ok() ? Status{} : Status{std::move(identity).error()};
 }
 
 Result<StoreInfo> read_identity(const std::string& path) {
-  auto bytes = read_file(identity_path(path), kIdentityMax);
-  if (!bytes.ok() && (bytes.error().code == Errc::not_found || bytes.error().code == Errc::not_dir))
-    return no_store(path);
-  if (!bytes.ok()) return std::move(bytes).error();
+  auto info = read_identity_file(identity_path(path));
+  if (!info.ok() && (is_gone(info.error()) || info.error().code == Errc::corrupt)) {
+    auto copy = read_identity_file(identity_copy_path(path));
+    if (!copy.ok() && is_gone(copy.error()) && is_gone(info.error())) return no_store(path);
+    if (copy.ok()) info = std::move(copy);
+  }
+  if (!info.ok()) return info;
   WEFT_CHECK(check_file_system(path));
-  WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::identity, *bytes, identity_path(path)));
-  WEFT_TRY(StoreInfo info, decode_row<StoreInfo>(payload, identity_path(path)));
-  if (info.format == kStoreFormat) return info;
+  if (info->format == kStoreFormat) return info;
   return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
                                               "import with the new one",
-                                              path, kStoreFormat, info.format)};
+                                              path, kStoreFormat, info->format)};
+}
+
+Result<std::vector<std::string>> damaged_identities(const std::string& path) {
+  std::vector<std::string> damaged;
+  for (const std::string& file : {identity_copy_path(path), identity_path(path)}) {
+    const auto there = read_identity_file(file);
+    if (there.ok()) continue;
+    if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
+    damaged.push_back(file);
+  }
+  return damaged;
+}
+
+Result<std::vector<std::string>> mend_identity(const std::string& path, const StoreInfo& info) {
+  WEFT_TRY(std::vector<std::string> damaged, damaged_identities(path));
+  for (const std::string& file : damaged) WEFT_CHECK(put_identity(path, file, info));
+  return damaged;
 }
 
 }  // namespace weft

@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "store/file_ops.h"
@@ -19,23 +20,12 @@ constexpr std::string_view kTemporary = "new-";
 
 class MappedManifest final : public ManifestReader {
  public:
-  MappedManifest(Fd fd, MappedFile file) : fd_(std::move(fd)), file_(std::move(file)) {}
+  explicit MappedManifest(MappedFile file) : file_(std::move(file)) {}
   std::span<const std::byte> bytes() const override { return file_.bytes(); }
 
  private:
-  Fd fd_;  // keeps the lock
   MappedFile file_;
 };
-
-// Locked, and still the file of that name.
-template <class Lock>
-Result<Fd> open_locked(const std::string& path, const Lock& lock) {
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_CHECK(lock(fd.get()));
-  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
-  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just removed", path)};
-  return fd;
-}
 
 }  // namespace
 
@@ -63,7 +53,7 @@ Status Manifests::create() const {
 
 Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
   std::string path = path_of(digest);
-  WEFT_TRY(Fd fd, open_locked(path, [&](int file) { return wait_for_lock(file, LockKind::shared, patience_, path); }));
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
   auto size = static_cast<std::uint64_t>(st.st_size);
   if (size > limits::kManifestMax)
@@ -71,7 +61,7 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
   WEFT_TRY(MappedFile file, MappedFile::map(fd.get(), size, path));
   if (Digest got = sha256(file.bytes()); got != digest)
     return Error{Errc::corrupt, fmt::format("{}: expected bytes of this digest, got {}", path, to_hex(got))};
-  return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(fd), std::move(file)));
+  return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(file)));
 }
 
 Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
@@ -84,7 +74,7 @@ Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const 
 
 // A gc may have taken what was staged for a left-over of a process that died.
 Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
-  if (open(digest).ok()) return {};
+  if (has(digest)) return {};
   return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
 }
 
@@ -92,8 +82,15 @@ Status Manifests::sync() const {
   return sync_directory(dir_);
 }
 
+bool Manifests::has(const Digest& digest) const {
+  if (!open(digest).ok()) return false;
+  const auto fd = open_file(path_of(digest), O_RDONLY);
+  if (fd.ok()) touch_file(fd->get());
+  return fd.ok();
+}
+
 Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
-  if (open(digest).ok()) return sync();  // who renamed it may have died before this
+  if (has(digest)) return sync();  // who renamed it may have died before this
   WEFT_TRY(StagedManifest staged, stage(bytes));
   WEFT_CHECK(staged.sync());
   WEFT_CHECK(staged.place(path_of(digest)));
@@ -108,11 +105,6 @@ Result<std::vector<Digest>> Manifests::list() const {
   return digests;
 }
 
-Result<Fd> Manifests::lock_exclusive(const Digest& digest) const {
-  std::string path = path_of(digest);
-  return open_locked(path, [&path](int fd) { return lock_fd(fd, LockKind::exclusive, LockWait::no, path); });
-}
-
 Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
   WEFT_TRY(std::vector<std::string> names, list_directory(dir_));
   std::uint64_t count = 0;
@@ -122,6 +114,24 @@ Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
     if (!dry_run) WEFT_CHECK(remove_file(dir_ + "/" + name));
   }
   return count;
+}
+
+Result<std::vector<Digest>> Manifests::mend() const {
+  std::map<Digest, std::vector<std::byte>> strays;
+  WEFT_TRY(const std::vector<Digest> names, list());
+  for (const Digest& name : names) {
+    auto bytes = read_file(path_of(name), limits::kManifestMax);
+    if (!bytes.ok() && bytes.error().code != Errc::invalid) return std::move(bytes).error();  // not: too large
+    if (!bytes.ok()) continue;
+    if (const Digest got = sha256(*bytes); got != name) strays.emplace(got, std::move(*bytes));
+  }
+  std::vector<Digest> mended;
+  for (const auto& [digest, bytes] : strays) {
+    if (std::ranges::find(names, digest) == names.end() || open(digest).ok()) continue;
+    WEFT_CHECK(put(digest, bytes));
+    mended.push_back(digest);
+  }
+  return mended;
 }
 
 Status Manifests::remove(const Digest& digest) const {

@@ -1,4 +1,5 @@
-// manifests/<sha256>: content-addressed files. Who uses one holds a shared flock on it; who removes one, the exclusive.
+// manifests/<sha256>: content-addressed files, which never change. gc alone removes them. A reader that has one open
+// keeps it.
 #pragma once
 
 #include <cstddef>
@@ -37,13 +38,13 @@ class StagedManifest {
 // Any thread.
 class Manifests {
  public:
-  explicit Manifests(const std::string& store_path, Patience patience = {})
-      : dir_(store_path + "/manifests"), patience_(std::move(patience)) {}
+  explicit Manifests(const std::string& store_path) : dir_(store_path + "/manifests") {}
 
   Status create() const;
   // Errc::not_found; Errc::corrupt when its bytes are not what its name says.
   Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
-  // Makes sure that a whole file of these bytes is there, durably. Under the writer lock, against gc.
+  // Makes sure that a whole file of these bytes is there, durably. Under the writer lock, against gc. One that is there
+  // already is young again (is_young()).
   Status put(const Digest& digest, std::span<const std::byte> bytes) const;
   // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
   // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
@@ -52,15 +53,16 @@ class Manifests {
   Status sync() const;
   Result<std::vector<Digest>> list() const;
   std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
-  // Errc::busy while somebody uses it, Errc::not_found. The lock keeps users out until it goes.
-  Result<Fd> lock_exclusive(const Digest& digest) const;
-  Status remove(const Digest& digest) const;  // under lock_exclusive
+  Status remove(const Digest& digest) const;  // for gc, under the writer lock
+  // Gives manifests that lie under the names of others their own names. Under the writer lock, for a rebuild. Returns
+  // those that are whole again.
+  Result<std::vector<Digest>> mend() const;
   // Removes what put() left when its process died; returns how many. Under the writer lock.
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
  private:
+  bool has(const Digest& digest) const;
   std::string dir_;
-  Patience patience_;  // with a gc that is at a manifest
 };
 
 }  // namespace weft

@@ -31,11 +31,11 @@ std::uint64_t round_up(std::uint64_t offset) {
 std::string pack_name(PackId pack) {
   return fmt::format("{:016x}", pack);
 }
-std::string pack_path(const std::string& store_path, PackId pack) {
-  return fmt::format("{}/packs/{:016x}.pack", store_path, pack);
+std::string pack_path(const std::string& store_path, PackId pack, std::string_view directory) {
+  return fmt::format("{}/{}/{:016x}.pack", store_path, directory, pack);
 }
-std::string toc_path(const std::string& store_path, PackId pack) {
-  return fmt::format("{}/packs/{:016x}.toc", store_path, pack);
+std::string toc_path(const std::string& store_path, PackId pack, std::string_view directory) {
+  return fmt::format("{}/{}/{:016x}.toc", store_path, directory, pack);
 }
 std::string lost_toc_path(const std::string& store_path, PackId pack) {
   return toc_path(store_path, pack) + ".lost";
@@ -50,14 +50,15 @@ std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffi
   return pack;
 }
 
-Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& store_path, const std::string& temp_path) {
+Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& store_path, const std::string& temp_path,
+                                                       std::string_view directory) {
   const std::string hex = random_hex(8);
   PackId id = *pack_of_name(hex, "");
   std::string path = temp_path + "/" + hex;
   WEFT_TRY(Fd fd, open_file(path + ".pack", O_RDWR | O_CREAT | O_EXCL));
-  WEFT_CHECK(lock_fd(fd.get(), LockKind::shared, LockWait::no, path));
   auto direct = open_file(path + ".pack", O_WRONLY | O_DIRECT);
-  std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(fd), std::move(path), store_path));
+  std::unique_ptr<PackWriter> pack(
+      new PackWriter(id, std::move(fd), std::move(path), fmt::format("{}/{}/{}", store_path, directory, hex)));
   if (direct.ok()) pack->direct_ = std::move(direct).value();
   return pack;
 }
@@ -158,8 +159,8 @@ Status PackWriter::sync() {
 
 // The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.
 Status PackWriter::publish() {
-  WEFT_CHECK(rename_new(path_ + ".toc", toc_path(store_path_, id_)));
-  return rename_new(path_ + ".pack", pack_path(store_path_, id_));
+  WEFT_CHECK(rename_new(path_ + ".toc", place_ + ".toc"));
+  return rename_new(path_ + ".pack", place_ + ".pack");
 }
 
 Status PackWriter::unlink() {

@@ -17,16 +17,16 @@
 namespace weft {
 
 std::string pack_name(PackId pack);  // 16 hex digits
-std::string pack_path(const std::string& store_path, PackId pack);
-std::string toc_path(const std::string& store_path, PackId pack);
+std::string pack_path(const std::string& store_path, PackId pack, std::string_view directory = kPacksDirectory);
+std::string toc_path(const std::string& store_path, PackId pack, std::string_view directory = kPacksDirectory);
 // What a rebuild kept of a table of contents that it could not recover whole.
 std::string lost_toc_path(const std::string& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
 // Blobs of this size and more lie in a mixed pack as they lie in their file, modulo kPackBlock, so that a file that is
-// put together from packs can share their blocks. They begin in a block of their own unless they go on where the blob
-// before ends: holes give nearly all of their blocks back. It costs a block on average, two at most: below 1 %.
+// put together from packs, and a pack that gc rewrites, can share their blocks. It costs a block on average, two at
+// most: below 1 %.
 inline constexpr std::uint64_t kPackBlock = 4096;
 inline constexpr std::uint64_t kAlignedBlobMin = 1U << 20U;
 
@@ -39,14 +39,14 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
   return BlockBuffer(new (std::align_val_t{kPackBlock}) std::byte[bytes]);
 }
 
-// One new pack below a temporary directory, under a shared lock from the start. write() and the rest may be called by
-// two threads, each by one at a time.
+// One new pack below a temporary directory. write() and the rest may be called by two threads, each by one at a time.
 //
 // Long writes go past the page cache (O_DIRECT) where the file system can: it saves a copy and the page cache's work,
 // more than hashing costs, leaves nothing to wait for at the end, and a publish does not push out what others read.
 class PackWriter {
  public:
-  static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path);
+  static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path,
+                                                    std::string_view directory = kPacksDirectory);
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
@@ -68,19 +68,19 @@ class PackWriter {
   // that is to be durable is begun before the first sync().
   Status begin_sync();
   Status sync();     // both are durable, still under the temporary directory; begins where nobody has
-  Status publish();  // both appear in packs/; the caller syncs that directory
+  Status publish();  // both appear in the packs directory; the caller syncs it
   Status unlink();   // for one that turned out empty
 
  private:
-  PackWriter(PackId id, Fd fd, std::string path, std::string store_path)
-      : id_(id), fd_(std::move(fd)), path_(std::move(path)), store_path_(std::move(store_path)) {}
+  PackWriter(PackId id, Fd fd, std::string path, std::string place)
+      : id_(id), fd_(std::move(fd)), path_(std::move(path)), place_(std::move(place)) {}
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);
   PackId id_;
   Fd fd_;
-  std::string path_;  // without suffix
-  std::string store_path_;
+  std::string path_;   // without suffix
+  std::string place_;  // as path_, where publish() puts it
   std::uint64_t end_ = 0;
   bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be

@@ -4,14 +4,17 @@
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "store/file_ops.h"
+#include "store/hash.h"
 
 namespace weft {
 namespace {
 
 // "Nothing large is known" of a file: at most so much of it.
 constexpr std::uint64_t kKnownMin = 64U << 10U;
+constexpr std::uint64_t kCopyStep = 4 * kDigestChunk;
 constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
@@ -44,7 +47,7 @@ Result<std::unique_ptr<Importer>> Importer::begin(const std::string& store_path,
 
 Importer::Importer(const std::string& store_path, IndexAccess& index, ImportTuning tuning,
                    std::unique_ptr<TempArea> temp)
-    : packs_(store_path, index, tuning.patience),
+    : packs_(store_path, index),
       tuning_(std::move(tuning)),
       temp_(std::move(temp)),
       known_(packs_, index),
@@ -168,6 +171,36 @@ Status Importer::seal() {
   JobGroup syncs(pool_);
   for (const auto& pack : fresh_.packs()) syncs.run([&pack] { return pack->sync(); });
   return syncs.wait();
+}
+
+Status Importer::store_again(std::span<const ContentId> ids) {
+  WEFT_TRY(PackWriter * pack, fresh_.new_pack());
+  for (const ContentId& id : ids) WEFT_CHECK(copy_again(id, *pack));
+  return pack->sync();
+}
+
+Status Importer::copy_again(const ContentId& id, PackWriter& pack) {
+  const LockedPlace from = known_.place_of(id);
+  const std::string where = pack_path(packs_.store_path(), from.pack->id());
+  const std::uint64_t at = pack.reserve(id.length, from.offset);
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(id.length, kCopyStep));
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;
+  for (std::uint64_t done = 0; done < id.length;) {
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), id.length - done));
+    WEFT_CHECK(read_exact(from.pack->fd(), from.offset + done, piece, where));
+    chunks.resize(chunks.size() + chunk_count(piece.size()));
+    sha256_chunks(piece, std::span(chunks).last(chunk_count(piece.size())));
+    WEFT_CHECK(pack.write(at + done, piece));
+    if (done == 0 && id.length > kDigestChunk) hint = xxh3_64(piece.first(kDigestChunk));
+    done += piece.size();
+  }
+  if (tree_root(id.length, chunks) != id.root)
+    return Error{Errc::corrupt,
+                 fmt::format("{}: blob {} at {} is damaged; import again", where, to_hex(id.root), from.offset)};
+  fresh_.place(fresh_.claim(id, hint, false), pack, at, std::move(chunks));
+  known_.unshare(id);
+  return {};
 }
 
 Status Importer::hold(std::span<const ContentId> ids) {

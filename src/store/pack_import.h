@@ -77,6 +77,8 @@ class Importer final : public PackImport {
   std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
   std::uint64_t shared_bytes() const override { return shared_bytes_; }
   Status hold(std::span<const ContentId> ids) override;
+  Result<std::vector<ContentId>> lost() override { return known_.lost(); }
+  Status store_again(std::span<const ContentId> ids) override;
   bool holds(PackId pack) const override { return known_.holds(pack); }
 
  private:
@@ -88,6 +90,7 @@ class Importer final : public PackImport {
   Status finish_file();
   Status fill_gaps();
   void note_known(std::size_t range);
+  Status copy_again(const ContentId& id, PackWriter& pack);
   void note_gap(std::size_t range, std::optional<Twin> stored);
 
   // Extents that fit a window (pack_import_batch.cc).
@@ -113,6 +116,7 @@ class Importer final : public PackImport {
   ImportTuning tuning_;
   std::unique_ptr<TempArea> temp_;
   KnownBlobs known_;
+  LockedPlace candidate_;  // the stored blob that find_candidate() answered with last
   FreshBlobs fresh_;
   ThreadPool pool_;
   ThreadPool writer_{1};  // a file takes one write at a time: more threads would only wait for one another

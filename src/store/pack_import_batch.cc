@@ -92,6 +92,7 @@ Result<Claims> Importer::claim_new(ImportWindow& window) {
     if (fresh_.find(extent.id)) {
       note_gap(extent.range, {});
     } else if (const LockedPlace& place = stored[i].place; place.pack) {
+      known_.share(extent.id, place);
       note_gap(extent.range, Twin{place.pack->fd(), place.offset});
     } else {
       const bool hints = extent.id.length > kDigestChunk;

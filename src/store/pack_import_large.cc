@@ -16,6 +16,7 @@ Status Importer::add_large(Source& source, std::size_t range) {
   WEFT_TRY(Streamed seen, stream(ring_, source, plan));
   file_.extents[range] = {here.offset, seen.id, seen.head};
   if (!seen.spot) {
+    if (!fresh_.find(seen.id)) known_.share(seen.id, candidate_);
     note_gap(range, seen.candidate->twin);
     return {};
   }
@@ -40,6 +41,7 @@ Result<std::optional<Candidate>> Importer::find_candidate(std::uint64_t length, 
   WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&*id, 1)));
   const LockedPlace& place = stored.front().place;
   if (!place.pack) return std::optional<Candidate>();
+  candidate_ = place;
   return std::optional(Candidate{*id, {place.pack->fd(), place.offset}});
 }
 
@@ -50,7 +52,9 @@ Result<Importer::Stored> Importer::stored_state(const Streamed& seen) {
   if (!stored.front().known) return Stored::unknown;
   const bool differed = seen.candidate && seen.candidate->id == seen.id;
   const LockedPlace& place = stored.front().place;
-  return !differed && place.pack && is_intact(place, seen) ? Stored::intact : Stored::damaged;
+  if (differed || !place.pack || !is_intact(place, seen)) return Stored::damaged;
+  known_.share(seen.id, place);
+  return Stored::intact;
 }
 
 bool Importer::is_intact(const LockedPlace& place, const Streamed& seen) {

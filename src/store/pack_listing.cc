@@ -34,15 +34,14 @@ bool PackListing::has(const ContentId& id, std::uint64_t offset) const {
   return at != blobs_.end() && at->offset == offset && at->fingerprint == fingerprint(id);
 }
 
-Result<std::shared_ptr<const PackListing>> PackListings::get(const std::string& store_path, PackId pack) {
-  const std::string path = toc_path(store_path, pack);
+Result<std::shared_ptr<const PackListing>> PackListings::get(const std::string& path, PackId pack) {
   WEFT_TRY(struct stat st, stat_file(path));
   {
     std::lock_guard lock(mutex_);
     auto found = known_.find(pack);
     if (found != known_.end() && same_file(found->second.toc, st)) return found->second.listing;
   }
-  WEFT_TRY(PackToc toc, read_toc_of(store_path, pack));
+  WEFT_TRY(PackToc toc, read_toc_at(path, pack));
   auto listing = std::make_shared<const PackListing>(toc);
   std::lock_guard lock(mutex_);
   if (blobs_ + listing->size() > kBlobsMax) {

@@ -1,5 +1,5 @@
 // What a pack's .toc lists, kept while packs are read: a place that the index names counts only when it is listed. An
-// index page of another day verifies row by row, and may name a hole, or where other bytes lie now.
+// index page of another day verifies row by row, and may name a place where the blob is not.
 #pragma once
 
 #include <sys/stat.h>
@@ -38,8 +38,8 @@ class PackListing {
 // Listings of the packs that were asked for lately, at most some 64 MiB of them. Any thread.
 class PackListings {
  public:
-  // Of the .toc that is there now; under the pack's lock it stays so.
-  Result<std::shared_ptr<const PackListing>> get(const std::string& store_path, PackId pack);
+  // Of the .toc that is there now, at this path.
+  Result<std::shared_ptr<const PackListing>> get(const std::string& path, PackId pack);
 
  private:
   struct Known {

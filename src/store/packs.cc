@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
 #include "base/file_map.h"
 #include "base/sys.h"
 #include "store/file_ops.h"
@@ -15,13 +14,13 @@
 namespace weft {
 namespace {
 
-// A blob moves when gc compacts its pack: once in a great while, so that losing the race this often means damage.
+// A blob moves when gc rewrites its pack: once in a great while, so that losing the race this often means damage.
 constexpr int kMoves = 16;
 
-class LockedPack final : public OpenPack {
+class PackFile final : public OpenPack {
  public:
-  LockedPack(std::string store_path, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
-      : store_path_(std::move(store_path)),
+  PackFile(std::string toc, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
+      : toc_(std::move(toc)),
         id_(id),
         fd_(std::move(fd)),
         size_(size),
@@ -38,40 +37,41 @@ class LockedPack final : public OpenPack {
   Result<std::shared_ptr<const PackListing>> listing() const;
   Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
 
-  const std::string store_path_;
+  const std::string toc_;
   const PackId id_;
   const Fd fd_;
   const std::uint64_t size_;
   const std::shared_ptr<PackListings> listings_;
   const FileMap map_;  // of that descriptor
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a locked pack forgets nothing
+  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack forgets nothing
 };
 
-Result<std::shared_ptr<const PackListing>> LockedPack::listing() const {
+Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
   std::lock_guard lock(mutex_);
   if (!listing_) {
-    WEFT_TRY(listing_, listings_->get(store_path_, id_));
+    WEFT_TRY(listing_, listings_->get(toc_, id_));
     if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
   }
   return listing_;
 }
 
 // A cached pack may list more by now.
-Result<std::shared_ptr<const PackListing>> LockedPack::listing_with(const ContentId& id, std::uint64_t offset) const {
+Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentId& id, std::uint64_t offset) const {
   WEFT_TRY(auto listed, listing());
   if (!listed->cached() || listed->has(id, offset)) return listed;
   std::lock_guard lock(mutex_);
-  WEFT_TRY(listing_, listings_->get(store_path_, id_));
+  WEFT_TRY(listing_, listings_->get(toc_, id_));
   return listing_;
 }
 
-Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const {
+Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
   if (offset > size_ || id.length > size_ - offset)
     return Error{Errc::corrupt,
                  fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
                              pack_name(id_), id.length, offset, size_)};
   auto listed = listing_with(id, offset);
+  if (!listed.ok() && listed.error().code == Errc::not_found) return listed.error();
   if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
   if ((*listed)->has(id, offset)) return {};
   return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
@@ -81,24 +81,28 @@ Status LockedPack::check_place(const ContentId& id, std::uint64_t offset) const 
 
 }  // namespace
 
-Packs::Packs(std::string store_path, IndexAccess& index, Patience patience)
-    : path_(std::move(store_path)),
-      index_(index),
-      patience_(std::move(patience)),
-      listings_(std::make_shared<PackListings>()) {
+Packs::Packs(std::string store_path, IndexAccess& index, std::string_view directory)
+    : path_(std::move(store_path)), directory_(directory), index_(index), listings_(std::make_shared<PackListings>()) {
   raise_file_limit();
 }
 
 Packs::~Packs() = default;
 
-Result<std::shared_ptr<const OpenPack>> Packs::open_and_lock(PackId pack) {
-  const std::string path = pack_path(path_, pack);
+std::string Packs::pack_file(PackId pack) const {
+  return pack_path(path_, pack, directory_);
+}
+
+std::string Packs::toc_file(PackId pack) const {
+  return toc_path(path_, pack, directory_);
+}
+
+Result<std::shared_ptr<const OpenPack>> Packs::open_file_of(PackId pack) {
+  const std::string path = pack_file(pack);
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_CHECK(wait_for_lock(fd.get(), LockKind::shared, patience_, path));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
-  if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: removed meanwhile", path)};
   auto size = static_cast<std::uint64_t>(st.st_size);
-  return std::shared_ptr<const OpenPack>(std::make_shared<LockedPack>(path_, pack, std::move(fd), size, listings_));
+  return std::shared_ptr<const OpenPack>(
+      std::make_shared<PackFile>(toc_file(pack), pack, std::move(fd), size, listings_));
 }
 
 Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
@@ -110,7 +114,7 @@ Result<std::shared_ptr<const OpenPack>> Packs::open(PackId pack) {
       open_.erase(found);
     }
   }
-  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_and_lock(pack));
+  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_file_of(pack));
   std::lock_guard lock(mutex_);
   open_[pack] = reader;
   return reader;
@@ -132,10 +136,10 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
     auto pack = open(before->pack);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;
     if (!pack.ok()) return pack.error();
-    WEFT_TRY(std::optional<BlobPlace> after, find(id));
-    if (!after || after->pack != before->pack) continue;
-    WEFT_CHECK((*pack)->check_place(id, after->offset));
-    return LockedPlace{std::move(pack).value(), after->offset};
+    Status there = (*pack)->check_place(id, before->offset);
+    if (!there.ok() && there.error().code == Errc::not_found) continue;
+    WEFT_CHECK(std::move(there));
+    return LockedPlace{std::move(pack).value(), before->offset};
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
                                           "`weft fsck --rebuild`",
@@ -149,7 +153,7 @@ Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& plac
 }
 
 Result<std::vector<PackId>> Packs::list() {
-  WEFT_TRY(std::vector<std::string> names, list_directory(path_ + "/packs"));
+  WEFT_TRY(std::vector<std::string> names, list_directory(directory()));
   std::vector<PackId> packs;
   for (const std::string& name : names)
     if (auto pack = pack_of_name(name, ".pack")) packs.push_back(*pack);
@@ -157,7 +161,7 @@ Result<std::vector<PackId>> Packs::list() {
 }
 
 Result<PackToc> Packs::toc(PackId pack) {
-  return read_toc_of(path_, pack);
+  return read_toc_of(path_, pack, directory_);
 }
 
 }  // namespace weft

@@ -1,13 +1,15 @@
 // Packs: files that hold blobs, each with a table of contents beside it.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
-// Ids are random, 16 hex digits; files appear by rename, whole and durable. A pack never grows; gc punches holes into
-// it (after its .toc has forgotten those blobs), or removes it. Locks: who reads or relies on a pack holds a shared
-// flock on its .pack; gc changes it only under an exclusive one. A cached pack does grow: it has its size from the
-// start, and its .toc is replaced when more of it has come, also while others read what was listed before.
+// Ids are random, 16 hex digits, and never used again; files appear by rename, whole and durable. A range that the .toc
+// lists is written once and never changes, so readers need no lock: a pack that is open stays readable, also after gc
+// or an eviction has unlinked it. A reader that does not find the file looks at the index again, which gc changes
+// first. A cached pack grows: it has its size from the start, and its .toc is replaced when more of it has come. Its
+// writer holds an exclusive lock on the .pack meanwhile, and gc and eviction leave it alone.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -56,46 +58,52 @@ struct NewBlob {
   bool replaces = false;  // the copy that the index names is damaged
 };
 
+// Where a store's packs lie, below it.
+inline constexpr std::string_view kPacksDirectory = "packs";
+
 class PackListing;
 class PackListings;
 
-// A pack that is open and locked. Any thread.
+// A pack that is open. Any thread.
 class OpenPack : public PackReader {
  public:
-  // Errc::corrupt, with what to do about it: the pack does not list this blob there, or ends before.
+  // Errc::corrupt, with what to do about it: the pack does not list this blob there, or ends before. Errc::not_found:
+  // the pack was removed before its table of contents was read.
   virtual Status check_place(const ContentId& id, std::uint64_t offset) const = 0;
   virtual void prepare() const = 0;  // reads the .toc now, so that check_place() waits for no disk
 };
 
-// The packs directory of one store. Any thread.
+// One directory of packs below a store. Any thread.
 class Packs {
  public:
-  Packs(std::string store_path, IndexAccess& index, Patience patience = {});
+  Packs(std::string store_path, IndexAccess& index, std::string_view directory = kPacksDirectory);
   ~Packs();
 
   const std::string& store_path() const { return path_; }
+  std::string directory() const { return path_ + "/" + directory_; }
+  std::string pack_file(PackId pack) const;
+  std::string toc_file(PackId pack) const;
 
-  // Waits for a gc that is at this pack: hold no transaction meanwhile. not_found when it is gone. Those who hold one
-  // pack at a time share one reader.
+  // not_found when it is gone. Those who hold one pack at a time share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
-  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open, lock, find again
+  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open
   Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
   Result<std::vector<PackId>> list();
   Result<PackToc> toc(PackId pack);
 
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);
-  Result<std::shared_ptr<const OpenPack>> open_and_lock(PackId pack);
+  Result<std::shared_ptr<const OpenPack>> open_file_of(PackId pack);
   const std::string path_;
+  const std::string directory_;
   IndexAccess& index_;
-  const Patience patience_;
   std::mutex mutex_;
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
   const std::shared_ptr<PackListings> listings_;
 };
 
 // The pack side of one import: reads sources, finds what is known, writes what is new below tmp/. One thread calls it;
-// it uses others. Locks what it relies on until it is destroyed; what was not finished then is removed.
+// it uses others. What was not placed when it is destroyed is removed.
 class PackImport {
  public:
   virtual ~PackImport() = default;
@@ -105,8 +113,8 @@ class PackImport {
                                           Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   virtual Status seal() = 0;
-  // Moves them to packs/. Afterwards new_blobs() may be put into the index; until this object goes, gc cannot touch
-  // them.
+  // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else
+  // keeps gc from them.
   virtual Status place() = 0;
   Status finish() {
     WEFT_CHECK(seal());
@@ -114,15 +122,25 @@ class PackImport {
   }
   virtual std::span<const NewBlob> new_blobs() const = 0;
   virtual std::uint64_t shared_bytes() const = 0;  // logical bytes given to add() that were known
-  // Keeps all of this content that is here where it is, for as long as this lives.
+  // Opens the packs that this content is in, for as long as this lives.
   virtual Status hold(std::span<const ContentId> ids) = 0;
+  // After seal(), under the writer lock: content that this import shares and that gc has freed since it was looked up.
+  virtual Result<std::vector<ContentId>> lost() = 0;
+  // Without the lock: stores it anew, from packs that this import has open, and durably. It is among new_blobs() then.
+  virtual Status store_again(std::span<const ContentId> ids) = 0;
   virtual bool holds(PackId pack) const = 0;
 };
 
-// Frees what no version needs: erases dead rows, rewrites .toc, punches, compacts, removes; and temporaries of imports
-// that died. Skips packs that are in use.
-Status collect_packs(Packs& packs, const std::string& store_path, IndexAccess& index, const GcOptions& options,
-                     Progress& progress, GcReport& report);
+struct CollectInput {
+  GcOptions options;
+  // Might a publish that a registry decides on need this pack, though the index does not say so? Under the writer lock.
+  std::function<bool(const PackToc&)> is_relied_on = {};
+  // What a removed version needs that is not reaped. Errc::not_found, Errc::corrupt: its manifest is lost.
+  std::function<Result<std::vector<ContentId>>(VersionId)> content_of = {};
+};
+// Frees what no version needs. Packs in which nothing is live are deleted first; then packs with dead blobs are
+// rewritten. Temporaries of processes that died go too.
+Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress, GcReport& report);
 
 // Reads each pack's .toc (and, with `data`, its blobs) and compares them with their ids and the index.
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report);

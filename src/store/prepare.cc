@@ -35,14 +35,12 @@ MirroredVersion record_of(VersionRow version, const PublishRequest& request, std
 
 class StorePrepared final : public PreparedPublish {
  public:
-  StorePrepared(StoreImpl& store, std::unique_ptr<PackImport> packs, const Digest& manifest)
-      : store_(store), packs_(std::move(packs)), manifest_(manifest) {}
+  StorePrepared(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
   ~StorePrepared() override {
-    parts.lock.reset();
     if (kept_) {
-      store_.published(parts.promotion, manifest_);
+      store_.published(parts.promotion);
     } else {
-      store_.discard(manifest_, packs_->new_blobs());
+      store_.discard(packs_->new_blobs());
       store_.give_back(parts.promotion);
     }
   }
@@ -61,7 +59,6 @@ class StorePrepared final : public PreparedPublish {
  private:
   StoreImpl& store_;
   const std::unique_ptr<PackImport> packs_;
-  const Digest manifest_;
   bool kept_ = false;
 };
 
@@ -104,10 +101,9 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
 
 Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                                    PackImport& packs, PreparedParts& parts) {
-  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(WriterLock lock, lock_with_shared(packs));
   WEFT_CHECK(place(request, manifest, std::move(staged), packs));
   WEFT_CHECK(replace_damaged(lock, packs.new_blobs()));
-  WEFT_TRY(parts.lock, manifests_.open(manifest));
   Reliance reliance;
   {
     WEFT_TRY(Txn txn, env_->read());
@@ -117,8 +113,10 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
   }
   parts.relies_on = std::move(reliance.versions);
-  parts.promotion = {reliance.held, reliance.cached, reliances_.add(reliance.held)};
-  return promote(lock, parts.promotion.packs);
+  const std::vector<PackId> brought = pack_ids(packs.new_blobs());
+  parts.promotion = {reliance.held, reliance.cached, {brought.begin(), brought.end()}, manifest, 0};
+  parts.promotion.number = reliances_.add(parts.promotion);
+  return promote(lock, parts.promotion);
 }
 
 Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request,
@@ -126,7 +124,7 @@ Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest
   WEFT_CHECK(check_clustered());
   const Digest manifest = sha256(request.manifest);
   WEFT_TRY(StagedManifest staged, seal(request, manifest, *packs));
-  auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs), manifest);
+  auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs));
   WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));
   foresee(request);
   WEFT_CHECK(prepare_in_place(request, manifest, std::move(staged), prepared->packs(), prepared->parts));

@@ -20,8 +20,7 @@ namespace weft {
 struct PreparedParts {
   MirroredVersion record;
   std::vector<std::pair<std::string, std::uint64_t>> relies_on;
-  std::shared_ptr<const ManifestReader> lock;  // keeps gc from the manifest
-  Promotion promotion;                         // what it made this node's own
+  Promotion promotion;  // what it made this node's own
 };
 
 // Where a version's content is, of one state of the index.

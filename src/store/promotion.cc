@@ -1,5 +1,7 @@
 #include "store/promotion.h"
 
+#include <fcntl.h>
+
 #include <fmt/core.h>
 
 #include "base/log.h"
@@ -16,26 +18,35 @@ constexpr auto kUnsureFor = std::chrono::seconds(60);  // longer than a registry
 
 }  // namespace
 
-std::uint64_t Reliances::add(const std::set<PackId>& packs) {
+std::uint64_t Reliances::add(const Promotion& promotion) {
   const std::lock_guard lock(mutex_);
   ++count_;
-  for (const PackId pack : packs) {
-    Use& use = uses_[pack];
+  const auto begin = [this](Use& use) {
     use.last = count_;
     ++use.open;
-  }
+  };
+  for (const PackId pack : promotion.held) begin(uses_[pack]);
+  for (const PackId pack : promotion.brought) begin(uses_[pack]);
+  begin(manifest_uses_[promotion.manifest]);
   return count_;
 }
 
-void Reliances::end(const std::set<PackId>& packs, bool sure) {
-  const auto now = Clock::now();
+template <class Uses, class Key>
+void Reliances::end_use(Uses& uses, const Key& key, bool sure) {
+  const auto at = uses.find(key);
+  if (at == uses.end()) return;
+  Use& use = at->second;
+  if (!sure) use.unsure_until = Clock::now() + kUnsureFor;
+  --use.open;
+  if (!use.is_needed()) uses.erase(at);
+}
+
+void Reliances::end(const Promotion& promotion, bool sure) {
+  if (promotion.number == 0) return;
   const std::lock_guard lock(mutex_);
-  for (const PackId pack : packs) {
-    const auto at = uses_.find(pack);
-    if (at == uses_.end()) continue;
-    if (!sure) at->second.unsure_until = now + kUnsureFor;
-    if (--at->second.open == 0 && at->second.unsure_until <= now) uses_.erase(at);
-  }
+  for (const PackId pack : promotion.held) end_use(uses_, pack, sure);
+  for (const PackId pack : promotion.brought) end_use(uses_, pack, sure);
+  end_use(manifest_uses_, promotion.manifest, sure);
 }
 
 bool Reliances::is_last(PackId pack, std::uint64_t number) const {
@@ -47,11 +58,21 @@ bool Reliances::is_last(PackId pack, std::uint64_t number) const {
 bool Reliances::is_needed(PackId pack) const {
   const std::lock_guard lock(mutex_);
   const auto at = uses_.find(pack);
-  return at != uses_.end() && (at->second.open > 0 || at->second.unsure_until > Clock::now());
+  return at != uses_.end() && at->second.is_needed();
 }
 
-// First their tables of contents say so, then the index: whatever a crash leaves, they are not evicted.
-Status StoreImpl::promote(const WriterLock& lock, const std::set<PackId>& packs) {
+bool Reliances::is_needed(const Digest& manifest) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = manifest_uses_.find(manifest);
+  return at != manifest_uses_.end() && at->second.is_needed();
+}
+
+// First their tables of contents say so, then the index: whatever a crash leaves, they are not evicted. All that the
+// publish relies on is young again, so that the next daemon's gc leaves it to the registry for a while.
+Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
+  for (const PackId pack : promotion.held)
+    if (const auto toc = open_file(toc_path(path_, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
+  const std::set<PackId>& packs = promotion.cached;
   if (packs.empty()) return {};
   for (const PackId pack : packs) {
     WEFT_TRY(PackToc toc, read_toc_of(path_, pack));
@@ -92,24 +113,24 @@ Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& pa
 // What another publish has relied on since then stays this node's own; gc judges later.
 void StoreImpl::give_back(const Promotion& promotion) {
   const auto given = [&]() -> Status {
-    if (promotion.packs.empty()) return {};
+    if (promotion.cached.empty()) return {};
     WEFT_TRY(const WriterLock lock, lock_writer());
-    std::set<PackId> packs = promotion.packs;
+    std::set<PackId> packs = promotion.cached;
     std::erase_if(packs, [&](PackId pack) { return !reliances_.is_last(pack, promotion.number); });
     return make_cached(lock, packs);
   }();
   if (!given.ok())
     log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
-  reliances_.end(promotion.held, true);
+  reliances_.end(promotion, true);
 }
 
-void StoreImpl::published(const Promotion& promotion, const Digest& manifest) {
+void StoreImpl::published(const Promotion& promotion) {
   const auto known = [&]() -> Result<bool> {
     WEFT_TRY(Txn txn, env_->read());
-    WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
+    WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(promotion.manifest)));
     return needed.has_value();
   }();
-  reliances_.end(promotion.held, known.ok() && *known);
+  reliances_.end(promotion, known.ok() && *known);
 }
 
 Result<bool> StoreImpl::make_evictable(PackId pack) {
@@ -153,7 +174,7 @@ Result<std::set<PackId>> StoreImpl::promoted_in_vain() {
   std::set<PackId> packs;
   for (const PackId pack : all) {
     const auto toc = packs_.toc(pack);
-    if (!toc.ok() || !toc->promoted || reliances_.is_needed(pack) || is_young(toc_path(path_, pack))) continue;
+    if (!toc.ok() || !toc->promoted || reliances_.is_needed(pack) || is_left_young(toc_path(path_, pack))) continue;
     WEFT_TRY(const bool needed, is_needed_here(txn, *toc, is_own_version));
     if (!needed) packs.insert(pack);
   }

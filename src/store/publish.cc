@@ -118,36 +118,52 @@ Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, S
   return manifests_.sync();
 }
 
+// The writer lock, at a moment when the store has all that the import shares with it. Each round makes what gc has
+// freed meanwhile the import's own, so that this ends.
+Result<WriterLock> StoreImpl::lock_with_shared(PackImport& packs) {
+  for (;;) {
+    std::vector<ContentId> lost;
+    {
+      WEFT_TRY(WriterLock lock, lock_writer());
+      WEFT_TRY(lost, packs.lost());
+      if (lost.empty()) return lock;
+    }
+    WEFT_CHECK(packs.store_again(lost));
+  }
+}
+
 Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, PackImport& packs) {
   const Digest manifest = sha256(request.manifest);
   WEFT_TRY(StagedManifest staged, seal(request, manifest, packs));
-  return publish(request, manifest, packs.new_blobs(),
-                 [&] { return place(request, manifest, std::move(staged), packs); });
+  auto outcome = try_publish(request, manifest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, lock_with_shared(packs));
+    WEFT_CHECK(place(request, manifest, std::move(staged), packs));
+    return Placed{std::move(lock), packs.new_blobs()};
+  });
+  if (!outcome.ok() || !outcome->made) discard(packs.new_blobs());
+  return outcome;
 }
 
 Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
   const Digest manifest = sha256(request.manifest);
-  return publish(request, manifest, new_blobs, [&] { return manifests_.put(manifest, request.manifest); });
-}
-
-Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, const Digest& manifest,
-                                          std::span<const NewBlob> new_blobs, const std::function<Status()>& place) {
-  auto outcome = try_publish(request, manifest, new_blobs, place);
-  if (!outcome.ok() || !outcome->made) discard(manifest, new_blobs);
+  auto outcome = try_publish(request, manifest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, lock_writer());
+    WEFT_CHECK(manifests_.put(manifest, request.manifest));
+    return Placed{std::move(lock), new_blobs};
+  });
+  if (!outcome.ok() || !outcome->made) discard(new_blobs);
   return outcome;
 }
 
 Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, const Digest& manifest,
-                                              std::span<const NewBlob> new_blobs,
-                                              const std::function<Status()>& place) {
+                                              const std::function<Result<Placed>()>& place) {
   WEFT_CHECK(check_alone());
   WEFT_CHECK(check_request(request));
   foresee(request);
-  WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_CHECK(place());
-  WEFT_CHECK(replace_damaged(lock, new_blobs));
+  WEFT_TRY(const Placed placed, place());
+  WEFT_CHECK(replace_damaged(placed.lock, placed.new_blobs));
   PublishOutcome outcome;
-  WEFT_CHECK(commit(lock, [&](Txn& txn) -> Result<Events> {
+  WEFT_CHECK(commit(placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
     outcome = {};
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
@@ -193,7 +209,7 @@ Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlo
 
 // What a publish that did not come about has put in place. Not while the journal may name it. Best effort: gc takes
 // what is left.
-void StoreImpl::discard(const Digest& manifest, std::span<const NewBlob> blobs) {
+void StoreImpl::discard(std::span<const NewBlob> blobs) {
   auto lock = env_->lock_writer();  // as the journal is: a replay may be what failed
   if (!lock.ok()) return;
   auto txn = env_->read();
@@ -206,8 +222,6 @@ void StoreImpl::discard(const Digest& manifest, std::span<const NewBlob> blobs) 
       static_cast<void>(remove_file(pack_path(path_, pack)));
       static_cast<void>(remove_file(toc_path(path_, pack)));
     }
-  auto needed = txn->get(Table::manifests, digest_key(manifest));
-  if (needed.ok() && !*needed) static_cast<void>(manifests_.remove(manifest));
 }
 
 Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {

@@ -10,6 +10,17 @@
 #include "store/store_impl.h"
 
 namespace weft {
+
+Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
+  WEFT_TRY(const std::vector<VersionId> ids, noted(txn, kUnreaped, 0, SIZE_MAX));
+  std::vector<VersionRow> versions;
+  for (const VersionId id : ids) {
+    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+    versions.push_back(std::move(version));
+  }
+  return versions;
+}
+
 namespace {
 
 Status release_view(Txn& txn, Ino ino) {
@@ -50,41 +61,17 @@ Result<bool> release_version(Txn& txn, const VersionRow& version) {
 
 }  // namespace
 
-// To gc, what removed versions that it has not reaped need is held: each may be open. One that is removed while gc runs
-// is among them as soon as its blobs have no other holder.
-class StoreImpl::GcIndex final : public IndexAccess {
- public:
-  // A gc that changes nothing reaps nothing: to it, versions that are not open are reaped.
-  GcIndex(StoreImpl& store, bool dry_run) : store_(store), unreaped_(store.unreaped(dry_run)) {}
-  Result<std::unique_ptr<BlobIndex>> read() override { return store_.read(keep_); }
-  Result<std::unique_ptr<BlobWriter>> write() override { return store_.write(keep_); }
-
- private:
-  StoreImpl& store_;
-  Unreaped unreaped_;
-  const Keep keep_ = [this](Txn& txn) { return unreaped_.blobs(txn); };
-};
-
-Unreaped StoreImpl::unreaped(bool only_open) {
-  Unreaped::Counts counts;
-  if (only_open) counts = [this](VersionId version) { return open_versions_->is_open(version); };
-  return {[this](const Digest& manifest) { return content_of(manifest); }, std::move(counts)};
-}
-
 // Returns whether it was reaped; not while somebody has it open.
 Result<bool> StoreImpl::reap_version(const VersionRow& version, OpenVersions::Claims& claims) {
-  WEFT_TRY(WriterLock lock, lock_writer());  // first: other writers wait for manifests while they have it
+  WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(const bool claimed, claims.claim(version.id));
   if (!claimed) return false;
-  auto in_use = manifests_.lock_exclusive(version.manifest);
-  if (!in_use.ok() && in_use.error().code == Errc::busy) return false;
-  if (!in_use.ok() && in_use.error().code != Errc::not_found) return std::move(in_use).error();
   bool last = false;
   WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(last, release_version(txn, version));
     return {};
   }));
-  if (last) WEFT_CHECK(manifests_.remove(version.manifest));
+  if (last && !reliances_.is_needed(version.manifest)) WEFT_CHECK(manifests_.remove(version.manifest));
   return true;
 }
 
@@ -107,7 +94,7 @@ Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
   return {};
 }
 
-// Manifests that no version needs: of publishes that died before their commit.
+// Manifests that no version needs: of publishes that failed, or died before their commit.
 Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(std::uint64_t temporaries, manifests_.remove_temporaries(options.dry_run));
@@ -116,8 +103,7 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   WEFT_TRY(Txn txn, env_->read());
   for (const Digest& manifest : manifests) {
     WEFT_TRY(std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
-    if (needed || (cluster() && is_young(manifests_.path_of(manifest)))) continue;
-    if (!manifests_.lock_exclusive(manifest).ok()) continue;
+    if (needed || reliances_.is_needed(manifest) || is_left_young(manifests_.path_of(manifest))) continue;
     ++report.stale_temporaries;
     if (!options.dry_run) WEFT_CHECK(manifests_.remove(manifest));
   }
@@ -150,26 +136,55 @@ Status StoreImpl::check_collectable(const GcOptions& options) {
   return check_judgeable(txn);
 }
 
+Result<std::vector<ContentId>> StoreImpl::extents_of(VersionId id) {
+  Digest manifest;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+    manifest = version.manifest;
+  }
+  WEFT_TRY(const VersionContent content, content_of(manifest));
+  std::vector<ContentId> extents;
+  for (const VersionContent::FileContent& file : content.files)
+    for (const Extent& extent : file.extents) extents.push_back(extent.id);
+  return extents;
+}
+
+// Nothing of one that nobody has open.
+Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
+  WEFT_TRY(const bool open, open_versions_->is_open(id));
+  return open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
+}
+
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
+  WEFT_CHECK(check_collectable(options));
   progress.phase("reaping removed versions");
   WEFT_CHECK(reap(options, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
-  GcIndex index(*this, options.dry_run);
-  return collect_packs(packs_, path_, index, options, progress, report);
+  CollectInput input{options};
+  // A dry run has reaped nothing, and tells of what would be freed: all but what is open.
+  const bool only_open = options.dry_run;
+  input.content_of = [this, only_open](VersionId version) {
+    return only_open ? extents_of_open(version) : extents_of(version);
+  };
+  input.is_relied_on = [this](const PackToc& toc) {
+    return reliances_.is_needed(toc.pack) || (!toc.cached && is_left_young(packs_.toc_file(toc.pack)));
+  };
+  return collect_packs(packs_, *this, input, progress, report);
 }
 
-// On a full disk it begins again with the room that is kept for it: every step of a gc may be the last.
+// On a full disk it begins again with the space that is kept for it: every step of a gc may be the last. However it
+// ends, that space is kept again for the next.
 Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
   WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
-  WEFT_CHECK(check_collectable(options));
   GcReport report;
   Status status = collect(options, progress, report);
   if (!status.ok() && status.error().code == Errc::no_space && release_spare(path_))
     status = collect(options, progress, report);
-  WEFT_CHECK(std::move(status));
   if (!options.dry_run) make_spare(path_);
+  WEFT_CHECK(std::move(status));
   return report;
 }
 

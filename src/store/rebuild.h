@@ -29,7 +29,8 @@ struct RebuildInput {
   const ContentDecoder& decode;
   std::uint64_t journal_end = UINT64_MAX;
   bool accept_loss = false;  // losses are accepted and reported as lost, not as problems
-  bool mend = false;         // looks for the blobs of packs whose table of contents is damaged or gone
+  bool mend = false;         // looks for what damaged packs and tables of contents should have
+  bool data = false;         // with mend: reads all blobs that live versions need, to find what is damaged
   // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
   // version always the same.
   std::function<bool(VersionId)> unreaped;

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <unordered_set>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/sys.h"
+#include "base/thread_pool.h"
 #include "store/apply.h"
 #include "store/blob_check.h"
 #include "store/pack_file.h"
@@ -16,6 +19,42 @@
 
 namespace weft {
 namespace {
+
+// A pack that does not hold what its table of contents says: without one, shorter, or with other bytes.
+struct Suspect {
+  PackToc toc;        // as it stands; empty if it cannot be read
+  bool mute = false;  // it cannot be read
+};
+
+std::vector<PlacedBlob> rows_of(const PackToc& toc) {
+  std::vector<PlacedBlob> rows;
+  for (const PackEntry& entry : toc.entries) rows.push_back({entry.id, entry.offset, entry.hint});
+  return rows;
+}
+
+// The entries of `before` that `now` lacks and that overlap none of its entries.
+PackToc rest_of(const PackToc& before, const PackToc& now) {
+  PackToc rest = before;
+  std::erase_if(rest.entries, [&now](const PackEntry& entry) {
+    const auto next = std::ranges::lower_bound(now.entries, entry.offset, {}, &PackEntry::offset);
+    const bool under_next = next != now.entries.end() && next->offset < entry.offset + entry.id.length;
+    const bool under_last =
+        next != now.entries.begin() && std::prev(next)->offset + std::prev(next)->id.length > entry.offset;
+    return under_next || under_last || entry.offset > now.size || entry.id.length > now.size - entry.offset;
+  });
+  return rest;
+}
+
+bool has_all(const PackToc& toc, const PackToc& of) {
+  return std::ranges::all_of(of.entries,
+                             [&toc](const PackEntry& entry) { return lists_blob(toc, entry.id, entry.offset); });
+}
+
+PackToc with_entries(PackToc toc, const std::vector<PackEntry>& more) {
+  toc.entries.insert(toc.entries.end(), more.begin(), more.end());
+  std::ranges::sort(toc.entries, {}, &PackEntry::offset);
+  return toc;
+}
 
 class PackIndexer {
  public:
@@ -27,24 +66,30 @@ class PackIndexer {
  private:
   Status sort_packs();
   Status sort_pack(PackId pack);
+  Status note_mute(PackId pack, const Error& error);
+  Result<bool> is_intact(const PackToc& toc);
   Status add(const PackToc& toc);
   Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
-  Status note_stray(PackId pack);
+  Status add_fitting();
   Result<std::vector<PackToc>> rescue(const std::vector<Extent>& wanted);
-  Result<PackToc> rescue_pack(PackId pack, std::vector<PlacedBlob> known, WantedBlobs& wanted);
+  Result<PackToc> rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
+  Result<std::vector<PlacedBlob>> salvaged(PackId pack) const;
   Result<WantedBlobs> missing_of(const std::vector<Extent>& wanted);
   Result<std::map<PackId, std::vector<PlacedBlob>>> known_places();
+  std::vector<PlacedBlob> rows_of_suspects() const;
+  Status add_damaged(const std::vector<PackToc>& damaged);
 
   Env& env_;
   const WriterLock& lock_;
   const RebuildInput& input_;
   Progress& progress_;
   FsckReport& report_;
-  std::vector<PackToc> cached_;       // after the others: what is this node's own counts first
-  std::vector<PackToc> cut_;          // their packs end too early
-  std::vector<PackId> mute_;          // without a table of contents
-  std::map<PackId, PackToc> strays_;  // whole tables of contents under the name of another pack
+  ThreadPool pool_{0};
+  std::unordered_set<ContentId> needed_;  // what live versions need
+  std::vector<PackToc> cached_;           // after the others: what is this node's own counts first
+  std::vector<Suspect> suspects_;
+  std::vector<PackToc> strays_;  // whole tables of contents under the name of another pack
 };
 
 // Two packs may have one blob: when they were compacted, or imported at once. One that verifies is chosen; for fsck,
@@ -96,17 +141,12 @@ Status PackIndexer::sort_pack(PackId pack) {
   auto st = stat_file(path);
   if (!st.ok() && st.error().code == Errc::not_found) return {};  // gc or a failed publish has just removed it
   if (!st.ok()) return std::move(st).error();
-  if (!toc.ok() && !is_damage(toc.error())) return std::move(toc).error();
-  if (!toc.ok()) {
-    mute_.push_back(pack);
-    WEFT_CHECK(note_stray(pack));
-    if (!input_.mend) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), toc.error().message));
-    return {};
-  }
-  if (static_cast<std::uint64_t>(st->st_size) < toc->size) {
-    report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
-    toc->size = static_cast<std::uint64_t>(st->st_size);
-    cut_.push_back(std::move(*toc));
+  if (!toc.ok()) return note_mute(pack, toc.error());
+  const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
+  if (cut) report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
+  WEFT_TRY(const bool intact, cut ? Result<bool>(false) : is_intact(*toc));
+  if (!intact) {
+    suspects_.push_back({std::move(*toc), false});
     return {};
   }
   if (!toc->cached) return add(*toc);
@@ -115,27 +155,84 @@ Status PackIndexer::sort_pack(PackId pack) {
 }
 
 // Two .toc files may have changed places.
-Status PackIndexer::note_stray(PackId pack) {
+Status PackIndexer::note_mute(PackId pack, const Error& error) {
+  if (!is_damage(error)) return error;
+  suspects_.push_back({PackToc{pack, 0, {}}, true});
+  if (!input_.mend) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), error.message));
   auto toc = read_toc(toc_path(input_.packs.store_path(), pack));
   if (!toc.ok()) return is_damage(toc.error()) ? Status{} : Status{std::move(toc).error()};
-  strays_.insert_or_assign(toc->pack, std::move(*toc));
+  strays_.push_back(std::move(*toc));
   return {};
 }
 
-Result<PackToc> PackIndexer::rescue_pack(PackId pack, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
+// Reads what live versions need of it. A disk that does not give the bytes is a problem, and no reason to look for them
+// elsewhere in the pack.
+Result<bool> PackIndexer::is_intact(const PackToc& toc) {
+  std::vector<const PackEntry*> entries;
+  for (const PackEntry& entry : toc.entries)
+    if (needed_.contains(entry.id)) entries.push_back(&entry);
+  if (entries.empty()) return true;
+  WEFT_TRY(const auto pack, input_.packs.open(toc.pack));
+  const std::string where = pack_path(input_.packs.store_path(), toc.pack);
+  std::vector<Status> checks(entries.size());
+  pool_.parallel_for(entries.size(), [&](std::size_t i) {
+    checks[i] = check_blob(pack->fd(), where, *entries[i], progress_);
+    progress_.advance(entries[i]->id.length);
+  });
+  bool intact = true;
+  for (const Status& check : checks) {
+    if (check.ok()) continue;
+    if (check.error().code == Errc::cancelled) return check.error();
+    if (check.error().code == Errc::io) report_.problems.push_back(check.error().message);
+    intact = intact && check.error().code == Errc::io;
+  }
+  return intact;
+}
+
+// fsck looks for nothing: it takes what a table of contents says and the pack is long enough for.
+Status PackIndexer::add_fitting() {
+  for (Suspect& suspect : suspects_) {
+    if (suspect.mute) continue;
+    WEFT_TRY(const struct stat st, stat_file(pack_path(input_.packs.store_path(), suspect.toc.pack)));
+    const auto size = static_cast<std::uint64_t>(st.st_size);
+    std::erase_if(suspect.toc.entries, [size](const PackEntry& entry) {
+      return entry.offset > size || entry.id.length > size - entry.offset;
+    });
+    WEFT_CHECK(add(suspect.toc));
+  }
+  return {};
+}
+
+// The entries of a damaged .toc that are whole.
+Result<std::vector<PlacedBlob>> PackIndexer::salvaged(PackId pack) const {
   const auto damaged = read_file(toc_path(input_.packs.store_path(), pack), limits::kRecordMax);
-  if (!damaged.ok() && !is_damage(damaged.error())) return damaged.error();
-  if (damaged.ok()) std::ranges::copy(salvage_toc(*damaged, pack), std::back_inserter(known));
-  if (const auto stray = strays_.find(pack); stray != strays_.end())
-    for (const PackEntry& entry : stray->second.entries) known.push_back({entry.id, entry.offset, entry.hint});
+  if (damaged.ok()) return salvage_toc(*damaged, pack);
+  return is_damage(damaged.error()) ? std::vector<PlacedBlob>() : Result<std::vector<PlacedBlob>>(damaged.error());
+}
+
+// The blobs that are in the pack, all of them read and hashed.
+Result<PackToc> PackIndexer::rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
+  const PackId pack = suspect.toc.pack;
+  WEFT_TRY(const std::vector<PlacedBlob> rows, salvaged(pack));
+  std::ranges::copy(rows, std::back_inserter(known));
+  for (const PackToc& stray : strays_)
+    if (stray.pack == pack) std::ranges::copy(rows_of(stray), std::back_inserter(known));
+  for (const PlacedBlob& blob : rows_of_suspects())
+    if (wanted.contains(blob.id)) known.push_back(blob);
   WEFT_TRY(PackToc toc, rescue_toc(input_.packs, pack, known, wanted, progress_));
-  report_.repaired.push_back(
-      fmt::format("pack {}: its table of contents is made again with {} blobs", pack_name(pack), toc.entries.size()));
-  WEFT_CHECK(add(toc));
+  toc.cached = suspect.toc.cached;
+  toc.promoted = suspect.toc.promoted;
   return toc;
 }
 
-// Extents that no pack with a table of contents has.
+// Two packs may have changed places: each holds what the other's table of contents says.
+std::vector<PlacedBlob> PackIndexer::rows_of_suspects() const {
+  std::vector<PlacedBlob> rows;
+  for (const Suspect& suspect : suspects_) std::ranges::copy(rows_of(suspect.toc), std::back_inserter(rows));
+  return rows;
+}
+
+// Extents that no intact pack has.
 Result<WantedBlobs> PackIndexer::missing_of(const std::vector<Extent>& wanted) {
   WantedBlobs blobs;
   WEFT_TRY(Txn txn, env_.read());
@@ -147,34 +244,63 @@ Result<WantedBlobs> PackIndexer::missing_of(const std::vector<Extent>& wanted) {
 }
 
 Result<std::map<PackId, std::vector<PlacedBlob>>> PackIndexer::known_places() {
-  if (!input_.placed) return std::map<PackId, std::vector<PlacedBlob>>();
-  return input_.placed({mute_.begin(), mute_.end()});
+  std::set<PackId> mute;
+  for (const Suspect& suspect : suspects_)
+    if (suspect.mute) mute.insert(suspect.toc.pack);
+  if (mute.empty() || !input_.placed) return std::map<PackId, std::vector<PlacedBlob>>();
+  return input_.placed(mute);
+}
+
+// Damaged blobs stay listed where they were: a repair needs to know of them.
+Status PackIndexer::add_damaged(const std::vector<PackToc>& damaged) {
+  for (const PackToc& toc : damaged) {
+    WEFT_CHECK(add(toc));
+    WEFT_TRY(Txn txn, env_.read());
+    for (const PackEntry& entry : toc.entries) {
+      WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, entry.id));
+      if (!needed_.contains(entry.id) || !found || found->row.place != BlobPlace{toc.pack, entry.offset}) continue;
+      report_.problems.push_back(fmt::format(
+          "{}: the blob {} of {} bytes at {} is damaged, and no pack has another copy",
+          pack_path(input_.packs.store_path(), toc.pack), to_hex(entry.id.root), entry.id.length, entry.offset));
+    }
+  }
+  return {};
 }
 
 Result<std::vector<PackToc>> PackIndexer::rescue(const std::vector<Extent>& wanted) {
-  progress_.phase("looking for blobs in packs without a table of contents");
+  progress_.phase("looking for blobs in damaged packs");
   WEFT_TRY(WantedBlobs blobs, missing_of(wanted));
   WEFT_TRY(auto known, known_places());
-  std::vector<PackToc> remade;
-  for (PackId pack : mute_) {
-    WEFT_TRY(PackToc toc, rescue_pack(pack, std::move(known[pack]), blobs));
-    remade.push_back(std::move(toc));
+  std::vector<PackToc> remade, damaged;
+  for (const Suspect& suspect : suspects_) {
+    WEFT_TRY(PackToc toc, rescue_pack(suspect, std::move(known[suspect.toc.pack]), blobs));
+    WEFT_CHECK(add(toc));
+    PackToc rest = rest_of(suspect.toc, toc);
+    PackToc all = with_entries(toc, rest.entries);
+    if (!rest.entries.empty()) damaged.push_back(std::move(rest));
+    if (!suspect.mute && has_all(suspect.toc, toc)) continue;
+    report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} blobs",
+                                           pack_name(all.pack), all.entries.size()));
+    remade.push_back(std::move(all));
   }
+  WEFT_CHECK(add_damaged(damaged));
   return remade;
 }
 
 Result<std::vector<PackToc>> PackIndexer::run(const std::function<Result<std::vector<Extent>>()>& wanted) {
+  std::vector<Extent> extents;
+  if (input_.mend && input_.data) {
+    WEFT_TRY(extents, wanted());
+    for (const Extent& extent : extents) needed_.insert(extent.id);
+  }
   WEFT_CHECK(sort_packs());
   for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
-  for (PackToc& toc : cut_) {
-    std::erase_if(toc.entries, [&toc](const PackEntry& entry) {
-      return entry.offset > toc.size || entry.id.length > toc.size - entry.offset;
-    });
-    WEFT_CHECK(add(toc));
+  if (!input_.mend) WEFT_CHECK(add_fitting());
+  if (suspects_.empty() || !input_.mend) return std::vector<PackToc>();
+  if (!input_.data) {
+    WEFT_TRY(extents, wanted());
   }
-  if (mute_.empty() || !input_.mend) return std::vector<PackToc>();
-  WEFT_TRY(std::vector<Extent> needed, wanted());
-  return rescue(needed);
+  return rescue(extents);
 }
 
 }  // namespace

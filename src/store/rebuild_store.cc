@@ -84,14 +84,14 @@ Status put_tocs(const std::string& path, const RebuildOutcome& outcome) {
 
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
   std::string path = store_path + "/index/gc";
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_TRY(Fd fd, open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR));
   WEFT_CHECK(wait_for_lock(fd.get(), kind, patience, path));
   return fd;
 }
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_CHECK(read_identity(path));
+  WEFT_TRY(const StoreInfo info, read_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -106,8 +106,15 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   NoIndex no_index;
   Packs packs(path, no_index);
   FsckReport report;
+  WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, info));
+  for (const std::string& file : identities) report.repaired.push_back(file + ": it was damaged or gone");
+  if (options.data) {
+    WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
+    for (const Digest& digest : mended)
+      report.repaired.push_back(fmt::format("manifest {}: it lay under another name", to_hex(digest)));
+  }
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
-  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, {}, {}};
+  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, options.data, {}, {}};
   input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
   WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());

@@ -20,6 +20,7 @@ class WantedBlobs {
  public:
   void add(const Extent& extent);
   void erase(const ContentId& id);
+  bool contains(const ContentId& id) const { return heads_.contains(id); }
   bool empty() const { return blobs_ == 0; }
   // The content whose first bytes, `length` of them, have this head; the longest first.
   std::span<const ContentId> find(std::uint64_t length, std::uint64_t head) const;

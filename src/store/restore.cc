@@ -42,7 +42,8 @@ Status put_mark(const std::string& path, std::string_view origin) {
 
 // Left by one that was killed before its mark was whole: nothing but that is here.
 bool is_hardly_begun(const std::string& path, std::string_view origin) {
-  const auto names = list_directory(path);
+  auto names = list_directory(path);
+  if (names.ok()) std::erase(*names, "maker.lock");
   const auto begun = list_directory(path + "/tmp");
   if (!names.ok() || *names != std::vector<std::string>{"tmp"} || !begun.ok()) return false;
   if (begun->empty()) return true;
@@ -54,7 +55,7 @@ bool is_hardly_begun(const std::string& path, std::string_view origin) {
 // Empty, or left by one that restored from this origin and did not come to its end.
 Status check_ours(const std::string& path, std::string_view origin) {
   const Status unused = check_unused(path);
-  if (unused.ok() || stat_file(path + "/weft-store").ok()) return unused;
+  if (unused.ok() || check_is_store(path).ok()) return unused;
   if (is_hardly_begun(path, origin)) return {};
   const auto mark = read_file(mark_path(path), kMarkMax);
   if (!mark.ok()) return unused;
@@ -74,8 +75,10 @@ Status remove_leftovers(const std::string& path) {
 
 Result<StoreRestore> StoreRestore::begin(const std::string& path, std::string_view origin, const Patience& patience) {
   WEFT_TRY(Fd maker, lock_maker(path, patience));
-  WEFT_CHECK(check_file_system(path));
-  WEFT_CHECK(check_ours(path, origin));
+  Status ours = check_file_system(path);
+  if (ours.ok()) ours = check_ours(path, origin);
+  if (!ours.ok() && !check_is_store(path).ok()) static_cast<void>(remove_maker_lock(path));
+  WEFT_CHECK(std::move(ours));
   WEFT_CHECK(put_mark(path, origin));
   WEFT_CHECK(remove_leftovers(path));
   for (const std::string_view made_again : {"index", "journal"})

@@ -81,7 +81,7 @@ Status StoreImpl::rebuild_shown(const std::string& path, const OpenOptions& opti
   if (!options.decode) return {};
   log_warning(
       "{}: the machine stopped while changes were written, and the index is ahead of its journal; rebuilding it", path);
-  auto report = rebuild_store(path, options.decode, {false, options.patience}, no_progress());
+  auto report = rebuild_store(path, options.decode, {false, options.patience, false}, no_progress());
   if (!report.ok()) return std::move(report).error();
   for (const std::string& problem : report->problems) log_warning("{}: {}", path, problem);
   return {};

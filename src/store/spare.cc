@@ -13,7 +13,8 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kSpareBytes = 4U << 20U;
-constexpr std::uint64_t kShare = 64;  // of what is free, at most 1 / 64
+constexpr std::uint64_t kSmallest = 16U << 10U;
+constexpr std::uint64_t kShare = 64;  // of the file system, at most 1 / 64
 
 std::string spare_path(const std::string& store_path) {
   return store_path + "/index/spare";
@@ -21,14 +22,18 @@ std::string spare_path(const std::string& store_path) {
 
 }  // namespace
 
+// On a full disk the spare takes what is free, which is what it has just been, or what gc has freed.
 void make_spare(const std::string& store_path) {
   const std::string path = spare_path(store_path);
   struct statvfs fs {};
-  if (stat_file(path).ok() || ::statvfs(store_path.c_str(), &fs) != 0) return;
-  std::uint64_t bytes = std::min(kSpareBytes, std::uint64_t{fs.f_bavail} * fs.f_frsize / kShare);
-  auto fd = open_file(path, O_WRONLY | O_CREAT);
-  if (fd.ok() && bytes > 0 && ::posix_fallocate(fd->get(), 0, static_cast<off_t>(bytes)) == 0) return;
-  static_cast<void>(remove_file(path));
+  if (::statvfs(store_path.c_str(), &fs) != 0) return;
+  const std::uint64_t wanted = std::min(kSpareBytes, std::uint64_t{fs.f_blocks} * fs.f_frsize / kShare);
+  const auto fd = open_file(path, O_WRONLY | O_CREAT, 0600);
+  if (!fd.ok()) return;
+  for (std::uint64_t bytes = wanted; bytes >= kSmallest; bytes /= 2)
+    if (::posix_fallocate(fd->get(), 0, static_cast<off_t>(bytes)) == 0) return;
+  const auto st = stat_fd(fd->get(), path);
+  if (st.ok() && st->st_blocks == 0) static_cast<void>(remove_file(path));
 }
 
 bool release_spare(const std::string& store_path) {

@@ -23,13 +23,13 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
       holds_(std::move(holds)),
       env_(std::move(env)),
       journal_(path_),
-      manifests_(path_, options_.patience),
-      packs_(path_, *this, options_.patience) {}
+      manifests_(path_),
+      packs_(path_, *this) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
   Holds holds;
-  WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
+  WEFT_CHECK(check_is_store(path));
   if (options.write) {
     WEFT_TRY(holds.writes, lock_against_daemon(path));
   }
@@ -46,7 +46,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
   writing.write = true;
   const auto open = [&]() -> Result<std::unique_ptr<StoreImpl>> {
     Holds holds;
-    WEFT_TRY(holds.in_use, lock_identity(path, options.patience));
+    WEFT_CHECK(check_is_store(path));
     WEFT_TRY(holds.writes, lock_as_daemon(path, options.patience));
     return open_held(path, writing, hooks, std::move(holds));
   };
@@ -68,9 +68,11 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path,
   env_options.map_bytes = options.map_bytes;
   env_options.reader_wait_ms = options.reader_wait_ms;
   env_options.patience = options.patience;
-  WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
+  auto env = Env::open(path + "/index", env_options);
+  if (!env.ok()) WEFT_CHECK(check_is_store(path));  // another process may have taken it away just now
+  if (!env.ok()) return std::move(env).error();
   std::unique_ptr<StoreImpl> store(
-      new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env), std::move(holds)));
+      new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env).value(), std::move(holds)));
   WEFT_TRY(store->open_versions_, OpenVersions::open(path + "/index", options.open_versions));
   store->cluster_ = std::move(cluster);
   store->clustered_ = store->cluster_.has_value();
@@ -115,9 +117,8 @@ Status StoreImpl::look(VersionId version) {
 }
 
 Result<bool> StoreImpl::remove_unused() {
-  auto alone = lock_fd(holds_.in_use.get(), LockKind::exclusive, LockWait::no, path_);
-  if (!alone.ok() && alone.error().code == Errc::busy) return false;
-  WEFT_CHECK(std::move(alone));
+  WEFT_TRY(const bool alone, env_->lock_alone());
+  if (!alone) return false;
   WEFT_TRY(std::uint64_t journal, journal_.size());
   WEFT_TRY(std::optional<Counters> mark, journal_.mark());
   if (journal != 0 || !mark || mark->journal_end != 0) return false;
@@ -129,6 +130,7 @@ Result<bool> Store::remove_unused(std::unique_ptr<Store> store, bool with_direct
   const std::string path = store->path();
   WEFT_TRY(Fd maker, lock_maker(path, {}));
   WEFT_TRY(bool removed, static_cast<StoreImpl&>(*store).remove_unused());
+  if (removed) WEFT_CHECK(remove_maker_lock(path));
   if (removed && with_directory) static_cast<void>(::rmdir(path.c_str()));
   return removed;
 }

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "store/apply.h"
+#include "store/collect.h"
 #include "store/env.h"
+#include "store/file_ops.h"
 #include "store/index.h"
 #include "store/journal.h"
 #include "store/manifests.h"
@@ -23,7 +25,6 @@
 #include "store/plan.h"
 #include "store/prepare.h"
 #include "store/promotion.h"
-#include "store/unreaped.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
 
@@ -88,8 +89,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
 
-  Result<std::unique_ptr<BlobIndex>> read() override { return read({}); }
-  Result<std::unique_ptr<BlobWriter>> write() override { return write({}); }
+  Result<std::unique_ptr<BlobIndex>> read() override;
+  Result<std::unique_ptr<BlobWriter>> write() override;
 
   // The commit of an import. `packs` are not sealed yet.
   Result<PublishOutcome> publish(const PublishRequest& request, PackImport& packs);
@@ -97,10 +98,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
   // A publish that a registry decides on, up to there. `packs` are not sealed yet.
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
-  // Takes back what a publish that failed has put into packs/ and manifests/.
-  void discard(const Digest& manifest, std::span<const NewBlob> blobs);
+  // Takes back what a publish that failed has put into packs/. Its manifest is gc's: another publish may need it.
+  void discard(std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
-  void published(const Promotion& promotion, const Digest& manifest);  // or, when the index lacks it, perhaps
+  void published(const Promotion& promotion);  // or, when the index lacks it, perhaps
 
   // The writer lock, with the index brought up to the journal.
   Result<WriterLock> lock_writer();
@@ -124,7 +125,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   };
 
   struct Holds {
-    Fd in_use;  // the identity, shared: a store that somebody has open is not taken away
     Fd writes;  // daemon.lock, of who writes
   };
   StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
@@ -153,10 +153,14 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
   Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const;
   Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, PackImport& packs) const;
-  Result<PublishOutcome> publish(const PublishRequest& request, const Digest& manifest,
-                                 std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
+  // What a publish has put in place, and the writer lock that keeps it there until the commit.
+  struct Placed {
+    WriterLock lock;
+    std::span<const NewBlob> new_blobs;
+  };
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
-                                     std::span<const NewBlob> new_blobs, const std::function<Status()>& place);
+                                     const std::function<Result<Placed>()>& place);
+  Result<WriterLock> lock_with_shared(PackImport& packs);
   void foresee(const PublishRequest& request) const;
   Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
@@ -164,14 +168,14 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay_publish(Txn& txn, const PublishEvent& event);
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
-  Status promote(const WriterLock& lock, const std::set<PackId>& packs);
+  Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain();
   Status give_back_unneeded();
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
-  Result<bool> evict_pack(PackId pack);
-  Result<bool> is_needed_by_open(const PackToc& toc);
+  Result<bool> evict_pack(PackId pack, UnreapedContent& open);
+  Result<bool> is_needed_by_open(const PackToc& toc, UnreapedContent& open);
   Result<MirrorOutcome> take(const WriterLock& lock, std::span<const MirrorChange> changes, std::uint64_t revision);
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
@@ -182,15 +186,12 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
-  // As read() and write(). Without `keep`, no blobs are kept beside those that live versions need.
-  using Keep = std::function<Result<KeptBlobs>(Txn&)>;
-  class GcIndex;
-  Result<std::unique_ptr<BlobIndex>> read(const Keep& keep);
-  Result<std::unique_ptr<BlobWriter>> write(const Keep& keep);
-  // Blobs of versions that are removed and not reaped: of all of them, or of those alone that somebody has open.
-  Unreaped unreaped(bool only_open);
   Status reap(const GcOptions& options, GcReport& report);
   Result<bool> reap_version(const VersionRow& version, OpenVersions::Claims& claims);
+  Result<std::vector<ContentId>> extents_of(VersionId id);
+  Result<std::vector<ContentId>> extents_of_open(VersionId id);
+  // In a cluster: left by a daemon before this one, so lately that the registry may still take what relies on it.
+  bool is_left_young(const std::string& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
@@ -210,6 +211,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Journal journal_;
   const Manifests manifests_;
   Packs packs_;
+  const std::uint64_t opened_ns_ = now_ns();
   Reliances reliances_;
   std::mutex settling_;                 // behind the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
@@ -222,10 +224,12 @@ Status check_request(const PublishRequest& request);  // that it is within bound
 // Blobs of these packs as their tables of contents say; packs that are gone give none.
 Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids);
 
+// Removed, with a local part still there.
+Result<std::vector<VersionRow>> unreaped_versions(Txn& txn);
+
 // A Snapshot of this transaction.
 std::unique_ptr<Snapshot> make_snapshot(std::string store_path, Txn txn);
-// To them, `kept` are held too.
-std::unique_ptr<BlobIndex> make_blob_index(Txn txn, KeptBlobs kept);
-std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn, KeptBlobs kept);
+std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
+std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);
 
 }  // namespace weft

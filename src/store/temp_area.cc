@@ -11,7 +11,7 @@ constexpr int kAttempts = 16;
 
 Result<Fd> lock_directory(const std::string& path) {
   const std::string lock = path + "/lock";
-  WEFT_TRY(Fd fd, open_file(lock, O_RDWR | O_CREAT));
+  WEFT_TRY(Fd fd, open_file(lock, O_RDWR | O_CREAT, 0600));
   WEFT_CHECK(lock_fd(fd.get(), LockKind::exclusive, LockWait::no, lock));
   return fd;
 }
@@ -21,7 +21,7 @@ Result<Fd> lock_directory(const std::string& path) {
 // Between mkdir and the lock a collector can take the directory for a dead one; whoever has the lock of a file that is
 // still there is the owner.
 Result<Fd> TempArea::claim(const std::string& path) {
-  WEFT_CHECK(make_directory(path));
+  WEFT_CHECK(make_directory(path, 0700));  // nobody else opens, and so locks, what is not placed yet
   WEFT_TRY(Fd fd, lock_directory(path));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
   if (st.st_nlink == 0) return Error{Errc::busy, fmt::format("{}: taken for a dead one", path)};

@@ -153,8 +153,11 @@ Result<PackToc> read_toc(const std::string& path) {
   return decode_toc(bytes, path);
 }
 
-Result<PackToc> read_toc_of(const std::string& store_path, PackId pack) {
-  const std::string path = toc_path(store_path, pack);
+Result<PackToc> read_toc_of(const std::string& store_path, PackId pack, std::string_view directory) {
+  return read_toc_at(toc_path(store_path, pack, directory), pack);
+}
+
+Result<PackToc> read_toc_at(const std::string& path, PackId pack) {
   WEFT_TRY(PackToc toc, read_toc(path));
   if (toc.pack != pack)
     return Error{Errc::corrupt,

@@ -26,6 +26,8 @@ Result<Fd> begin_toc(const std::string& path, const PackToc& toc);
 Status write_toc(const std::string& path, const PackToc& toc);
 Status replace_toc(const std::string& path, const PackToc& toc);
 Result<PackToc> read_toc(const std::string& path);
-Result<PackToc> read_toc_of(const std::string& store_path, PackId pack);  // Errc::corrupt also when it is another's
+// Errc::corrupt also when it is another's.
+Result<PackToc> read_toc_at(const std::string& path, PackId pack);
+Result<PackToc> read_toc_of(const std::string& store_path, PackId pack, std::string_view directory = kPacksDirectory);
 
 }  // namespace weft

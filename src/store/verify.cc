@@ -1,5 +1,5 @@
-// fsck of packs. Each pack is looked at under its shared lock, so that gc does not change it meanwhile; one that gc
-// removed is no problem.
+// fsck of packs, beside writers and gc. A pack that gc has removed is no problem. The index, a pack and its .toc are
+// not read at one moment, so a finding counts only if a second look, at all three again, finds it too.
 #include <algorithm>
 #include <mutex>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kLargeBlob = 64U << 20U;
 constexpr std::size_t kRowsPerSnapshot = 4096;
 
-// Who made a pack in vain, a publish or a compaction, takes it away again under a shared lock: first it, then its .toc.
+// A pack that goes loses first its .pack, then its .toc.
 bool is_gone(const PackReader& pack) {
   auto st = stat_fd(pack.fd(), "pack");
   return st.ok() && st->st_nlink == 0;
@@ -33,6 +33,7 @@ class Verifier {
   Status verify(PackId pack);
 
  private:
+  Status look(PackId pack);
   void problem(std::string line);
   bool check_shape(const PackReader& pack, const PackToc& toc);
   Result<std::vector<PackEntry>> check_rows(const PackToc& toc);
@@ -48,13 +49,14 @@ class Verifier {
   Progress& progress_;
   FsckReport& report_;
   ThreadPool pool_{0};
-  std::mutex mutex_;  // guards report_ and failure_ while threads read
+  std::mutex mutex_;  // guards problems_ and failure_ while threads read
+  std::vector<std::string> problems_;
   Status failure_;
 };
 
 void Verifier::problem(std::string line) {
   std::lock_guard lock(mutex_);
-  report_.problems.push_back(std::move(line));
+  problems_.push_back(std::move(line));
 }
 
 // What a blob's check says: damage is a finding, anything else ends the run.
@@ -66,6 +68,19 @@ void Verifier::note(const Status& status) {
 }
 
 Status Verifier::verify(PackId id) {
+  problems_.clear();
+  WEFT_CHECK(look(id));
+  if (problems_.empty()) return {};
+  const std::vector<std::string> first = std::exchange(problems_, {});
+  const FsckReport counted = report_;
+  WEFT_CHECK(look(id));
+  report_ = counted;
+  for (const std::string& line : first)
+    if (std::ranges::find(problems_, line) != problems_.end()) report_.problems.push_back(line);
+  return {};
+}
+
+Status Verifier::look(PackId id) {
   auto pack = packs_.open(id);
   if (!pack.ok() && pack.error().code == Errc::not_found) return {};
   if (!pack.ok()) {

@@ -1,4 +1,5 @@
-// An index in memory: a state behind a mutex; transactions work on copies. Any thread; writers one at a time.
+// An index in memory: a state behind a mutex; transactions work on copies. Any thread; writers one at a time. The
+// thread that has the writer lock may take it again.
 #pragma once
 
 #include <map>
@@ -22,6 +23,7 @@ class MemoryIndex final : public IndexAccess {
     std::map<ContentId, BlobPlace> places;
     std::map<std::pair<std::uint64_t, std::uint64_t>, ContentId> hints;  // by length and hint
     std::map<std::string, std::set<ContentId>> holders;                  // by who holds: a version, say
+    std::vector<VersionId> unreaped;
 
     bool is_held(const ContentId& id) const {
       for (const auto& [who, ids] : holders)
@@ -31,12 +33,15 @@ class MemoryIndex final : public IndexAccess {
   };
 
   Result<std::unique_ptr<BlobIndex>> read() override {
-    return std::unique_ptr<BlobIndex>(std::make_unique<Transaction>(*this, current(), std::unique_lock<std::mutex>()));
+    return std::unique_ptr<BlobIndex>(
+        std::make_unique<Transaction>(*this, current(), std::unique_lock<std::recursive_mutex>()));
   }
   Result<std::unique_ptr<BlobWriter>> write() override {
-    std::unique_lock<std::mutex> writing(writer_);
+    std::unique_lock writing(writer_);
     return std::unique_ptr<BlobWriter>(std::make_unique<Transaction>(*this, current(), std::move(writing)));
   }
+
+  std::unique_lock<std::recursive_mutex> lock_writer() { return std::unique_lock(writer_); }
 
   // As a publish does: new blobs that nobody put meanwhile, or that replace damaged ones, and all of `needed` held.
   void publish(std::span<const NewBlob> fresh, std::span<const ContentId> needed) { publish_for("", fresh, needed); }
@@ -64,6 +69,9 @@ class MemoryIndex final : public IndexAccess {
   void forget(const ContentId& id) {
     change([&](State& state) { state.places.erase(id); });
   }
+  void set_unreaped(std::vector<VersionId> versions) {
+    change([&](State& state) { state.unreaped = std::move(versions); });
+  }
   void hint(std::uint64_t length, std::uint64_t hint, const ContentId& id) {
     change([&](State& state) { state.hints[{length, hint}] = id; });
   }
@@ -72,7 +80,7 @@ class MemoryIndex final : public IndexAccess {
  private:
   class Transaction final : public BlobWriter {
    public:
-    Transaction(MemoryIndex& index, std::shared_ptr<const State> base, std::unique_lock<std::mutex> writing)
+    Transaction(MemoryIndex& index, std::shared_ptr<const State> base, std::unique_lock<std::recursive_mutex> writing)
         : index_(index), base_(std::move(base)), writing_(std::move(writing)) {}
     Result<std::optional<BlobPlace>> find(const ContentId& id) override {
       auto it = now().places.find(id);
@@ -85,6 +93,7 @@ class MemoryIndex final : public IndexAccess {
     }
     Result<bool> is_held(const ContentId& id) override { return now().is_held(id); }
     Result<bool> is_absent(const ContentId&) override { return false; }
+    Result<std::vector<VersionId>> unreaped() override { return now().unreaped; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;
       return {};
@@ -109,7 +118,7 @@ class MemoryIndex final : public IndexAccess {
     MemoryIndex& index_;
     std::shared_ptr<const State> base_;
     std::shared_ptr<State> own_;
-    std::unique_lock<std::mutex> writing_;
+    std::unique_lock<std::recursive_mutex> writing_;
   };
 
   template <class Change>
@@ -128,7 +137,7 @@ class MemoryIndex final : public IndexAccess {
     state_ = std::move(next);
   }
 
-  std::mutex writer_;  // taken before mutex_
+  std::recursive_mutex writer_;  // taken before mutex_
   mutable std::mutex mutex_;
   std::shared_ptr<const State> state_ = std::make_shared<State>();  // guarded by mutex_
 };

@@ -406,15 +406,19 @@ def test_first_imports_at_once(tmp_path):
 def test_interrupt_while_waiting(kept, tmp_path):
     """Ctrl-C ends a wait for another writer at once, who is named, and the store is as it was."""
     import fcntl
+    import struct
     before = kept.state()
     model = write_model(tmp_path / "m", random_tensors(2, 4096, seed="wait"))
-    with open(kept.path / "index/writer", "rb") as writer:
-        fcntl.flock(writer, fcntl.LOCK_EX)
+    with open(kept.path / "index/writer", "r+b") as writer:
+        writer.write(b"4711 somebody\n")
+        writer.truncate()
+        writer.flush()
+        fcntl.fcntl(writer, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
         for words in (["import", model, "--name", "waits"], ["rm", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
                       ["fsck"], ["fsck", "--rebuild"]):
             with subprocess.Popen([WEFT, "--store", kept.path, *words], env=environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts) as waiting:
-                assert "waiting for" in waiting.stderr.readline()
+                assert "which process 4711 (somebody) holds" in waiting.stderr.readline()
                 waiting.send_signal(signal.SIGINT)
                 waiting.communicate(timeout=20)
             assert waiting.returncode in (128 + signal.SIGINT, -signal.SIGINT), words

@@ -66,7 +66,7 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    shared = Store(open_dir / "store")
+    shared = Store(open_dir / "store", group="nogroup")
     (shared.path).chmod(0o755)
     secret = open_dir / "secret.bin"
     secret.write_bytes(b"secret")
@@ -92,7 +92,7 @@ def test_groups_may_be_let_in(open_dir, option, words):
     if os.geteuid() != 0:
         pytest.skip("needs root")
     programs = programs_for_everybody(open_dir)
-    store = Store(open_dir / "store")
+    store = Store(open_dir / "store", group="nogroup")
     file = open_dir / "a.bin"
     file.write_bytes(b"a")
     store.publish(file, name="m")

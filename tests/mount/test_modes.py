@@ -93,7 +93,7 @@ def user(open_dir, as_nobody):
     programs = programs_for_everybody(open_dir)
     model = write_model(open_dir / "model", random_tensors(4, 1 << 20, seed="user"))
     os.chmod(open_dir / "model", 0o755)
-    store = Store(open_dir / "store")
+    store = Store(open_dir / "store", group="nogroup")
     store.publish(model, name="m")
     where = open_dir / "mnt"
     where.mkdir()

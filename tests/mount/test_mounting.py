@@ -175,7 +175,7 @@ def test_ordinary_user_mounts_by_fusermount3(open_dir, as_nobody):
 def test_ordinary_user_reads_a_store_that_is_not_theirs(open_dir, as_nobody):
     """Reading needs no right to write anything in the store."""
     programs = programs_for_everybody(open_dir)
-    store = Store(open_dir / "store")
+    store = Store(open_dir / "store", group="nogroup")
     store.publish(write_model(open_dir / "model", random_tensors(2, 4096, seed="theirs")), name="m")
     where = open_dir / "mnt"
     where.mkdir()
@@ -194,7 +194,7 @@ def test_ordinary_user_reads_a_store_that_is_not_theirs(open_dir, as_nobody):
 @needs_root
 def test_ordinary_user_assembles_nothing(open_dir, as_nobody):
     """Reads a file of several packs as ever, and the mount says why."""
-    store = Store(open_dir / "store")
+    store = Store(open_dir / "store", group="nogroup")
     shared = random_tensors(2, 1 << 20, seed="shared")
     for name in ("base", "one"):
         own = random_tensors(1, 1 << 20, seed=name, prefix="own")

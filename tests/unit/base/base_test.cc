@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <atomic>
@@ -142,8 +143,8 @@ TEST_CASE("json: the writer escapes") {
 TEST_CASE("locks exclude and end with the descriptor") {
   TempDir dir;
   write_file(dir / "f", "x");
-  Fd a = open_file(dir / "f", 0).value();
-  Fd b = open_file(dir / "f", 0).value();
+  Fd a = open_file(dir / "f", O_RDONLY).value();
+  Fd b = open_file(dir / "f", O_RDWR).value();
   CHECK(lock_fd(a.get(), LockKind::shared, LockWait::no, "a").ok());
   CHECK(lock_fd(b.get(), LockKind::exclusive, LockWait::no, "b").error().code == Errc::busy);
   a.reset();

@@ -41,8 +41,6 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"tag", "m@1"}, "expected a TAG");
   usage_error({"tag", "--delete", "m"}, "got no TAG");
   usage_error({"tag", "--delete", "m@1", "t"}, "got a version");
-  usage_error({"fsck", "--rebuild", "--quick"}, "fsck: --rebuild and --accept-loss exclude --quick");
-  usage_error({"fsck", "--accept-loss", "--quick"}, "fsck: --rebuild and --accept-loss exclude --quick");
   usage_error({"completion", "tcsh"}, "expected bash, zsh or fish, got tcsh");
   usage_error({"mount", "--json", "/mnt"}, "--json");
 }

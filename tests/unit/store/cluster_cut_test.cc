@@ -167,8 +167,8 @@ TEST_CASE("a prepared publish is whole under its names, and only the journal log
     CHECK(must(test.store->open_manifest(record.version.manifest))->bytes().size() > 0);
     CHECK(must(read_toc_of(test.path, record.packs[0])).entries.size() == 2);
   }
-  CHECK(names("packs") == packs);  // nobody kept it
-  CHECK(names("manifests") == manifests);
+  CHECK(names("packs") == packs);                            // nobody kept it
+  CHECK(names("manifests").size() == manifests.size() + 1);  // another publish may need it: gc decides
   CHECK(names("tmp").empty());
 }
 

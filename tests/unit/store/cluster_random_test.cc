@@ -242,14 +242,18 @@ class Run {
       CHECK(refused.error().code == Errc::busy);
       while (pick(is_bare) != nullptr) adopt_one();
     }
-    must(cluster_.store->gc({false, revision_}, no_progress()));
-    std::erase_if(present_, [&](unsigned n) { return !is_held(n); });
+    must(cluster_.store->gc({false, revision_, true}, no_progress()));
+    // A cached pack goes when nothing in it is live, and is never rewritten.
+    std::erase_if(cached_, [&](const auto& pack) {
+      return std::ranges::none_of(pack.second, [&](unsigned n) { return is_held(n); });
+    });
+    std::erase_if(present_, [&](unsigned n) {
+      return !is_held(n) && std::ranges::none_of(cached_, [n](const auto& pack) { return pack.second.contains(n); });
+    });
     std::set<std::vector<std::byte>> needed;
     for (const Naive& version : versions_)
       if (!version.removed) needed.insert(manifest_of(version.files));
     manifests_ = std::move(needed);
-    for (auto& [id, contents] : cached_) std::erase_if(contents, [&](unsigned n) { return !is_held(n); });
-    std::erase_if(cached_, [](const auto& pack) { return pack.second.empty(); });
   }
 
   void again() {

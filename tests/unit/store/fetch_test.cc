@@ -93,7 +93,7 @@ TEST_CASE("a pack that nothing came into leaves nothing") {
   CHECK(must(list_directory(test.path + "/tmp")).empty());
 }
 
-TEST_CASE("what was used least lately is evicted first; what is pinned or open stays") {
+TEST_CASE("what was used least lately is evicted first; what is pinned or being filled stays") {
   TestCluster test;
   know_two(*test.store);
   mirror(*test.store, {record("c", 1, {{5}})}, 2);
@@ -110,7 +110,8 @@ TEST_CASE("what was used least lately is evicted first; what is pinned or open s
   for (const CachedPack& pack : must(test.store->cached_packs())) order.push_back(pack.id);
   CHECK(order == std::vector{second, third, fourth, first});
   must(test.store->pin("c", 1, true));
-  auto reader = std::optional(must(test.store->lock_blob(content_id(3))));  // opened just now, too
+  auto filler = must(test.store->resume_fetch(second));
+  const LockedPlace reader = must(test.store->lock_blob(content_id(3)));  // the pack was used just now, too
   CHECK(must(test.store->cached_packs()).front().id == third);
   const std::uint64_t one = must(test.store->cached_packs()).front().disk_bytes;
   EvictReport dry = must(test.store->evict({3 * one, {}, true}));
@@ -129,9 +130,13 @@ TEST_CASE("what was used least lately is evicted first; what is pinned or open s
   CHECK(place_of(*test.store, 3).ok());
   CHECK(place_of(*test.store, 5).ok());
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  reader.reset();
+  filler.reset();
   VersionId b = test.store->snapshot().value()->version(2, 1).value().id;
   CHECK(must(test.store->evict({0, b, false})).packs == 1);
+  CHECK(place_of(*test.store, 3).error().code == Errc::absent);
+  std::vector<std::byte> bytes(content_id(3).length);  // a reader that has the pack open keeps it
+  must(read_exact(reader.pack->fd(), reader.offset, bytes, "pack"));
+  CHECK(bytes == content_bytes(3));
   must(test.store->pin("c", 1, false));
   CHECK(must(test.store->evict({0, b, false})).packs == 0);
   CHECK(must(test.store->evict({})).packs == 1);
@@ -245,6 +250,8 @@ TEST_CASE("a publish that is given up leaves nothing; one that may have been tak
   know_two(*test.store);
   must(prepare(*test.store, "d", {{7}}, {7})).reset();
   CHECK(must(list_directory(test.path + "/packs")).empty());
+  CHECK(must(list_directory(test.path + "/manifests")).size() == 3);  // another publish may need it
+  CHECK(must(test.store->gc({false, 1}, no_progress())).stale_temporaries == 1);
   CHECK(must(list_directory(test.path + "/manifests")).size() == 2);
   MirroredVersion taken;
   {
@@ -268,10 +275,70 @@ TEST_CASE("a publish that is given up leaves nothing; one that may have been tak
   set_age(test.path + "/manifests/" + to_hex(lost->record().version.manifest), 3600);
   CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // while it is prepared
   lost.reset();
+  CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // and while the registry may yet take it
+  test.close();
+  test.open();
   GcReport report = must(test.store->gc({false, 2}, no_progress()));
   CHECK(report.packs_deleted == 1);
   CHECK(report.stale_temporaries == 1);
   CHECK(reads_well(*test.store, 7));
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a publish that is given up takes no manifest from another one of the same bytes") {
+  TestCluster test;
+  know_two(*test.store);
+  auto first = must(prepare(*test.store, "d", {{7}}, {7}));
+  auto second = must(prepare(*test.store, "d", {{7}}, {7}));
+  const Digest manifest = first->record().version.manifest;
+  REQUIRE(second->record().version.manifest == manifest);
+  second.reset();
+  CHECK(test.store->open_manifest(manifest).ok());
+  must(test.store->gc({false, 1}, no_progress()));
+  CHECK(test.store->open_manifest(manifest).ok());
+  first->keep();
+  mirror(*test.store, {own(*first, 1)}, 2);
+  first.reset();
+  CHECK(reads_well(*test.store, 7));
+  CHECK(!must(test.store->snapshot().value()->is_bare(3)));
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a pack that lost blobs is not filled again, and neither is one that another fills") {
+  TestCluster test;
+  know_two(*test.store);
+  const PackId pack = fetch(*test.store, {1});
+  auto filler = must(test.store->resume_fetch(pack));
+  CHECK(test.store->resume_fetch(pack).error().code == Errc::busy);
+  filler.reset();
+  const LockedPlace mapped = must(test.store->lock_blob(content_id(1)));
+  {
+    auto lock = must(static_cast<StoreImpl&>(*test.store).lock_writer());
+    must(static_cast<StoreImpl&>(*test.store).env().write(lock, [](Txn& txn) -> Status {
+      WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, content_id(1)));
+      return forget_place(txn, *blob);
+    }));
+  }
+  CHECK(test.store->resume_fetch(pack).error().code == Errc::invalid);
+  std::vector<std::byte> bytes(content_id(1).length);
+  must(read_exact(mapped.pack->fd(), mapped.offset, bytes, "pack"));
+  CHECK(bytes == content_bytes(1));
+}
+
+TEST_CASE("a blob that a fetch adds while gc looks at its pack is kept") {
+  TestCluster test;
+  know_two(*test.store);
+  auto pack = must(test.store->fetch_pack(4100));
+  write_content(*pack, 1, 0);
+  CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
+  mirror(*test.store, {MirroredRemoval{"a", 1, 1}}, 2);  // 1 is dead now, 3 is not
+  must(test.store->gc({false, 2}, no_progress()));
+  write_content(*pack, 3, 2003);
+  CHECK(must(pack->add(std::vector{fetched(3, 2003)})) == 1);
+  must(test.store->gc({false, 2}, no_progress()));
+  pack.reset();
+  must(test.store->gc({false, 2}, no_progress()));
+  CHECK(reads_well(*test.store, 3));
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 

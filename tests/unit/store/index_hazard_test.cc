@@ -1,6 +1,7 @@
 // LMDB's hazards, each met on purpose.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -263,20 +264,27 @@ TEST_CASE("two containers read and write one store at once") {
   CHECK(other.ends_well());
 }
 
-TEST_CASE("a user who may only read opens and reads") {
+TEST_CASE("a user of the store's group opens and reads, another one does not open") {
   if (::getuid() != 0) return;
-  TestStore test;
-  auto store = open_store(test.path);
+  TempDir dir;
+  const std::string path = dir / "store";
+  must(Store::create(path, {.group = "nogroup"}));
+  auto store = open_store(path);
   must_publish(*store, "m", {{0}});
-  std::filesystem::permissions(test.dir.path(), std::filesystem::perms(0755));
-  REQUIRE(::chown(open_versions_path(test.path).c_str(), static_cast<uid_t>(-1), 65534) == 0);  // of the store's group
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0755));
   CHECK(exited(in_child([&] {
-    if (::setgid(65534) != 0 || ::setuid(65534) != 0) return false;
-    auto theirs = Store::open(test.path, {}).value();
+    if (::setgroups(0, nullptr) != 0 || ::setgid(12345) != 0 || ::setuid(65534) != 0) return false;
+    return Store::open(path, {}).error().code == Errc::permission;
+  })));
+  CHECK(exited(in_child([&] {
+    if (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) return false;
+    auto theirs = Store::open(path, {}).value();
     bool read = theirs->snapshot().value()->model("m").value().latest == 1;
-    auto writer = StoreImpl::open(test.path, write_options());
+    auto writer = StoreImpl::open(path, write_options());
     return read && !writer.ok() && writer.error().code == Errc::permission;
   })));
+  CHECK(Store::create(dir / "other", {.group = "no such group"}).error().code == Errc::invalid);
+  CHECK_FALSE(std::filesystem::exists(dir / "other"));
 }
 
 TEST_CASE("a full disk refuses a publish and leaves the store as it was") {

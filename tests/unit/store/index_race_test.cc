@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <functional>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -87,6 +89,89 @@ TEST_CASE("content that is reaped and published again at once: neither waits for
   CHECK(std::all_of(ends.begin(), ends.end(), [](int status) { return exited(status); }));
 }
 
+namespace {
+
+// Imports a file of this content as a user does, and publishes it.
+struct Importing {
+  explicit Importing(const TestStore& test) : store(open_store(test.path)), file(test.dir / random_hex(4)) {
+    write_file(file, as_text(content_bytes(kContent)));
+  }
+  void publish(const std::string& model, const std::function<void()>& before_commit = {}) {
+    auto import = must(store->begin_import());
+    const Fd fd = must(open_file(file, O_RDONLY));
+    const Range all{0, content_id(kContent).length};
+    REQUIRE(must(import->add(fd.get(), file, std::span(&all, 1), no_progress())).front().id == content_id(kContent));
+    if (before_commit) before_commit();
+    PublishRequest request;
+    request.model = model;
+    request.manifest = manifest_of({{kContent}});
+    request.content = make_content({{kContent}});
+    number = must(import->publish(request)).version.number;
+  }
+  bool reads() {
+    const LockedPlace place = must(store->lock_blob(content_id(kContent)));
+    std::vector<std::byte> got(content_id(kContent).length);
+    must(read_exact(place.pack->fd(), place.offset, got, "pack"));
+    return got == content_bytes(kContent);
+  }
+  static constexpr unsigned kContent = 5;
+  std::unique_ptr<StoreImpl> store;
+  std::string file;
+  std::uint64_t number = 0;
+};
+
+}  // namespace
+
+TEST_CASE("an import of content that gc frees before its commit stores it again") {
+  TestStore test;
+  Importing one(test), other(test);
+  one.publish("m");
+  other.publish("n", [&] {
+    must(one.store->remove_version("m", one.number));
+    CHECK(must(one.store->gc({}, no_progress())).packs_deleted == 1);
+    CHECK(must(list_directory(test.path + "/packs")).empty());
+  });
+  CHECK(one.reads());
+  CHECK(fsck(*one.store).empty());
+}
+
+TEST_CASE("content that is removed, freed and imported again at once is always whole") {
+  TestStore test;
+  constexpr int kRounds = 1000;
+  std::atomic<bool> done = false;
+  std::thread collector([&] {
+    auto store = open_store(test.path);
+    while (!done) must(store->gc({}, no_progress()));
+  });
+  Importing importer(test);
+  int wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    importer.publish("m");
+    if (!importer.reads()) ++wrong;
+    must(importer.store->remove_version("m", importer.number));
+  }
+  done = true;
+  collector.join();
+  CHECK(wrong == 0);
+  CHECK(fsck(*importer.store).empty());
+}
+
+TEST_CASE("versions that are removed while gc runs leave a store that fsck finds whole") {
+  TestStore test;
+  auto store = open_store(test.path);
+  for (int round = 0; round < 20; ++round) {
+    const std::string model = fmt::format("m{}", round);
+    for (unsigned n = 0; n < 8; ++n) must_publish(*store, model, {{n, n + 1, n + 2, 20 + n}});
+    std::thread remover([&] {
+      auto theirs = open_store(test.path);
+      for (std::uint64_t n = 1; n < 7; ++n) must(theirs->remove_version(model, n));
+    });
+    for (int i = 0; i < 4; ++i) must(store->gc({}, no_progress()));
+    remover.join();
+    CHECK(fsck(*store) == std::vector<std::string>{});
+  }
+}
+
 TEST_CASE("gc leaves the packs of a publish that is in the journal and not in the index yet") {
   TestStore test;
   must_publish(*open_store(test.path), "m", {{1}});
@@ -100,7 +185,7 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   auto store = open_store(test.path);
   Packs packs(test.path, *store);
   GcReport report;  // of a gc that was past its first steps when the publisher died
-  REQUIRE(collect_packs(packs, test.path, *store, {}, no_progress(), report).ok());
+  REQUIRE(collect_packs(packs, *store, {}, no_progress(), report).ok());
   REQUIRE(store->lock_writer().ok());
   CHECK(store->snapshot().value()->model("m").value().latest == 2);
   CHECK(store->lock_blob(content_id(2)).ok());

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include <fmt/core.h>
 
 #include "index_support.h"
@@ -53,10 +55,32 @@ TEST_CASE("a record of another version is refused as such") {
   }
 }
 
+TEST_CASE("a damaged or lost identity is read from its copy, and a rebuild writes both again") {
+  TestStore test;
+  must_publish(*open_store(test.path), "m", {{1}});
+  const std::string uuid = Store::open(test.path, {}).value()->info().uuid;
+  for (const char* name : {"/weft-store", "/journal/weft-store"}) {
+    const std::string file = test.path + name, whole = read_text(file);
+    for (std::size_t bit = 0; bit < whole.size() * 8; bit += 13) {
+      std::string bytes = whole;
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1U << (bit % 8)));
+      write_file(file, bytes);
+      CHECK(Store::open(test.path, {}).value()->info().uuid == uuid);
+    }
+    CHECK(Store::open(test.path, {}).value()->fsck({}, decode, no_progress()).value().problems.size() == 1);
+    std::filesystem::remove(file);
+    CHECK(Store::open(test.path, {}).value()->info().uuid == uuid);
+    CHECK(Store::create(test.path).error().code == Errc::exists);
+    CHECK(Store::rebuild(test.path, decode, no_progress()).value().repaired.size() == 1);
+    CHECK(read_text(file) == whole);
+  }
+}
+
 TEST_CASE("a store of another format is refused as such, also by a rebuild, which leaves it as it is") {
   TestStore test;
   must_publish(*open_store(test.path), "m", {{1}});
   StoreInfo info = Store::open(test.path, {}).value()->info();
+  std::filesystem::remove(test.path + "/journal/weft-store");
   const std::string identity = test.path + "/weft-store", index = test.path + "/index/data.mdb";
   const std::string before = read_text(index);
   for (const std::uint32_t format : {kStoreFormat - 1, kStoreFormat + 1}) {

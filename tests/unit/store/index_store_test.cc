@@ -357,5 +357,7 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   CHECK(import->publish(request).error().code == Errc::not_found);
   import.reset();
   CHECK(list_directory(test.path + "/packs").value().size() == files);
+  CHECK(list_directory(test.path + "/manifests").value().size() == 2);  // another publish may need it
+  CHECK(store->gc({}, no_progress()).value().stale_temporaries == 1);
   CHECK(list_directory(test.path + "/manifests").value().size() == 1);
 }

@@ -13,7 +13,6 @@
 #include "base/file_lock.h"
 #include "base/sys.h"
 #include "index_support.h"
-#include "store/pack_file.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -28,8 +27,8 @@ OpenOptions impatient() {
 }
 
 Fd locked(const std::string& path) {
-  Fd fd = open_file(path, O_RDONLY).value();
-  REQUIRE(lock_fd(fd.get(), LockKind::exclusive, LockWait::no, path).ok());
+  Fd fd = open_file(path, O_RDWR | O_CREAT).value();
+  REQUIRE(try_lock(fd.get(), LockKind::exclusive, path).ok());
   return fd;
 }
 
@@ -48,18 +47,23 @@ TEST_CASE("who holds a lock is told to who gives up") {
   TempDir dir;
   write_file(dir / "lock", "");
   Fd held = locked(dir / "lock");
-  Fd waiting = open_file(dir / "lock", O_RDONLY).value();
+  Fd waiting = open_file(dir / "lock", O_RDWR).value();
   Patience patience;
   patience.cancelled = [] { return true; };
   Status status = wait_for_lock(waiting.get(), LockKind::shared, patience, "the lock");
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().code == Errc::cancelled);
   CHECK(status.error().message.find("the lock") != std::string::npos);
-  // Where the file system gives its files' devices as /proc/locks does.
-  std::string holder = lock_holder(waiting.get());
-  CHECK((holder.empty() || holder.find(fmt::format("process {}", ::getpid())) == 0));
+  CHECK(status.error().message.find(fmt::format("process {} (", ::getpid())) != std::string::npos);
+  CHECK(lock_holder(waiting.get()).starts_with(fmt::format("process {} (", ::getpid())));
   held.reset();
+  CHECK(lock_holder(waiting.get()).empty());  // what the file says is of the past
   CHECK(wait_for_lock(waiting.get(), LockKind::shared, patience, "the lock").ok());
+  Fd third = open_file(dir / "lock", O_RDWR).value();
+  CHECK(lock_holder(third.get()).empty());  // a shared lock has no name
+  Status refused = try_lock(third.get(), LockKind::exclusive, "the lock");
+  REQUIRE(refused.error().code == Errc::busy);
+  CHECK(refused.error().message.find("another process") != std::string::npos);
 }
 
 TEST_CASE("a wait that takes long is told once, and ends with the lock") {
@@ -74,7 +78,7 @@ TEST_CASE("a wait that takes long is told once, and ends with the lock") {
     while (told == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     held.reset();
   });
-  Fd waiting = open_file(dir / "lock", O_RDONLY).value();
+  Fd waiting = open_file(dir / "lock", O_RDWR).value();
   CHECK(wait_for_lock(waiting.get(), LockKind::exclusive, patience, "the lock").ok());
   other.join();
   CHECK(told == 1);
@@ -121,20 +125,6 @@ TEST_CASE("gc and fsck give up waiting for one another") {
   CHECK(store->fsck({}, decode, no_progress()).error().code == Errc::cancelled);
 }
 
-TEST_CASE("an import gives up waiting for a collector that is at a pack it needs") {
-  TestStore test;
-  must_publish(*open_store(test.path), "m", {{1}});
-  auto store = open_store(test.path, impatient());
-  PackId pack = store->snapshot().value()->find_blob(content_id(1)).value().pack;
-  Fd collector = locked(pack_path(test.path, pack));
-  CHECK(store->lock_blob(content_id(1)).error().code == Errc::cancelled);
-  write_file(test.dir / "source", as_text(content_bytes(1)));
-  Fd fd = open_file(test.dir / "source", O_RDONLY).value();
-  const Range all{0, content_id(1).length};
-  auto import = store->begin_import().value();
-  CHECK(import->add(fd.get(), "source", std::span(&all, 1), no_progress()).error().code == Errc::cancelled);
-}
-
 TEST_CASE("who makes a store gives up waiting for another who does, and finds it made") {
   TempDir dir;
   std::string path = dir / "store";
@@ -142,7 +132,7 @@ TEST_CASE("who makes a store gives up waiting for another who does, and finds it
   CreateOptions options;
   options.patience.cancelled = [] { return true; };
   {
-    Fd maker = locked(path);
+    Fd maker = locked(path + "/maker.lock");
     CHECK(Store::create(path, options).error().code == Errc::cancelled);
   }
   CHECK(Store::create(path, options).ok());
@@ -166,4 +156,31 @@ TEST_CASE("a store that nothing was published to can be taken away, and by nobod
   REQUIRE(Store::create(empty, {}).ok());
   CHECK(Store::remove_unused(Store::open(empty, write_options()).value(), true).value());
   CHECK_FALSE(std::filesystem::exists(empty));
+}
+
+TEST_CASE("a directory in which a maker was killed becomes a store, one that holds anything does not") {
+  TempDir dir;
+  const std::string path = dir / "store";
+  for (const char* left :
+       {"maker.lock", "packs/", "index/data.mdb", "tmp/weft-store", "journal/0000000000000001.log"}) {
+    REQUIRE(make_directories(path).ok());
+    const std::string name = left;
+    if (const auto slash = name.find('/'); slash != std::string::npos)
+      REQUIRE(make_directories(path + "/" + name.substr(0, slash)).ok());
+    if (!name.ends_with('/')) write_file(path + "/" + name, "");
+    CHECK(Store::open(path, {}).error().code == Errc::not_found);
+    CHECK(Store::create(path, {}).ok());
+    CHECK(open_store(path)->snapshot().ok());
+    std::filesystem::remove_all(path);
+  }
+  for (const char* kept : {"packs/0123456789abcdef.pack", "manifests/x", "journal/0000000000000001.log", "notes.txt"}) {
+    const std::string name = kept;
+    const auto slash = name.find('/');
+    REQUIRE(make_directories(path + "/" + (slash == std::string::npos ? "" : name.substr(0, slash))).ok());
+    write_file(path + "/" + name, "x");
+    CHECK(Store::create(path, {}).error().code == Errc::exists);
+    CHECK(std::filesystem::exists(path + "/" + name));
+    CHECK_FALSE(std::filesystem::exists(path + "/maker.lock"));
+    std::filesystem::remove_all(path);
+  }
 }

@@ -214,22 +214,6 @@ TEST_CASE("a view is kept by a version that has it, a live one before a removed 
   CHECK(keeper() == second.id);
 }
 
-TEST_CASE("gc does not guess what an open version needs") {
-  TestStore test;
-  auto store = open_store(test.path);
-  const VersionRow version = import_version(*store, test, "m", {{1}});
-  import_version(*store, test, "n", {{2}});
-  VersionHold hold = store->hold_version(version.id).value();
-  REQUIRE(store->remove_version("m", 1).ok());
-  write_file(test.path + "/manifests/" + to_hex(version.manifest), "damaged");
-  const auto report = store->gc({}, no_progress());
-  REQUIRE_FALSE(report.ok());
-  CHECK(report.error().message.find("m@1") != std::string::npos);
-  CHECK(reads_well(*store, 1));
-  hold.reset();
-  CHECK(store->gc({}, no_progress()).value().versions_reaped == 1);
-}
-
 TEST_CASE("a user outside the store's group cannot lock versions") {
   TestStore test;
   CHECK((stat_file(open_versions_path(test.path))->st_mode & 0777) == 0640);

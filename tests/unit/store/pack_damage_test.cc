@@ -323,6 +323,71 @@ TEST_CASE("every undamaged blob comes back after random damage to tables of cont
   }
 }
 
+TEST_CASE("packs that changed places are sorted out, with or without their tables of contents") {
+  for (bool tocs : {true, false}) {
+    CAPTURE(tocs);
+    TestStore test;
+    std::string before;
+    {
+      auto store = open_store(test.path);
+      must_publish(*store, "m", {{1, 2, 3}});
+      must_publish(*store, "n", {{4, 5}});
+      before = dump(*store, false);
+      const std::string one = pack_path(test.path, pack_of(*store, 1)), two = pack_path(test.path, pack_of(*store, 4));
+      std::filesystem::rename(one, test.path + "/away");
+      std::filesystem::rename(two, one);
+      std::filesystem::rename(test.path + "/away", two);
+      if (!tocs) std::filesystem::remove(toc_path(test.path, pack_of(*store, 1)));
+    }
+    const FsckReport report = rebuild(test.path);
+    CHECK(report.rebuilt);
+    auto store = open_store(test.path);
+    for (unsigned n = 1; n <= 5; ++n) CHECK(reads(*store, n));
+    CHECK(dump(*store, false).size() == before.size());
+  }
+}
+
+TEST_CASE("manifests that changed places are sorted out") {
+  TestStore test;
+  std::string before;
+  {
+    auto store = open_store(test.path);
+    const std::string one = test.path + "/manifests/" + to_hex(must_publish(*store, "m", {{1, 2}}).version.manifest);
+    const std::string two = test.path + "/manifests/" + to_hex(must_publish(*store, "n", {{3}}).version.manifest);
+    before = dump(*store, false);
+    std::filesystem::rename(one, test.path + "/away");
+    std::filesystem::rename(two, one);
+    std::filesystem::rename(test.path + "/away", two);
+  }
+  const FsckReport report = rebuild(test.path);
+  CHECK(report.problems == std::vector<std::string>{});
+  CHECK(report.repaired.size() == 2);
+  CHECK(state(test.path) == before);
+}
+
+TEST_CASE("of two copies of a blob a rebuild takes the undamaged one, and a damaged one stays listed") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}, {2}});
+  const PackId pack = pack_of(*store, 1);
+  const std::string intact = read_text(pack_path(test.path, pack));
+  PackToc copy = read_toc_of(test.path, pack).value();
+  copy.pack = pack + 1;
+  REQUIRE(write_toc(toc_path(test.path, copy.pack), copy).ok());
+  write_file(pack_path(test.path, copy.pack), intact);
+  damage_blob(*store, test.path, 1);
+  CHECK(rebuild(test.path).clean());
+  CHECK(pack_of(*store, 1) == copy.pack);
+  CHECK(reads(*store, 1));
+  std::filesystem::remove(pack_path(test.path, copy.pack));
+  std::filesystem::remove(toc_path(test.path, copy.pack));
+  const FsckReport report = rebuild(test.path);
+  CHECK(report.rebuilt);
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].find("is damaged, and no pack has another copy") != std::string::npos);
+  CHECK(reads(*store, 2));
+}
+
 TEST_CASE("versions that a lost pack hurts are named") {
   TestStore test;
   {

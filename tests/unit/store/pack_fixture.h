@@ -78,11 +78,27 @@ struct PackStore {
   std::vector<ContentId> publish(const std::vector<Bytes>& parts) {
     auto import = begin();
     auto ids = must(add(*import, parts));
-    must(import->finish());
+    commit(*import, "", ids);
     new_blobs.assign(import->new_blobs().begin(), import->new_blobs().end());
     shared_bytes = import->shared_bytes();
-    index.publish(new_blobs, ids);
     return ids;
+  }
+  // As a store commits: what gc has freed of the shared content is stored again, then all appears under the writer
+  // lock.
+  void commit(Importer& import, const std::string& who, const std::vector<ContentId>& ids) {
+    must(import.seal());
+    for (;;) {
+      std::vector<ContentId> lost;
+      {
+        const auto lock = index.lock_writer();
+        lost = must(import.lost());
+        if (lost.empty()) {
+          must(import.place());
+          return index.publish_for(who, import.new_blobs(), ids);
+        }
+      }
+      must(import.store_again(lost));
+    }
   }
   Bytes read(const ContentId& id) {
     LockedPlace place = must(packs->lock_blob(id));
@@ -106,9 +122,10 @@ struct PackStore {
     for (PackId pack : must(packs->list())) total += allocated_bytes(must(stat_file(pack_path(path, pack))));
     return total;
   }
-  GcReport gc(bool dry_run = false) {
+  GcReport gc(bool dry_run = false) { return collect({{dry_run}}); }
+  GcReport collect(const CollectInput& input, Progress& progress = no_progress()) {
     GcReport report;
-    must(collect_packs(*packs, path, index, {dry_run}, no_progress(), report));
+    must(collect_packs(*packs, index, input, progress, report));
     return report;
   }
   FsckReport fsck(bool data = true) {

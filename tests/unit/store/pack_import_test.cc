@@ -111,7 +111,7 @@ TEST_CASE("a file with a little that is known is stored whole all the same") {
   bool equal = false;
   for (PackId pack : must(store.packs->list())) equal |= read_text(pack_path(store.path, pack)) == as_text(join(parts));
   CHECK(equal);
-  CHECK(store.gc().packs_punched == 0);
+  CHECK(store.gc().packs_compacted == 0);
   CHECK(store.holds(ids, parts));
 }
 
@@ -413,11 +413,12 @@ TEST_CASE("what an import relies on is locked until the import goes") {
   auto import = store.begin();
   CHECK(must(store.add(*import, parts)) == ids);
   CHECK(import->new_blobs().empty());
-  CHECK(store.gc().busy_packs == 1);
-  must(import->finish());
-  store.index.publish(import->new_blobs(), ids);
+  CHECK(store.gc().packs_deleted == 1);
+  store.commit(*import, "", ids);
+  CHECK(import->new_blobs().size() == ids.size());
   import.reset();
   CHECK(store.gc().blobs_freed == 0);
+  CHECK(store.fsck().clean());
   CHECK(store.holds(ids, parts));
 }
 

@@ -28,8 +28,7 @@ void import_and_remove(PackStore& store, const std::string& name, std::uint64_t 
     Fd fd = store.source(join(parts), name);
     auto import = store.begin();
     auto ids = ids_of(must(import->add(fd.get(), name, ranges_of(parts), no_progress())));
-    must(import->finish());
-    store.index.publish_for(name, import->new_blobs(), ids);
+    store.commit(*import, name, ids);
     import.reset();
     if (!store.holds(ids, parts)) ++wrong;
     if (round % 3 == 2) store.index.release_for(name);
