@@ -133,6 +133,13 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
               Figures::Read(by_source(&SourceCount::failures)));
   figures.add("weft_fetched_manifests_total", "counter", "Manifests that were fetched.",
               [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
+  figures.add("weft_open_removed_versions", "gauge", "Versions that are removed, and whole as somebody has them open.",
+              [&bytes] {
+                const auto snapshot = bytes.store.snapshot();
+                const auto count =
+                    snapshot.ok() ? (*snapshot)->open_removed() : Result<std::uint64_t>(snapshot.error());
+                return count.ok() ? static_cast<double>(*count) : 0.0;
+              });
   figures.add("weft_cache_bytes", "gauge", "Bytes of disk that fetched bytes take.",
               [&bytes] { return static_cast<double>(bytes.fetcher.cache_bytes()); });
   figures.add("weft_cache_bytes_max", "gauge", "What they may take; 0: no bound.",

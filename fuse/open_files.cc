@@ -20,7 +20,24 @@ OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table, const
     ++entry->opens;
     entry->answer = {record.way, record.backing_id};
     entry->answered = true;
+    entry->versions = record.versions;
   }
+  take_over_holds();
+}
+
+// Those of the server before, of what is still open; what it held beside these goes.
+void OpenFiles::take_over_holds() {
+  std::vector<VersionId> versions;
+  std::vector<Entry*> holders;
+  for (const auto& entry : entries_)
+    for (const VersionId version : entry.second->versions) {
+      if (version == 0) continue;
+      versions.push_back(version);
+      holders.push_back(entry.second.get());
+    }
+  auto holds = vfs_.take_over_holds(versions);
+  if (!holds.ok()) return log_error("versions of files that are open may be collected: {}", holds.error().message);
+  for (std::size_t i = 0; i < holds->size(); ++i) holders[i]->holds.push_back(std::move((*holds)[i]));
 }
 
 std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(NodeId node) {
@@ -59,6 +76,10 @@ Status OpenFiles::fill(NodeId node, Entry& entry) {
   const std::lock_guard lock(mutex_);
   entry.file = std::move(opened.file);
   entry.attr = opened.attr;
+  if (!entry.answered || entry.holds.empty()) {  // else by another version, perhaps, than the table says
+    entry.versions = opened.versions;
+    entry.holds = std::move(opened.holds);
+  }
   entry.answer = answer;
   return {};
 }
@@ -71,7 +92,7 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   answer.joined = entry.answered;
   if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
   answer.opened = entry.file;
-  const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id});
+  const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions});
   entry.answered = entry.answered || added;
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
   if (--opening_ == 0) table_.settle(backing_id_max_);

@@ -1,6 +1,7 @@
 // The nodes that are open now. All opens of one node at one time share one OpenFile, and one backing id or none: the
 // kernel refuses a node that is open passthrough and otherwise at once, or a mapping of it. Straight and cached go
-// together. What a new server must know of them lies in an OpenTable. Any thread.
+// together. What a new server must know of them lies in an OpenTable. While a node is open, its versions are held, so
+// that each server can open it again, whatever was removed and collected. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "init_exchange.h"
 #include "node_id.h"
@@ -66,10 +68,13 @@ class OpenFiles {
     std::mutex opening;              // before OpenFiles::mutex_; one thread opens, the others wait for it
     std::shared_ptr<OpenFile> file;  // written under both, so either suffices to read; the rest alike
     Attr attr;
+    FileVersions versions{};
+    std::vector<VersionHold> holds;
     OpenAnswer answer;
     bool answered = false;  // the kernel may know `answer`: it stays while the inode is open
     bool mapped = false;    // straight becomes cached for those who join
   };
+  void take_over_holds();
   std::shared_ptr<Entry> enter(NodeId node);
   void leave(NodeId node);
   Status fill(NodeId node, Entry& entry);

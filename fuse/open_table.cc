@@ -24,7 +24,7 @@ OpenTable::OpenTable(OpenTableHead& head, std::span<OpenSlot> slots) : head_(hea
 
 OpenRecord OpenTable::record_at(std::uint32_t slot) const {
   const OpenSlot& from = slots_[slot];
-  return {from.handle, from.ino, from.way, from.backing_id};
+  return {from.handle, from.ino, from.way, from.backing_id, from.versions};
 }
 
 std::vector<OpenRecord> OpenTable::records() const {
@@ -62,6 +62,7 @@ bool OpenTable::add(const OpenRecord& record) {
   to.backing_id = record.backing_id;
   to.handle = record.handle;
   to.ino = record.ino;
+  to.versions = record.versions;
   to.state.store(kOpen, std::memory_order_release);
   places_.emplace(record.handle, *slot);
   return true;

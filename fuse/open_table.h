@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "weft/store.h"
+#include "weft/vfs.h"
 
 namespace weft {
 
@@ -28,6 +28,7 @@ struct OpenRecord {
   Ino ino = 0;
   ReadWay way = ReadWay::cached;
   std::int32_t backing_id = 0;
+  FileVersions versions{};
 };
 
 // One record as it lies in shared memory. Zero bytes are a free slot.
@@ -37,6 +38,7 @@ struct OpenSlot {
   std::int32_t backing_id;
   std::uint64_t handle;
   Ino ino;
+  FileVersions versions;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 

@@ -210,14 +210,14 @@ Status set_places(MountOptions& options, const std::vector<std::string_view>& po
   return {};
 }
 
-// "--serve=3,4" and the like.
+// "--serve=3,4,5" and the like.
 Status set_inherited(CommandLine& line, std::string_view word) {
   if (word.empty()) return {};
   const bool serves = word.starts_with(kServe);
   line.action = serves ? Action::serve : Action::supervise;
-  std::vector<int*> places = {&line.ends.channel, &line.ends.state};
+  std::vector<int*> places = {&line.ends.channel, &line.ends.state, &line.ends.open};
   InheritedEnds& all = line.inherited;
-  if (!serves) places = {&all.device, &all.state, &all.channel, &all.door, &all.client, &all.server_pid};
+  if (!serves) places = {&all.device, &all.state, &all.open, &all.channel, &all.door, &all.client, &all.server_pid};
   const auto numbers = split(word.substr((serves ? kServe : kSupervise).size()), ',');
   if (numbers.size() != places.size()) return usage(fmt::format("{}: expected {} numbers", word, places.size()));
   for (std::size_t i = 0; i < places.size(); ++i) {

@@ -36,12 +36,14 @@ struct MountOptions {
 struct ServerEnds {
   int channel = -1;
   int state = -1;  // memory of SharedState
+  int open = -1;   // the store's index/open, with the locks of versions that are open in this mount
 };
 
 // What a supervisor hands to the program that it becomes at an upgrade: numbers of inherited descriptors.
 struct InheritedEnds {
   int device = -1;
   int state = -1;
+  int open = -1;
   int channel = -1;  // to the server
   int door = -1;
   int client = -1;  // waits for the outcome of the upgrade

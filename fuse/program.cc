@@ -74,20 +74,30 @@ Status set_up_process(const MountOptions& options) {
   return log_setup(nowhere ? "/dev/null" : options.log_file, options.log_level, "mount.weft");
 }
 
+// If there is no such file, what a store says that lacks it, or a directory that is no store, is clearer.
+Result<Fd> open_versions_of(const std::string& store) {
+  auto fd = open_file(open_versions_path(store), O_RDONLY);
+  if (fd.ok() || fd.error().code != Errc::not_found) return fd;
+  const auto opened = Store::open(store, {});
+  return opened.ok() ? std::move(fd).error() : opened.error();
+}
+
 Status mount_store(MountOptions options, std::ostream& err) {
   WEFT_CHECK(settle_paths(options, err));
-  const auto work = [&options](const std::function<void()>& ready) -> Status {
+  WEFT_TRY(Fd open_versions, open_versions_of(options.store));
+  const auto work = [&](const std::function<void()>& ready) -> Status {
     WEFT_CHECK(set_up_process(options));
-    return Supervisor(options, exec_launcher(kOwnProgram, options)).run(ready);
+    return Supervisor(options, exec_launcher(kOwnProgram, options), std::move(open_versions)).run(ready);
   };
   return options.foreground ? work([] {}) : run_in_background(work);
 }
 
 Status go_on_supervising(const MountOptions& options, const InheritedEnds& inherited) {
-  for (const int fd : {inherited.device, inherited.state, inherited.channel, inherited.door, inherited.client})
+  for (const int fd :
+       {inherited.device, inherited.state, inherited.open, inherited.channel, inherited.door, inherited.client})
     keep_private(fd);
   WEFT_CHECK(set_up_process(options));
-  return Supervisor(options, exec_launcher(kOwnProgram, options)).resume(inherited);
+  return Supervisor(options, exec_launcher(kOwnProgram, options), Fd(inherited.open)).resume(inherited);
 }
 
 // Sixteen threads would each keep a heap of their own, and large lists would stay in it.
@@ -98,12 +108,13 @@ void keep_memory_small() {
 }
 
 Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
-  for (const int fd : {ends.channel, ends.state}) keep_private(fd);
+  for (const int fd : {ends.channel, ends.state, ends.open}) keep_private(fd);
   WEFT_CHECK(set_up_process(options));
   keep_memory_small();
   raise_file_limit();
   const auto cold = make_cold_client(options.store);
   OpenOptions reading;
+  reading.open_versions = ends.open;
   reading.look = [&cold](VersionId version) { return cold->look(version); };
   WEFT_TRY(const auto store, Store::open(options.store, reading));
   const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, "", cold.get(), options.cold});

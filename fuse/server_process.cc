@@ -39,6 +39,7 @@ void redirect_streams(const MountOptions& options) {
                               const ServerEnds& ends) {
   inherit(ends.channel);
   inherit(ends.state);
+  inherit(ends.open);
   if (!options.foreground) redirect_streams(options);
   ::execv(program.c_str(), words.data());
   const Error error = sys_error(errno, program);
@@ -68,7 +69,7 @@ Launcher exec_launcher(std::string program, MountOptions options) {
   return [program = std::move(program), options = std::move(options)](const ServerEnds& ends) -> Result<pid_t> {
     std::vector<std::string> words = to_words(options);
     words.insert(words.begin(), "mount.weft");
-    words.push_back(fmt::format("--serve={},{}", ends.channel, ends.state));
+    words.push_back(fmt::format("--serve={},{},{}", ends.channel, ends.state, ends.open));
     std::vector<char*> argv = argv_of(words);
     const pid_t pid = ::fork();
     if (pid == 0) exec_server(program, options, argv, ends);
@@ -77,9 +78,9 @@ Launcher exec_launcher(std::string program, MountOptions options) {
   };
 }
 
-Result<ServerProcess> ServerProcess::start(const Launcher& launcher, int state) {
+Result<ServerProcess> ServerProcess::start(const Launcher& launcher, int state, int open) {
   WEFT_TRY(ChannelEnds ends, make_channel());
-  WEFT_TRY(const pid_t pid, launcher({ends.server.get(), state}));
+  WEFT_TRY(const pid_t pid, launcher({ends.server.get(), state, open}));
   return adopt(pid, std::move(ends.supervisor));
 }
 

@@ -19,8 +19,8 @@ inline constexpr std::chrono::milliseconds kServerEndPatience{5000};  // once it
 // Forks a server that is to take `ends`, and returns its pid.
 using Launcher = std::function<Result<pid_t>(const ServerEnds& ends)>;
 
-// Runs `program` as `mount.weft STORE DIR … --serve=CHANNEL,STATE`, the two being numbers of inherited descriptors. Its
-// messages go to options.log_file, or to stderr in the foreground.
+// Runs `program` as `mount.weft STORE DIR … --serve=CHANNEL,STATE,OPEN`, the three being numbers of inherited
+// descriptors. Its messages go to options.log_file, or to stderr in the foreground.
 Launcher exec_launcher(std::string program, MountOptions options);
 // Keeps a descriptor open over an exec, or closes it then again.
 void inherit(int fd);
@@ -28,7 +28,7 @@ void keep_private(int fd);
 
 class ServerProcess {
  public:
-  static Result<ServerProcess> start(const Launcher& launcher, int state);
+  static Result<ServerProcess> start(const Launcher& launcher, int state, int open);
   // One that another program of ours started in this process.
   static Result<ServerProcess> adopt(pid_t pid, Fd channel);
 

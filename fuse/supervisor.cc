@@ -58,8 +58,11 @@ Result<Fd> open_stop_signals() {
   return signals;
 }
 
-Supervisor::Supervisor(MountOptions options, Launcher launcher)
-    : options_(std::move(options)), launcher_(std::move(launcher)), stall_(seconds(options_.stall_s)) {}
+Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions)
+    : options_(std::move(options)),
+      launcher_(std::move(launcher)),
+      open_versions_(std::move(open_versions)),
+      stall_(seconds(options_.stall_s)) {}
 
 Status Supervisor::run(const std::function<void()>& ready) {
   ready_ = ready;
@@ -98,7 +101,7 @@ Status Supervisor::resume(const InheritedEnds& inherited) {
 
 // Before anything is mounted: who cannot serve says so to who mounts, and leaves no trace.
 Result<ServerProcess> Supervisor::open_store_first() {
-  WEFT_TRY(auto server, ServerProcess::start(launcher_, state_->fd()));
+  WEFT_TRY(auto server, ServerProcess::start(launcher_, state_->fd(), open_versions_.get()));
   std::array<pollfd, 3> events{pollfd{server.channel(), POLLIN, 0}, pollfd{server.exit_fd(), POLLIN, 0},
                                pollfd{signals_.get(), POLLIN, 0}};
   while (::poll(events.data(), events.size(), -1) < 0) {
@@ -255,7 +258,7 @@ void Supervisor::start_next() {
     return;
   }
   prepare_next();
-  auto server = ServerProcess::start(launcher_, state_->fd());
+  auto server = ServerProcess::start(launcher_, state_->fd(), open_versions_.get());
   if (!server.ok()) return give_up(server.error().message);
   current_.emplace(Current{std::move(server).value(), Phase::starting, requests().finished()});
 }

@@ -1,6 +1,7 @@
 // The process that holds a mount: it keeps /dev/fuse and what servers hand on to each other, starts a server, and when
-// that is lost another one on the same device, so that open files go on. It touches no store, so nothing that is wrong
-// there can hurt it.
+// that is lost another one on the same device, so that open files go on. Of the store it has the file of open versions
+// alone, and hands it on: the servers' locks there are the open file description's, and so outlive each server. It
+// reads nothing of a store, so nothing that is wrong there can hurt it.
 #pragma once
 
 #include <chrono>
@@ -25,7 +26,8 @@ Result<Fd> open_stop_signals();
 // One thread.
 class Supervisor {
  public:
-  Supervisor(MountOptions options, Launcher launcher);
+  // `open_versions`: the store's file of them. None, where there is none: then what servers hold ends with each.
+  Supervisor(MountOptions options, Launcher launcher, Fd open_versions);
 
   // Mounts and stays until the mount is gone, or a stop signal comes: then it unmounts. An error when it cannot mount,
   // or gives up: then the mount is taken away, so that nobody waits for it. `ready` is called when the mount answers.
@@ -80,6 +82,7 @@ class Supervisor {
 
   MountOptions options_;
   Launcher launcher_;
+  Fd open_versions_;
   std::function<void()> ready_;
   std::optional<SharedState> state_;
   Fd device_;

@@ -42,7 +42,7 @@ std::string Supervisor::objection() const {
 
 void Supervisor::consider(UpgradeRequest request) {
   if (const std::string why = objection(); !why.empty()) return reply_upgrade(request.client.get(), why);
-  auto server = ServerProcess::start(exec_launcher(request.program, options_), state_->fd());
+  auto server = ServerProcess::start(exec_launcher(request.program, options_), state_->fd(), open_versions_.get());
   if (!server.ok()) return reply_upgrade(request.client.get(), server.error().message);
   candidate_.emplace(Candidate{std::move(server).value(), std::move(request.program), std::move(request.client),
                                Clock::now() + kCandidatePatience});
@@ -82,7 +82,8 @@ void Supervisor::take_over() {
 
 // Everything that is kept lies in descriptors. When it fails, the new server goes on under the old supervisor.
 void Supervisor::become(const std::string& program, Fd client) {
-  const std::array<int, 5> kept{device_.get(), state_->fd(), current_->process.channel(), door_->fd(), client.get()};
+  const std::array<int, 6> kept{device_.get(), state_->fd(), open_versions_.get(), current_->process.channel(),
+                                door_->fd(),   client.get()};
   std::vector<std::string> words = to_words(options_);
   words.insert(words.begin(), "mount.weft");
   words.push_back(fmt::format("--supervise={},{}", fmt::join(kept, ","), current_->process.pid()));

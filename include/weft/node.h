@@ -41,8 +41,8 @@ Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const Ve
 // A version's manifest and tree, read from the store.
 struct LoadedVersion {
   VersionRow row;
-  std::shared_ptr<const VersionTree> tree;              // tree->manifest()
-  std::shared_ptr<const ManifestReader> manifest_lock;  // keeps a removed version whole while it is used
+  std::shared_ptr<const VersionTree> tree;  // tree->manifest()
+  VersionHold hold;                         // the version stays whole while this is used
 };
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
 VersionFacts facts_of(const VersionRow& row);

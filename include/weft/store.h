@@ -80,6 +80,8 @@ class Snapshot {
   // Bytes of this published file that no earlier live holder brought: its share of `du`.
   virtual Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) = 0;
   virtual Result<InodeRow> inode(Ino ino) = 0;
+  // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
+  virtual Result<VersionId> keeper(const InodeRow& view) = 0;
 
   // Errc::absent: versions need it, and its bytes are not on this node.
   virtual Result<BlobPlace> find_blob(const ContentId& id) = 0;
@@ -96,6 +98,8 @@ class Snapshot {
   // the stored part at one place; where they part in several branches at once, with the number of distinct
   // architectures that share some of these branches and not the others.
   virtual Result<std::vector<MatchHit>> match(const MatchQuery& query) = 0;
+  // Versions that are removed, and whole because somebody has them open.
+  virtual Result<std::uint64_t> open_removed() = 0;
   virtual Result<StoreCounts> counts() = 0;  // walks the index: not for hot paths
 
   // In a cluster (cluster_store.h). Up to which revision of the registry this state knows everything; 0: of none.
@@ -131,6 +135,10 @@ class ManifestReader {
   virtual ~ManifestReader() = default;
   virtual std::span<const std::byte> bytes() const = 0;
 };
+
+// Keeps a version whole while it lives, also when the version is removed and gc runs: its manifest, inodes and bytes.
+// Any thread; the last copy lets go.
+using VersionHold = std::shared_ptr<const void>;
 
 // What a manifest means to the store; src/node computes it from the manifest (the store does not know manifests).
 struct VersionContent {
@@ -225,6 +233,7 @@ struct GcOptions {
 };
 struct GcReport {
   std::uint64_t versions_reaped = 0;
+  std::uint64_t versions_open = 0;                 // removed, and left for the next time: somebody has them open
   std::uint64_t blobs_freed = 0, bytes_freed = 0;  // logical
   std::uint64_t packs_deleted = 0, packs_compacted = 0;
   std::uint64_t disk_bytes_freed = 0;  // when the last reader that has them open closes them
@@ -298,12 +307,17 @@ struct OpenOptions {
   std::uint64_t map_bytes = 1ULL << 30U;  // of the index at first; it grows by itself
   std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that does not end its snapshot
   Patience patience = {};                 // with other writers, gc and fsck
+  // A descriptor of open_versions_path() whose open file description other processes have too: what is held through it
+  // stays locked when this process ends. -1: the store opens the file itself. Stays the caller's.
+  int open_versions = -1;
   // Brings the content of a version whose manifest is not here (Snapshot::is_bare); empty: nobody does. Any thread.
   std::function<Status(VersionId)> look = {};
 };
 
 // The index's file, which every store has.
 std::string index_path(const std::string& store_path);
+// The file in which versions are locked while they are open; whoever may read the store can read it.
+std::string open_versions_path(const std::string& store_path);
 
 class Store {
  public:
@@ -343,6 +357,12 @@ class Store {
   // true as long as the pack is there. Fails when it is gone, or does not list the blob there.
   virtual Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) = 0;
   virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
+  // Errc::not_found: there is no such version, or it was removed and gc has taken its content. Else all of it stays
+  // while the hold lives.
+  virtual Result<VersionHold> hold_version(VersionId version) = 0;
+  // With OpenOptions::open_versions, in a process that takes the place of another: holds what that one held, and lets
+  // go of all else that was locked through this description. Before any hold_version().
+  virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) = 0;
   // Gives a bare version its content, as OpenOptions::look does; fine when it has it, or is not live. Errc::absent:
   // there is nobody to ask. Not while this thread holds a Snapshot.
   virtual Status look(VersionId version) = 0;

@@ -113,6 +113,7 @@ struct StoreCounts {
   std::uint64_t blob_bytes = 0;    // unique bytes that versions need
   std::uint64_t absent_blobs = 0;  // of the blobs, those that are not here
   std::uint64_t absent_bytes = 0;
+  std::uint64_t open_removed = 0;     // versions that are removed, and whole because somebody has them open
   std::uint64_t dead_bytes = 0;       // indexed bytes that no version needs; gc gives them back
   std::uint64_t pack_disk_bytes = 0;  // blocks of the pack files
 };

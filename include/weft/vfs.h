@@ -3,6 +3,7 @@
 // Threads: any.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -85,9 +86,14 @@ class OpenFile {
   virtual bool streamed() const { return false; }
 };
 
+// The versions that a file is of: none, one, or the two that a diff compares. 0 fills up.
+using FileVersions = std::array<VersionId, 2>;
+
 struct Opened {
   std::shared_ptr<OpenFile> file;
   Attr attr;
+  FileVersions versions{};
+  std::vector<VersionHold> holds{};  // of these: whoever has the file open keeps them, and the file then stays readable
 };
 
 struct VfsOptions {
@@ -121,8 +127,10 @@ class Vfs {
   virtual Result<Ino> parent(Ino dir) = 0;
   virtual Result<std::string> readlink(Ino ino) = 0;
   virtual Result<std::shared_ptr<OpenFile>> open(Ino ino) = 0;
-  // The same, and its attributes as they are then.
+  // The same, and its attributes as they are then, and its versions, held.
   virtual Result<Opened> open_with_attr(Ino ino);
+  // As Store::take_over_holds.
+  virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions);
   virtual Result<StatFs> statfs() = 0;
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;

@@ -76,8 +76,8 @@ Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::strin
 enum class LockKind : std::uint8_t { shared, exclusive };
 enum class LockWait : std::uint8_t { no, yes };
 // An open-file-description lock on the whole file. A shared one needs a descriptor that is open for reading, an
-// exclusive one a descriptor that is open for writing. Errc::busy when it is held and wait is no. The lock ends when the
-// last copy of the descriptor is closed.
+// exclusive one a descriptor that is open for writing. Errc::busy when it is held and wait is no. The lock ends when
+// the last copy of the descriptor is closed.
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
 Status unlock_fd(int fd, std::string_view where);
 

@@ -15,16 +15,17 @@ constexpr CommandInfo kInfo = {
         "needed, and rewrites a pack when more than a fifth of it is dead, or any of it\n"
         "where the file system shares blocks. With --all it rewrites every pack that has\n"
         "dead bytes. Runs beside imports and readers, who keep what they have open. If the\n"
-        "disk is too full to rewrite a pack, gc says how much space that needs. Assembled\n"
+        "disk is too full to rewrite a pack, gc says how much space that needs. A removed\n"
+        "version that a reader has open or mapped stays until it is closed. Assembled\n"
         "files that no version needs go too.\n",
     .examples =
         "weft gc --dry-run\n"
         "weft gc\n"
         "weft gc --all\n",
     .json =
-        "{dry_run, versions_reaped, blobs_freed, bytes_freed, packs_deleted,\n"
-        " packs_compacted, disk_bytes_freed, busy_packs, dead_bytes, packs_waiting,\n"
-        " bytes_wanted, stale_temporaries, assembled_files_removed,\n"
+        "{dry_run, versions_reaped, versions_open, blobs_freed, bytes_freed,\n"
+        " packs_deleted, packs_compacted, disk_bytes_freed, busy_packs, dead_bytes,\n"
+        " packs_waiting, bytes_wanted, stale_temporaries, assembled_files_removed,\n"
         " assembled_bytes_removed}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
@@ -68,6 +69,7 @@ class GcCommand final : public Command {
   void print_json(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
     JsonWriter json;
     json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);
+    json.member("versions_open", report.versions_open);
     json.member("blobs_freed", report.blobs_freed).member("bytes_freed", report.bytes_freed);
     json.member("packs_deleted", report.packs_deleted).member("packs_compacted", report.packs_compacted);
     json.member("disk_bytes_freed", report.disk_bytes_freed).member("busy_packs", report.busy_packs);
@@ -85,6 +87,8 @@ class GcCommand final : public Command {
     if (swept.files > 0)
       context.print("{} {} of {} in the cache\n", gc_.dry_run ? "would free" : "freed", human_bytes(swept.bytes),
                     count_of(swept.files, "assembled file"));
+    if (report.versions_open > 0)
+      context.print("{} open, left until nobody has them open\n", count_of(report.versions_open, "removed version"));
     if (report.busy_packs > 0)
       context.print("{} in use, left for the next time\n", count_of(report.busy_packs, "pack"));
     if (report.packs_waiting > 0)

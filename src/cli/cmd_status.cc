@@ -21,7 +21,7 @@ constexpr CommandInfo kInfo = {
         "the store's daemon does. Who says nothing for two seconds does not answer.\n",
     .examples = "weft status\n",
     .json =
-        "{store, uuid, format, created, models, versions, tags, blobs, views,\n"
+        "{store, uuid, format, created, models, versions, open_removed, tags, blobs, views,\n"
         " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
         " assembled_bytes, assembled_bytes_max, scrub, mounts: [{directory, status}], daemon};\n"
         " scrub is the last complete scrub, {begun, ended, packs, blobs, bytes,\n"
@@ -93,7 +93,10 @@ JsonWriter json_of(const Facts& facts) {
   json.begin_object().member("store", facts.store).member("uuid", facts.info.uuid);
   json.member("format", std::uint64_t{facts.info.format});
   json.member("created", utc_time(facts.info.created_ns)).member("models", counts.models);
-  json.member("versions", counts.versions).member("tags", counts.tags).member("blobs", counts.blobs);
+  json.member("versions", counts.versions)
+      .member("open_removed", counts.open_removed)
+      .member("tags", counts.tags)
+      .member("blobs", counts.blobs);
   json.member("views", counts.views).member("packs", counts.packs).member("blob_bytes", counts.blob_bytes);
   json.member("dead_bytes", counts.dead_bytes).member("pack_disk_bytes", counts.pack_disk_bytes);
   json.member("free_bytes", facts.free_bytes).member("assembled_files", facts.assembled.files);
@@ -128,6 +131,9 @@ std::string text_of(const Facts& facts) {
       fmt::format("space     {} needed, {} for `weft gc`, {} on disk in {}, {} free\n", human_bytes(counts.blob_bytes),
                   human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
                   human_bytes(facts.free_bytes));
+  if (counts.open_removed > 0)
+    text += fmt::format("open      {}, whole until nobody has them open\n",
+                        count_of(counts.open_removed, "removed version"));
   text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
                       human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
   text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),

@@ -159,6 +159,7 @@ Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
 // The note comes first: what is assembled of the version may not be evicted to make room for the rest.
 Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress) {
   WEFT_TRY(const VersionRow row, find_version(store, spec));
+  WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
   bool already = false;
   {
     WEFT_TRY(const auto snapshot, store.snapshot());

@@ -47,6 +47,7 @@ using Figure = std::pair<std::string_view, std::uint64_t*>;
 std::vector<Figure> figures(GcOutcome& outcome) {
   GcReport& report = outcome.report;
   return {{"versions_reaped", &report.versions_reaped},
+          {"versions_open", &report.versions_open},
           {"blobs_freed", &report.blobs_freed},
           {"bytes_freed", &report.bytes_freed},
           {"packs_deleted", &report.packs_deleted},

@@ -83,6 +83,7 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
                                   Progress& progress) {
   const std::string where = fmt::format("{}@{}", row.model_name, row.number);
   WEFT_CHECK(fetcher.look(row.id));
+  WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
   WEFT_TRY(const auto bytes, store.open_manifest(row.manifest));
   WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
   if (!layers.empty() && !names_any(manifest, layers))

@@ -19,12 +19,14 @@ Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const Ve
 }
 
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row) {
-  WEFT_TRY(auto reader, manifest_of(store, row));
+  auto hold = store.hold_version(row.id);
+  if (!hold.ok()) return in_version(row, hold.error());
+  WEFT_TRY(const auto reader, manifest_of(store, row));
   auto manifest = decode_manifest(reader->bytes());
   if (!manifest.ok()) return in_version(row, manifest.error());
   auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(manifest).value()));
   if (!tree.ok()) return in_version(row, tree.error());
-  return LoadedVersion{row, std::move(tree).value(), std::move(reader)};
+  return LoadedVersion{row, std::move(tree).value(), std::move(hold).value()};
 }
 
 VersionFacts facts_of(const VersionRow& row) {

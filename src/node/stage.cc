@@ -54,6 +54,7 @@ class Staging {
 
   Status run() {
     if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
+      WEFT_TRY(const VersionHold hold, store_.use([&](Store& store) { return store.hold_version(row_.id); }));
       WEFT_TRY(const auto reader, store_.use([&](Store& store) { return store.open_manifest(row_.manifest); }));
       WEFT_TRY(const Manifest manifest, decode_manifest(reader->bytes()));
       WEFT_CHECK(put_content(blobs_of(manifest)));

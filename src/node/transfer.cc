@@ -25,20 +25,21 @@ Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
 
 Result<std::shared_ptr<Transfer>> Transfer::make(VersionId version, std::optional<std::uint32_t> file,
                                                  const Digest& manifest, FetchPlan plan,
-                                                 std::unique_ptr<FetchPack> pack) {
+                                                 std::unique_ptr<FetchPack> pack, VersionHold hold) {
   WEFT_TRY(auto reader, reader_of(*pack));
   return std::shared_ptr<Transfer>(
-      new Transfer(version, file, manifest, std::move(plan), std::move(pack), std::move(reader)));
+      new Transfer(version, file, manifest, std::move(plan), std::move(pack), std::move(reader), std::move(hold)));
 }
 
 Transfer::Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
-                   std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers)
+                   std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold)
     : version(of),
       file(number),
       manifest(named),
       plan(std::move(planned)),
       pack(std::move(into)),
       reader(std::move(readers)),
+      hold_(std::move(hold)),
       units_(plan.units.size()),
       blobs_(plan.blobs.size()),
       missing_(plan.units.size()) {

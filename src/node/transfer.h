@@ -38,8 +38,8 @@ class Transfer {
 
   // Errc as of opening the pack for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,
-                                                const Digest& manifest, FetchPlan plan,
-                                                std::unique_ptr<FetchPack> pack);
+                                                const Digest& manifest, FetchPlan plan, std::unique_ptr<FetchPack> pack,
+                                                VersionHold hold);
 
   UnitState state(std::size_t unit) const { return units_[unit].state; }
   const Error& failure(std::size_t unit) const { return units_[unit].failure; }
@@ -106,9 +106,10 @@ class Transfer {
     std::uint64_t missing = 0;  // chunks
   };
   Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
-           std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers);
+           std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);
   std::optional<std::uint32_t> last_file_;
   std::uint64_t files_asked_ = 0;
+  const VersionHold hold_;  // while its bytes come, gc leaves the version whole
   std::vector<Unit> units_;
   std::vector<Blob> blobs_;
   std::vector<FetchedBlob> whole_;

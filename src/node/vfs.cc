@@ -44,6 +44,9 @@ class StoreVfs final : public Vfs {
   Result<std::string> readlink(Ino ino) override;
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
   Result<Opened> open_with_attr(Ino ino) override;
+  Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
+    return store_.take_over_holds(versions);
+  }
   Result<StatFs> statfs() override;
   Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
   Result<std::unique_ptr<CommitWatch>> watch() override { return store_.watch_commits(); }
@@ -72,6 +75,8 @@ class StoreVfs final : public Vfs {
   Result<InodeRow> inode(Ino ino);
   Result<std::shared_ptr<OpenFile>> open_row(Ino ino, const InodeRow& row);
   Result<std::shared_ptr<OpenFile>> open_view(const InodeRow& row);
+  Result<Opened> open_kin(Ino ino);
+  Status hold(VersionId version, Opened& opened);
 
   Store& store_;
   Prefetcher prefetcher_;
@@ -220,22 +225,47 @@ Result<std::shared_ptr<OpenFile>> StoreVfs::open_view(const InodeRow& row) {
   return versions_.open_absent_view(row, owner);
 }
 
+Status StoreVfs::hold(VersionId version, Opened& opened) {
+  WEFT_TRY(VersionHold hold, store_.hold_version(version));
+  opened.versions[opened.holds.size()] = version;
+  opened.holds.push_back(std::move(hold));
+  return {};
+}
+
+Result<Opened> StoreVfs::open_kin(Ino ino) {
+  Opened opened;
+  for (const VersionId version : KinFiles::versions_of(ino))
+    if (version != 0) WEFT_CHECK(hold(version, opened));
+  WEFT_TRY(opened.file, versions_.kin().open(ino));
+  WEFT_TRY(opened.attr, versions_.kin().attr(ino));
+  return opened;
+}
+
 // One look at the index tells all of a view whose bytes are not here. They may come meanwhile: then they are brought
 // from here.
 Result<Opened> StoreVfs::open_with_attr(Ino ino) {
-  if (ino < kFirstStoredIno || is_kin_link(ino) || is_kin_file(ino)) return Vfs::open_with_attr(ino);
+  if (is_kin_file(ino)) return open_kin(ino);
+  if (ino < kFirstStoredIno || is_kin_link(ino)) return Vfs::open_with_attr(ino);
+  Opened opened;
   if (const auto known = seen_.inode(ino); known && known->row.kind == InodeKind::version) {
-    WEFT_TRY(auto file, open_row(ino, known->row));
-    return Opened{std::move(file), known->attr};
+    WEFT_CHECK(hold(known->row.version, opened));
+    WEFT_TRY(opened.file, open_row(ino, known->row));
+    opened.attr = known->attr;
+    return opened;
   }
   SeenInode seen;
   const InodeRow& row = seen.row;
   bool absent = false;
   std::optional<std::pair<VersionId, std::uint32_t>> owner;
+  VersionId keeper = 0;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     seen.state = snapshot->state();
     WEFT_TRY(seen.row, snapshot->inode(ino));
+    keeper = row.version;
+    if (row.kind == InodeKind::view) {
+      WEFT_TRY(keeper, snapshot->keeper(row));
+    }
     if (row.kind == InodeKind::view && row.view.content.length > 0) {
       const auto place = snapshot->find_blob(row.view.content);
       absent = !place.ok() && place.error().code == Errc::absent;
@@ -244,15 +274,18 @@ Result<Opened> StoreVfs::open_with_attr(Ino ino) {
       WEFT_TRY(owner, snapshot->owner(row.view.content));
     }
   }
-  auto file = absent ? versions_.open_absent_view(row, owner) : open_row(ino, row);
-  if (!file.ok()) return std::move(file).error();
-  if (row.kind == InodeKind::view) return Opened{std::move(file).value(), view_attr(row)};
+  if (keeper != 0) WEFT_CHECK(hold(keeper, opened));
+  WEFT_TRY(opened.file, absent ? versions_.open_absent_view(row, owner) : open_row(ino, row));
+  if (row.kind == InodeKind::view) {
+    opened.attr = view_attr(row);
+    return opened;
+  }
   if (row.kind != InodeKind::version) return Error{Errc::internal, fmt::format("inode {} is open", ino)};
   WEFT_TRY(const TreeNode node, versions_.node(row, ino));
   WEFT_TRY(seen.attr, versions_.attr(node));
-  const Attr attr = seen.attr;
+  opened.attr = seen.attr;
   seen_.put(ino, std::move(seen));
-  return Opened{std::move(file).value(), attr};
+  return opened;
 }
 
 Result<StatFs> StoreVfs::statfs() {
@@ -300,6 +333,9 @@ Result<Opened> Vfs::open_with_attr(Ino ino) {
   WEFT_TRY(auto file, open(ino));
   WEFT_TRY(const Attr attr, getattr(ino));
   return Opened{std::move(file), attr};
+}
+Result<std::vector<VersionHold>> Vfs::take_over_holds(std::span<const VersionId>) {
+  return std::vector<VersionHold>{};
 }
 bool Vfs::assembled(Ino) {
   return false;

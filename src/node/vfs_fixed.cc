@@ -35,14 +35,17 @@ const FixedEntry* fixed_entry(Ino ino) {
 
 Result<std::string> FixedFiles::status_text() {
   std::uint64_t sequence = 0;
+  std::uint64_t open_removed = 0;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     sequence = snapshot->sequence();
+    WEFT_TRY(open_removed, snapshot->open_removed());
   }
   JsonWriter json(true);
   json.begin_object().member("weft", WEFT_VERSION);
   json.key("store").begin_object();
   json.member("path", store_.path()).member("uuid", store_.info().uuid).member("sequence", sequence);
+  json.member("open_removed", open_removed);
   json.end_object().key("mount");
   {
     const std::lock_guard lock(mutex_);

@@ -108,6 +108,12 @@ VersionId KinFiles::version_of(Ino ino) {
   return address_of(ino).version;
 }
 
+FileVersions KinFiles::versions_of(Ino ino) {
+  const Address at = address_of(ino);
+  if (at.diff) return {at.version, at.parent};
+  return {at.file == kOwners ? at.version : 0, 0};
+}
+
 Result<VersionRow> KinFiles::version(VersionId id) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   return snapshot->version(id);

@@ -42,6 +42,8 @@ class KinFiles {
   Result<std::vector<DirEntry>> list_in(Ino dir);
   // The version in whose lineage/ it is.
   static VersionId version_of(Ino ino);
+  // Those whose content its bytes come from. Most files come from what stays of removed versions too.
+  static FileVersions versions_of(Ino ino);
 
  private:
   using Text = std::shared_ptr<const std::string>;

@@ -107,6 +107,7 @@ Status update_latest(Txn& txn, ModelRow& model, std::uint64_t removed) {
 Status remove_local(Txn& txn, VersionId version, const VersionContent* content) {
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
   if (!local) return {};
+  WEFT_CHECK(put_note(txn, kUnreaped, version));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version));
   if (incomplete) {
     local->view_inos.clear();  // it is not counted in any view, nor will be when it is reaped

@@ -150,6 +150,7 @@ Status compare_all_notes(Txn& have, Txn& want, bool content, FsckReport& report)
   auto never = [](std::uint64_t, bool) { return false; };
   if (content) WEFT_CHECK(compare_notes(have, want, kIncomplete, never, report));
   WEFT_CHECK(compare_notes(have, want, kPinned, never, report));
+  WEFT_CHECK(compare_notes(have, want, kUnreaped, never, report));
   auto saved = [](std::uint64_t, bool missing) { return missing; };
   WEFT_CHECK(compare_notes(have, want, kUnsaved, saved, report));
   WEFT_TRY(Ids cached, noted(want, kCached, 0, 1));

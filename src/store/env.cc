@@ -8,6 +8,7 @@
 
 #include "base/file_lock.h"
 #include "store/mapping.h"
+#include "store/open_versions.h"
 #include "weft/store.h"
 
 namespace weft {
@@ -37,7 +38,8 @@ std::string index_path(const std::string& store_path) {
 // A shared lock of any user stops the writer that wants the file exclusively. So the files that writers lock
 // exclusively for long are the owner's, and those that readers lock are the group's.
 Status Env::create_locks(const std::string& dir) {
-  for (const char* name : {"/readers", "/open"}) WEFT_CHECK(create_empty(dir + name, 0640));
+  WEFT_CHECK(create_empty(dir + "/readers", 0640));
+  WEFT_CHECK(OpenVersions::create(dir));
   for (const char* name : {"/gc", "/writer"}) WEFT_CHECK(create_empty(dir + name, 0600));
   return {};
 }

@@ -68,9 +68,16 @@ Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
   return packs_by_use(packs_dir(path_), ids, pinned);
 }
 
-// False: it is being filled. The index goes first, the files while the writer lock is held: whoever begins to fill the
-// pack looks for both with that lock.
-Result<bool> StoreImpl::evict_pack(PackId pack) {
+Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc, UnreapedContent& open) {
+  WEFT_TRY(const std::unique_ptr<BlobIndex> index, read());
+  WEFT_CHECK(open.look(*index));
+  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
+}
+
+// False: it is being filled, or a removed version that is open needs it, whose bytes could not be fetched again. The
+// index goes first, the files while the writer lock is held: whoever begins to fill the pack looks for both with that
+// lock.
+Result<bool> StoreImpl::evict_pack(PackId pack, UnreapedContent& open) {
   WEFT_TRY(WriterLock lock, lock_writer());
   if (is_being_filled(packs_, pack)) return false;
   auto toc = packs_.toc(pack);
@@ -80,6 +87,8 @@ Result<bool> StoreImpl::evict_pack(PackId pack) {
     WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
+  WEFT_TRY(const bool needed, is_needed_by_open(*toc, open));
+  if (needed) return false;
   WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, *toc); }));
   WEFT_CHECK(remove_pack(packs_, pack));
   return true;
@@ -89,6 +98,8 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
   WEFT_TRY(std::vector<CachedPack> packs, cached_packs());
   std::set<PackId> wanted;
   if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
+  // Of one that is closed while this goes on, what it needed may stay for now.
+  UnreapedContent open([this](VersionId version) { return extents_of_open(version); });
   EvictReport report;
   for (const CachedPack& pack : packs) report.kept_bytes += pack.disk_bytes;
   for (const CachedPack& pack : packs) {
@@ -97,7 +108,7 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
     if (report.kept_bytes <= options.disk_bytes_max) continue;
     bool gone = true;
     if (!options.dry_run) {
-      WEFT_TRY(gone, evict_pack(pack.id));
+      WEFT_TRY(gone, evict_pack(pack.id, open));
     }
     if (!gone) report.busy_bytes += pack.disk_bytes;
     if (!gone) continue;

@@ -16,6 +16,7 @@ namespace weft {
 inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, and not at the origin yet
 inline constexpr std::string_view kPinned = "pinned";
+inline constexpr std::string_view kUnreaped = "unreaped";  // removed, and gc has not given its content back yet
 // Not of a version, of a pack: it is cached.
 inline constexpr std::string_view kCached = "cached";
 

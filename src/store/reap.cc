@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "store/file_ops.h"
+#include "store/notes.h"
 #include "store/rebuild.h"
 #include "store/spare.h"
 #include "store/store_impl.h"
@@ -11,12 +12,12 @@
 namespace weft {
 
 Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
+  WEFT_TRY(const std::vector<VersionId> ids, noted(txn, kUnreaped, 0, SIZE_MAX));
   std::vector<VersionRow> versions;
-  WEFT_CHECK(each_entry(txn, Table::locals, {}, [&](const Entry& entry) -> Status {
-    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, entry.key));
-    if (version.removed) versions.push_back(std::move(version));
-    return {};
-  }));
+  for (const VersionId id : ids) {
+    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+    versions.push_back(std::move(version));
+  }
   return versions;
 }
 
@@ -53,15 +54,18 @@ Result<bool> release_version(Txn& txn, const VersionRow& version) {
   for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
   WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
   WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
+  WEFT_CHECK(erase_note(txn, kUnreaped, version.id));
   WEFT_CHECK(bump_sequence(txn));
   return release_manifest(txn, version.manifest);
 }
 
 }  // namespace
 
-// Returns whether it was reaped.
-Result<bool> StoreImpl::reap_version(const VersionRow& version) {
+// Returns whether it was reaped; not while somebody has it open.
+Result<bool> StoreImpl::reap_version(const VersionRow& version, OpenVersions::Claims& claims) {
   WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_TRY(const bool claimed, claims.claim(version.id));
+  if (!claimed) return false;
   bool last = false;
   WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(last, release_version(txn, version));
@@ -76,12 +80,16 @@ Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
              WEFT_TRY(Txn txn, env_->read());
              return unreaped_versions(txn);
            })());
+  WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
   for (const VersionRow& version : versions) {
     bool reaped = true;
-    if (!options.dry_run) {
-      WEFT_TRY(reaped, reap_version(version));
+    if (options.dry_run) {
+      WEFT_TRY(const bool open, open_versions_->is_open(version.id));
+      reaped = !open;
+    } else {
+      WEFT_TRY(reaped, reap_version(version, claims));
     }
-    if (reaped) ++report.versions_reaped;
+    ++(reaped ? report.versions_reaped : report.versions_open);
   }
   return {};
 }
@@ -142,6 +150,12 @@ Result<std::vector<ContentId>> StoreImpl::extents_of(VersionId id) {
   return extents;
 }
 
+// Nothing of one that nobody has open.
+Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
+  WEFT_TRY(const bool open, open_versions_->is_open(id));
+  return open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
+}
+
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
   WEFT_CHECK(check_collectable(options));
   progress.phase("reaping removed versions");
@@ -149,8 +163,11 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
   CollectInput input{options};
-  // A dry run has reaped nothing, and tells of what would be freed.
-  if (!options.dry_run) input.content_of = [this](VersionId version) { return extents_of(version); };
+  // A dry run has reaped nothing, and tells of what would be freed: all but what is open.
+  const bool only_open = options.dry_run;
+  input.content_of = [this, only_open](VersionId version) {
+    return only_open ? extents_of_open(version) : extents_of(version);
+  };
   input.is_relied_on = [this](const PackToc& toc) {
     return reliances_.is_needed(toc.pack) || (!toc.cached && is_left_young(packs_.toc_file(toc.pack)));
   };

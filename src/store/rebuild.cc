@@ -30,6 +30,9 @@ class Rebuilder {
   Status replay_publish(const PublishEvent& event);
   Status replay_adoption(const AdoptionEvent& event);
   Status replay_removal(const RemovalEvent& event);
+  bool is_reaped(const VersionRow& version) const {
+    return survey_.is_removed(version.model_name, version.number) && !(input_.unreaped && input_.unreaped(version.id));
+  }
   bool is_own(const VersionRow& version) const { return !input_.node.empty() && version.publisher == input_.node; }
   Status replay_tags(TagsEvent event);
   Status replay_repair(const RepairEvent& event);
@@ -74,7 +77,7 @@ Result<std::vector<Extent>> Rebuilder::wanted() {
   std::vector<Extent> extents;
   for (const JournaledEvent& journaled : journal_.events) {
     const auto* publish = std::get_if<PublishEvent>(&journaled.event);
-    if (publish == nullptr || survey_.is_removed(publish->version.model_name, publish->version.number)) continue;
+    if (publish == nullptr || is_reaped(publish->version)) continue;
     auto content = read_content(publish->version);
     if (!content.ok() && !is_damage(content.error())) return std::move(content).error();
     if (!content.ok()) continue;  // reported when the event is replayed
@@ -109,7 +112,7 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
 Status Rebuilder::replay_publish(const PublishEvent& event) {
   const VersionRow& version = event.version;
   bool removed = survey_.is_removed(version.model_name, version.number);
-  if (removed && !(input_.unreaped && input_.unreaped(version.id))) return try_publish(event, nullptr, true);
+  if (is_reaped(version)) return try_publish(event, nullptr, true);
   if (!removed) ++report_.versions;
   if (event.bare) return try_publish(event, nullptr, false);
   WEFT_TRY(std::optional<VersionContent> content, content_of(version));

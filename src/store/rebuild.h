@@ -31,8 +31,10 @@ struct RebuildInput {
   bool accept_loss = false;  // losses are accepted and reported as lost, not as problems
   bool mend = false;         // looks for what damaged packs and tables of contents should have
   bool data = false;         // with mend: reads all blobs that live versions need, to find what is damaged
-  // fsck, to get what is there: removed versions that are not reaped yet, and the keys and places that blobs have.
+  // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
+  // version always the same.
   std::function<bool(VersionId)> unreaped;
+  // fsck, to get what is there: the keys and places that blobs have.
   std::function<std::optional<FoundBlob>(const ContentId&)> known;
   // For packs whose table of contents is damaged or gone: the places in them that an older index names.
   std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};

@@ -9,6 +9,7 @@
 #include "store/apply.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
+#include "store/open_versions.h"
 #include "store/pack_file.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
@@ -115,6 +116,12 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, options.data, {}, {}};
   input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
+  WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
+  WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());
+  input.unreaped = [&claims](VersionId version) {
+    const auto claimed = claims.claim(version);
+    return !claimed.ok() || !*claimed;
+  };
   if (cluster) input.node = cluster->node;
   WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
   report.refused = outcome.loses() && !options.accept_loss;

@@ -34,8 +34,12 @@ Status count_packs(const std::string& store_path, StoreCounts& counts) {
 
 class TxnSnapshot final : public Snapshot {
  public:
-  TxnSnapshot(std::string store_path, Txn txn, const Counters& counters)
-      : store_path_(std::move(store_path)), txn_(std::move(txn)), counters_(counters) {}
+  TxnSnapshot(std::string store_path, std::shared_ptr<const OpenVersions> open_versions, Txn txn,
+              const Counters& counters)
+      : store_path_(std::move(store_path)),
+        open_versions_(std::move(open_versions)),
+        txn_(std::move(txn)),
+        counters_(counters) {}
 
   IndexState state() const override { return txn_.state(); }
   std::uint64_t sequence() const override { return counters_.sequence; }
@@ -73,6 +77,7 @@ class TxnSnapshot final : public Snapshot {
   }
   Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) override;
   Result<InodeRow> inode(Ino ino) override { return or_not_found(find_inode(txn_, ino), fmt::format("inode {}", ino)); }
+  Result<VersionId> keeper(const InodeRow& view) override;
 
   Result<BlobPlace> find_blob(const ContentId& id) override {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
@@ -92,6 +97,7 @@ class TxnSnapshot final : public Snapshot {
     return blob ? first_holder(txn_, blob->key) : Result<std::optional<Holder>>(std::nullopt);
   }
   Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
+  Result<std::uint64_t> open_removed() override;
   Result<StoreCounts> counts() override;
   std::uint64_t registry_revision() const override { return counters_.registry_revision; }
   Result<bool> is_bare(VersionId id) override { return is_incomplete(txn_, id); }
@@ -116,8 +122,10 @@ class TxnSnapshot final : public Snapshot {
   }
   Status count_rows(StoreCounts& counts);
   Status count_blobs(StoreCounts& counts);
+  Result<bool> has_view(VersionId version, Ino view);
 
   const std::string store_path_;
+  const std::shared_ptr<const OpenVersions> open_versions_;
   Txn txn_;
   const Counters counters_;
 };
@@ -216,11 +224,54 @@ Status TxnSnapshot::count_blobs(StoreCounts& counts) {
   return {};
 }
 
+Result<std::uint64_t> TxnSnapshot::open_removed() {
+  std::uint64_t count = 0;
+  WEFT_TRY(const std::vector<VersionId> versions, noted(txn_, kUnreaped, 0, SIZE_MAX));
+  for (const VersionId version : versions) {
+    WEFT_TRY(const bool open, open_versions_->is_open(version));
+    if (open) ++count;
+  }
+  return count;
+}
+
+Result<bool> TxnSnapshot::has_view(VersionId version, Ino view) {
+  WEFT_TRY(const std::optional<LocalRow> local, find_row<LocalRow>(txn_, Table::locals, key_of(version)));
+  return local && std::ranges::find(local->view_inos, view) != local->view_inos.end();
+}
+
+// Mostly the first version that had it. The last look, at all versions, is for views of removed versions alone, and for
+// tensors without bytes, which have no holders.
+Result<VersionId> TxnSnapshot::keeper(const InodeRow& view) {
+  WEFT_TRY(const std::optional<VersionRow> first, find_row<VersionRow>(txn_, Table::versions, key_of(view.view_first)));
+  if (first && !first->removed) return first->id;
+  WEFT_TRY(const std::optional<FoundBlob> blob, weft::find_blob(txn_, view.view.content));
+  std::vector<Holder> holders;
+  if (blob) {
+    WEFT_TRY(holders, all_holders(txn_, blob->key));
+  }
+  for (const auto& holder : holders) {
+    WEFT_TRY(const bool has, has_view(holder.first, view.base));
+    if (has) return holder.first;
+  }
+  std::optional<VersionId> found;
+  WEFT_CHECK(each_entry(txn_, Table::locals, {}, [&](const Entry& entry) -> Status {
+    const VersionId version = number_at(entry.key, 0);
+    WEFT_TRY(const bool has, has_view(version, view.base));
+    if (!has) return {};
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn_, Table::versions, entry.key));
+    if (!found || !row.removed) found = version;
+    return {};
+  }));
+  if (!found) return Error{Errc::not_found, fmt::format("no version has the view of inode {}", view.base)};
+  return *found;
+}
+
 Result<StoreCounts> TxnSnapshot::counts() {
   StoreCounts counts;
   WEFT_CHECK(count_rows(counts));
   WEFT_CHECK(count_blobs(counts));
   WEFT_CHECK(count_packs(store_path_, counts));
+  WEFT_TRY(counts.open_removed, open_removed());
   return counts;
 }
 
@@ -229,7 +280,7 @@ Result<StoreCounts> TxnSnapshot::counts() {
 Result<std::unique_ptr<Snapshot>> StoreImpl::snapshot() {
   WEFT_TRY(Txn txn, env_->read());
   WEFT_TRY(Counters counters, get_counters(txn));
-  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(path_, std::move(txn), counters));
+  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(path_, open_versions_, std::move(txn), counters));
 }
 
 }  // namespace weft

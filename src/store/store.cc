@@ -73,6 +73,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path,
   if (!env.ok()) return std::move(env).error();
   std::unique_ptr<StoreImpl> store(
       new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env).value(), std::move(holds)));
+  WEFT_TRY(store->open_versions_, OpenVersions::open(path + "/index", options.open_versions));
   store->cluster_ = std::move(cluster);
   store->clustered_ = store->cluster_.has_value();
   return store;
@@ -85,7 +86,24 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const std::string&
   env_options.patience = options.patience;
   WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
   const StoreInfo info{kStoreFormat, "", 0};
-  return std::unique_ptr<StoreImpl>(new StoreImpl(path, info, options, {}, std::move(env), {}));
+  std::unique_ptr<StoreImpl> store(new StoreImpl(path, info, options, {}, std::move(env), {}));
+  WEFT_TRY(store->open_versions_, OpenVersions::open(path + "/index", -1));
+  return store;
+}
+
+// Locked first: gc, which takes the local row of a removed version away, has the lock before it does.
+Result<VersionHold> StoreImpl::hold_version(VersionId version) {
+  const auto gone = [&] { return Error{Errc::not_found, fmt::format("version of id {}: it was removed", version)}; };
+  auto held = open_versions_->hold(version);
+  if (!held.ok() && held.error().code == Errc::busy) return gone();
+  if (!held.ok() || open_versions_->is_sure(version)) return held;
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(const std::optional<VersionRow> row, find_row<VersionRow>(txn, Table::versions, key_of(version)));
+  if (!row) return Error{Errc::not_found, fmt::format("no version of id {}", version)};
+  WEFT_TRY(const std::optional<Bytes> local, txn.get(Table::locals, key_of(version)));
+  if (row->removed && !local) return gone();
+  open_versions_->make_sure(version);
+  return held;
 }
 
 Status StoreImpl::look(VersionId version) {

@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "store/apply.h"
+#include "store/collect.h"
 #include "store/env.h"
 #include "store/file_ops.h"
 #include "store/index.h"
 #include "store/journal.h"
 #include "store/manifests.h"
+#include "store/open_versions.h"
 #include "store/packs.h"
 #include "store/plan.h"
 #include "store/prepare.h"
@@ -59,6 +61,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   }
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return manifests_.open(digest);
+  }
+  Result<VersionHold> hold_version(VersionId version) override;
+  Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
+    return open_versions_->take_over(versions);
   }
   Status look(VersionId version) override;
   Result<std::unique_ptr<Import>> begin_import() override;
@@ -176,7 +182,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status give_back_unneeded();
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
-  Result<bool> evict_pack(PackId pack);
+  Result<bool> evict_pack(PackId pack, UnreapedContent& open);
+  Result<bool> is_needed_by_open(const PackToc& toc, UnreapedContent& open);
   Result<MirrorOutcome> take(const WriterLock& lock, std::span<const MirrorChange> changes, std::uint64_t revision);
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
@@ -188,8 +195,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
   Status reap(const GcOptions& options, GcReport& report);
-  Result<bool> reap_version(const VersionRow& version);
+  Result<bool> reap_version(const VersionRow& version, OpenVersions::Claims& claims);
   Result<std::vector<ContentId>> extents_of(VersionId id);
+  Result<std::vector<ContentId>> extents_of_open(VersionId id);
   // In a cluster: left by a daemon before this one, so lately that the registry may still take what relies on it.
   bool is_left_young(const std::string& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
@@ -209,6 +217,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const CommitHooks hooks_;
   const Holds holds_;
   const std::unique_ptr<Env> env_;
+  std::shared_ptr<OpenVersions> open_versions_;  // set once, before
   const Journal journal_;
   const Manifests manifests_;
   Packs packs_;

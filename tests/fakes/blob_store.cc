@@ -64,6 +64,7 @@ class BlobSnapshot final : public Snapshot {
   Result<LocalRow> local(VersionId) override { return no_versions(); }
   Result<std::uint64_t> owned_bytes(VersionId, std::uint32_t) override { return no_versions(); }
   Result<InodeRow> inode(Ino) override { return no_versions(); }
+  Result<VersionId> keeper(const InodeRow&) override { return no_versions(); }
   Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId&) override { return no_versions(); }
   Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId&, std::size_t) override {
     return no_versions();
@@ -75,6 +76,7 @@ class BlobSnapshot final : public Snapshot {
     return std::optional(std::pair(found->second, std::uint32_t{0}));
   }
   Result<StoreCounts> counts() override { return no_versions(); }
+  Result<std::uint64_t> open_removed() override { return std::uint64_t{0}; }
   std::uint64_t registry_revision() const override { return 0; }
   Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return no_versions(); }
@@ -215,6 +217,12 @@ Result<LockedPlace> BlobStore::open_place(const BlobPlace& place) const {
                      place.offset};
 }
 
+Result<VersionHold> BlobStore::hold_version(VersionId version) {
+  return VersionHold(std::make_shared<const VersionId>(version));
+}
+Result<std::vector<VersionHold>> BlobStore::take_over_holds(std::span<const VersionId>) {
+  return std::vector<VersionHold>{};
+}
 Result<std::shared_ptr<const ManifestReader>> BlobStore::open_manifest(const Digest& digest) {
   const std::lock_guard lock(mutex_);
   const auto found = manifests_.find(digest);

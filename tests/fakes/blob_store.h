@@ -48,6 +48,8 @@ class BlobStore final : public ClusterStore {
   Result<LockedPlace> lock_blob(const ContentId& id) override;
   Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) override;
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override;
+  Result<VersionHold> hold_version(VersionId version) override;
+  Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override;
   Status look(VersionId /*version*/) override { return {}; }
   Result<std::unique_ptr<Import>> begin_import() override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;

@@ -80,7 +80,7 @@ int take_passthrough_away(const ServerEnds& ends, std::thread& relay) {
     if (pid == 0) run_server(tree, options, kernel, ends);
     return pid;
   };
-  const Status served = Supervisor(options, start_server).run([report] {
+  const Status served = Supervisor(options, start_server, Fd()).run([report] {
     if (::write(report, "+", 1) != 1) ::_exit(3);
   });
   const std::string& text = served.ok() ? std::string() : served.error().message;

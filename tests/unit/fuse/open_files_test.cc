@@ -168,7 +168,7 @@ TEST_CASE("a new server keeps the way of reading, and the backing id, that the k
   Mounted mounted;
   const OneServer seed(mounted);
   OpenTable table(mounted.state.head().opens, mounted.state.slots());
-  REQUIRE(table.add({8, mounted.file, ReadWay::passthrough, 5}));
+  REQUIRE(table.add({8, mounted.file, ReadWay::passthrough, 5, {}}));
   OneServer server(mounted);
   const auto answer = server.files.open(mounted.file, 10);
   REQUIRE(answer.ok());

@@ -30,7 +30,7 @@ OpenTable table_of(const SharedState& state) {
 // Every field follows from the handle, so that a record written by halves shows.
 OpenRecord record_of(std::uint64_t handle) {
   const auto way = static_cast<ReadWay>(handle % 3);
-  return {handle, handle * 7 + 1, way, static_cast<std::int32_t>(handle % 1000)};
+  return {handle, handle * 7 + 1, way, static_cast<std::int32_t>(handle % 1000), {handle + 1, handle + 2}};
 }
 
 void check_record(const OpenRecord& record) {
@@ -38,6 +38,7 @@ void check_record(const OpenRecord& record) {
   CHECK(record.ino == expected.ino);
   CHECK(record.way == expected.way);
   CHECK(record.backing_id == expected.backing_id);
+  CHECK(record.versions == expected.versions);
 }
 
 // Opens and closes for ever; what it has done it says in `last_added`.
@@ -80,8 +81,8 @@ TEST_CASE("a table gives back what was added, and a new server finds it") {
 TEST_CASE("what a killed server retired is left to the next to close") {
   const SharedState state = make_state();
   OpenTable table = table_of(state);
-  REQUIRE(table.add({4, 9, ReadWay::passthrough, 17}));
-  REQUIRE(table.add({6, 11, ReadWay::cached, 0}));
+  REQUIRE(table.add({4, 9, ReadWay::passthrough, 17, {}}));
+  REQUIRE(table.add({6, 11, ReadWay::cached, 0, {}}));
   table.retire(4);
   OpenTable next = table_of(state);
   CHECK_FALSE(next.find(4).has_value());

@@ -119,19 +119,21 @@ TEST_CASE("options become words that give the same options, whoever calls") {
 }
 
 TEST_CASE("what a supervisor hands on") {
-  const auto serve = parse({"/s", "/d", "--serve=3,4"});
+  const auto serve = parse({"/s", "/d", "--serve=3,4,5"});
   REQUIRE(serve.ok());
   CHECK(serve->action == Action::serve);
   CHECK(serve->ends.channel == 3);
   CHECK(serve->ends.state == 4);
-  const auto supervise = parse({"/s", "/d", "--supervise=3,4,5,6,7,800"});
+  CHECK(serve->ends.open == 5);
+  const auto supervise = parse({"/s", "/d", "--supervise=3,4,5,6,7,8,800"});
   REQUIRE(supervise.ok());
   CHECK(supervise->action == Action::supervise);
   CHECK(supervise->inherited.device == 3);
+  CHECK(supervise->inherited.open == 5);
   CHECK(supervise->inherited.server_pid == 800);
-  CHECK_FALSE(parse({"/s", "/d", "--serve=3"}).ok());
-  CHECK_FALSE(parse({"/s", "/d", "--serve=3,x"}).ok());
-  CHECK_FALSE(parse({"/s", "/d", "--serve=3,99999999999"}).ok());
+  CHECK_FALSE(parse({"/s", "/d", "--serve=3,4"}).ok());
+  CHECK_FALSE(parse({"/s", "/d", "--serve=3,4,x"}).ok());
+  CHECK_FALSE(parse({"/s", "/d", "--serve=3,4,99999999999"}).ok());
 }
 
 TEST_CASE("the patience with a server") {

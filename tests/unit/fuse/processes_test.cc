@@ -62,7 +62,7 @@ TEST_CASE("messages arrive whole, with the device; an end that is gone is seen")
 
 TEST_CASE("a server's messages and its end reach who started it") {
   const auto server = ServerProcess::start(
-      forking([](const ServerEnds& ends) { return say(ends.channel, Say::opened).ok() ? 7 : 1; }), -1);
+      forking([](const ServerEnds& ends) { return say(ends.channel, Say::opened).ok() ? 7 : 1; }), -1, -1);
   REQUIRE(server.ok());
   CHECK((*hear(server->channel()))->what == Say::opened);
   const auto status = server->wait(kServerEndPatience);
@@ -75,7 +75,7 @@ TEST_CASE("a server that is killed") {
                                              ::pause();
                                              return 0;
                                            }),
-                                           -1);
+                                           -1, -1);
   REQUIRE(server.ok());
   CHECK_FALSE(server->wait(milliseconds(0)).has_value());
   CHECK_FALSE(server->traced());
@@ -90,7 +90,7 @@ TEST_CASE("a program that cannot be run says why") {
   MountOptions options;
   options.store = options.directory = dir.path();
   const auto state = open_file("/dev/null", O_RDWR);
-  const auto server = ServerProcess::start(exec_launcher(dir / "none", options), state->get());
+  const auto server = ServerProcess::start(exec_launcher(dir / "none", options), state->get(), -1);
   REQUIRE(server.ok());
   const auto message = hear(server->channel());
   REQUIRE((message.ok() && message->has_value()));
