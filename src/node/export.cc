@@ -21,9 +21,8 @@ constexpr std::size_t kLookExtentsMax = 256;
 // The chunks of one file, copied and hashed by all threads of a pool.
 class FileCopy {
  public:
-  FileCopy(Store& store, const File& file, std::span<const LockedPlace> places, int out, std::string where,
-           Progress& progress)
-      : store_(store), file_(file), places_(places), out_(out), where_(std::move(where)), progress_(progress) {}
+  FileCopy(const File& file, std::span<const LockedPlace> places, int out, std::string where, Progress& progress)
+      : file_(file), places_(places), out_(out), where_(std::move(where)), progress_(progress) {}
 
   Status run(ThreadPool& pool) {
     cut_chunks();
@@ -85,7 +84,6 @@ class FileCopy {
     stop_.store(true, std::memory_order_relaxed);
   }
 
-  Store& store_;
   const File& file_;
   std::span<const LockedPlace> places_;  // of the file's extents
   int out_;
@@ -143,7 +141,7 @@ class Exporter {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     progress_.phase(fmt::format("writing {}", file.path));
     WEFT_TRY(const Fd out, target_.create(file.path));
-    return FileCopy(store_, file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
+    return FileCopy(file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
   }
 
   Store& store_;
