@@ -21,9 +21,10 @@ constexpr CommandInfo kInfo = {
         "the store's daemon does. Who says nothing for two seconds does not answer.\n",
     .examples = "weft status\n",
     .json =
-        "{store, uuid, format, created, models, versions, open_removed, tags, blobs, views,\n"
-        " packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes, assembled_files,\n"
-        " assembled_bytes, assembled_bytes_max, scrub, mounts: [{directory, status}], daemon};\n"
+        "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
+        " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes,\n"
+        " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
+        " mounts: [{directory, status}], daemon};\n"
         " scrub is the last complete scrub, {begun, ended, packs, blobs, bytes,\n"
         " problems, lines: [TEXT]}, or null; status is .weft/status of that mount, or\n"
         " null; daemon is what it says of itself, or null\n",

@@ -117,11 +117,11 @@ def test_progress_is_for_terminals(store, tmp_path):
     """A bar with bytes, rate and time left on a terminal; in a pipe nothing."""
     path = tmp_path / "weights.bin"
     with open(path, "wb") as file:
-        file.truncate(600 << 20)  # long enough for a bar to show
+        file.truncate(4 << 30)  # long enough for a bar to show
     assert store.publish(path, name="piped").stderr == ""
     path.write_bytes(b"x")
     with open(path, "r+b") as file:
-        file.truncate(600 << 20)
+        file.truncate(4 << 30)
     ours, theirs = pty.openpty()
     with subprocess.Popen([WEFT, "--store", store.path, "import", path, "--name", "shown"], stdin=theirs,
                           stdout=theirs, stderr=theirs, env=environment(TERM="xterm")) as importer:
