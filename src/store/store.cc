@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
@@ -62,6 +63,10 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path, const OpenOptions& options,
                                                         CommitHooks hooks, Holds holds) {
   WEFT_TRY(StoreInfo info, read_identity(path));
+  if (options.write) {  // a maker that was killed between its two last steps left one of the two files
+    WEFT_TRY(const std::vector<std::string> mended, mend_identity(path, info));
+    for (const std::string& file : mended) log_warning("{}: it was damaged or gone, and is written again", file);
+  }
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   EnvOptions env_options;
   env_options.write = options.write;
