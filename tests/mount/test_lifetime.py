@@ -104,10 +104,16 @@ class World:
     def upgrade(self):
         weft, program = self.programs[0]
         self.programs.reverse()
-        run([weft, "mount", "--upgrade", self.mount.path])
+        # A server answers a moment before its supervisor knows that it does.
+        wait_until(lambda: "not serving just now" not in self.try_upgrade(weft))
         status = status_of(self.mount)
         for pid in (status["pid"], status["supervisor_pid"]):
             assert os.readlink(f"/proc/{pid}/exe") == str(program)
+
+    def try_upgrade(self, weft):
+        done = run([weft, "mount", "--upgrade", self.mount.path], check=False)
+        assert done.returncode == 0 or "not serving just now" in done.stderr
+        return done.stderr
 
     def evict(self):
         self.store.weft("cache", "--max", "0")
