@@ -46,7 +46,8 @@ class FindCommand final : public Command {
       print_json(context, versions);
       return kExitDone;
     }
-    for (const VersionRow& row : versions) context.print("{}{}", spec_of(row), null_ ? '\0' : '\n');
+    for (const VersionRow& row : versions)
+      null_ ? context.print_field(spec_of(row)) : context.print("{}\n", spec_of(row));
     return kExitDone;
   }
 

@@ -59,6 +59,8 @@ class Context {
   void print(fmt::format_string<Args...> format, Args&&... args) const {
     environment_.out << printable_lines(fmt::format(format, std::forward<Args>(args)...));
   }
+  // For programs that read fields ended by NUL. The text itself steers no terminal.
+  void print_field(std::string_view text) const { environment_.out << printable_lines(text) << '\0'; }
   void print_json(const JsonWriter& json_value) const { environment_.out << json_value.text() << '\n'; }
   void note(std::string_view line) const { environment_.err << "weft: " << printable_lines(line) << '\n'; }
 
