@@ -61,20 +61,20 @@ EtcdOptions etcd_options(const std::string& endpoint, const std::string& cluster
   return options;
 }
 
-// A manifest here is the content id of the one file.
-VersionContent content_of(const ContentId& id) {
+// A manifest here is the extent of the one file.
+VersionContent content_of(const Extent& whole) {
   VersionContent content;
-  content.files.push_back({{id}});
-  content.logical_bytes = id.length;
+  content.files.push_back({{whole}});
+  content.logical_bytes = whole.id.length;
   content.tree_nodes = 8;
   return content;
 }
 
 Result<VersionContent> decode(std::span<const std::byte> manifest) {
-  ContentId id;
-  if (manifest.size() != sizeof id) return Error{Errc::corrupt, "no manifest of this bench"};
-  std::memcpy(static_cast<void*>(&id), manifest.data(), sizeof id);
-  return content_of(id);
+  Extent whole;
+  if (manifest.size() != sizeof whole) return Error{Errc::corrupt, "no manifest of this bench"};
+  std::memcpy(static_cast<void*>(&whole), manifest.data(), sizeof whole);
+  return content_of(whole);
 }
 
 // What an ordinary version says: a message, metrics, a parent.
@@ -267,12 +267,12 @@ Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::
   });
   auto import = must(from.store().begin_import());
   const Range whole{0, bytes.size()};
-  auto ids = must(import->add(fd, "file", {&whole, 1}, no_progress()));
+  auto extents = must(import->add(fd, "file", {&whole, 1}, no_progress()));
   PublishRequest request;
   request.model = "m";
-  request.content = content_of(ids[0]);
-  request.manifest.resize(sizeof ids[0]);
-  std::memcpy(request.manifest.data(), static_cast<const void*>(ids.data()), sizeof ids[0]);
+  request.content = content_of(extents[0]);
+  request.manifest.resize(sizeof extents[0]);
+  std::memcpy(request.manifest.data(), static_cast<const void*>(extents.data()), sizeof extents[0]);
   auto outcome = from.registry().publish(*import, request);
   times.returned = seconds_since(begin);
   if (!outcome.ok()) {

@@ -82,7 +82,7 @@ Manifest big(std::uint64_t changed) {
   std::vector<PlacedTensor> tensors;
   for (std::uint64_t i = 0; i < kTensors; ++i)
     tensors.push_back(
-        {{tensor_name(i), DType::bf16, {kRows, kColumns}, kNoExtent, ""}, content(i < changed ? i + 1000 : i)});
+        {{tensor_name(i), DType::bf16, {kRows, kColumns}, kNoExtent, ""}, {0, content(i < changed ? i + 1000 : i)}});
   SafetensorsFile file = lay_out_safetensors("model.safetensors", tensors, {{"format", "pt"}});
   file.file.extents.front().id.root.bytes[0] = 1;
   return {{std::move(file.file)}};

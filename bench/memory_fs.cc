@@ -1,19 +1,25 @@
 // A file system on libfuse that shows one file from memory, as fast as libfuse lets it: memory_fs FILE DIR
 // The peer for files that are read through FUSE: requests, readahead, threads and flags are those of mount.weft. Stays
 // in the foreground until it is unmounted. The file is DIR/file.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/sys.h"
-#include "fuse/mountpoint.h"
 #include "fuse/ops.h"
+#include "fuse/server.h"
 
 namespace {
 
@@ -70,6 +76,16 @@ Status load(const std::string& path) {
   return read_exact(file.get(), 0, content, path);
 }
 
+// The file system's own readahead. The stat waits until a thread of the loop serves it.
+Status set_read_ahead(const std::string& directory) {
+  struct stat facts {};
+  if (::stat(directory.c_str(), &facts) != 0) return sys_error(errno, directory);
+  const std::string path = fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(facts.st_dev), minor(facts.st_dev));
+  WEFT_TRY(const Fd file, open_file(path, O_WRONLY));
+  const std::string text = std::to_string(kReadAheadKilobytes);
+  return append_exact(file.get(), std::as_bytes(std::span(text)), path);
+}
+
 Status serve_file(const std::string& directory) {
   fuse_lowlevel_ops operations{};
   operations.init = op_init;
@@ -92,7 +108,7 @@ Status serve_file(const std::string& directory) {
   fuse_loop_cfg_set_idle_threads(config.get(), kThreads);
   fuse_loop_cfg_set_clone_fd(config.get(), 0);
   Status read_ahead;
-  std::thread tuner([&] { read_ahead = set_read_ahead(directory, kReadAheadKilobytes); });
+  std::thread tuner([&] { read_ahead = set_read_ahead(directory); });
   const int failed = fuse_session_loop_mt(session.get(), config.get());
   tuner.join();
   fuse_session_unmount(session.get());
