@@ -18,6 +18,8 @@ STRIDE = 8
 SAID_MAX = 160  # of what a command said
 ERRORS = ("EIO", "EMFILE", "ENOMEM", "ENOSPC")
 WAYS = [(error, lasting) for error in ERRORS for lasting in ("once", "on")]
+# What a command says when its disk failed between the record of a change and the commit of the index.
+NOT_KNOWN = "; whether it was done is not known: see `weft log`"
 READERS = [Step(["ls"]), Step(["find"])]
 
 
@@ -145,9 +147,11 @@ class Caller:
 
     @staticmethod
     def allowed(base, done):
+        """A command that refuses has done nothing, unless its message says that this is not known."""
         if done.ok:
             return [base.before.after(*base.step.effects)]
-        return outcomes(base.before, base.step.effects) if done.status == 137 else [base.before]
+        open_outcome = done.status == 137 or NOT_KNOWN in done.err
+        return outcomes(base.before, base.step.effects) if open_outcome else [base.before]
 
     def named(self, mode, how):
         """The call that was stopped or failed, in words."""
