@@ -102,6 +102,17 @@ def test_a_refused_command_has_done_nothing_unless_it_says_that_it_does_not_know
     assert [sorted(number for _, number in state.live) for state in allowed] == states
 
 
+def test_a_removal_that_was_said_took_place():
+    before = oracle.Expected().after(oracle.Publish("m", 1, FILES), oracle.Publish("m", 2, FILES))
+    base = calls.Base(1, Step(["rm"], (oracle.Remove("m", 1), oracle.Remove("m", 2))), before, None)
+    for said, states in [("", [[1, 2]]), (calls.NOT_KNOWN, [[1, 2], [2], [1], []])]:
+        allowed = calls.Caller.allowed(base, weft_store.Done(1, "", said))
+        assert [sorted(number for _, number in state.live) for state in allowed] == states
+    for said, states in [("", [[2]]), (calls.NOT_KNOWN, [[2], []])]:
+        allowed = calls.Caller.allowed(base, weft_store.Done(1, "removed m@1\n", said))
+        assert [sorted(number for _, number in state.live) for state in allowed] == states
+
+
 def test_the_sentence_is_what_the_program_says():
     assert calls.NOT_KNOWN in (TOP / "src/store/journal.cc").read_text()
 
