@@ -193,8 +193,8 @@ Status remove_maker_lock(const std::string& path) {
   return remove_file(fmt::format("{}/{}", path, kMakerLock));
 }
 
-// The file weft-store is the last that a maker writes: without it, a directory that holds nothing else than a maker leaves
-// is no store, though the copy of the file is there.
+// The file weft-store is the last that a maker writes: without it, a directory that holds nothing else than a maker
+// leaves is no store, though the copy of the file is there.
 Status check_is_store(const std::string& path) {
   auto identity = stat_file(identity_path(path));
   if (!identity.ok() && is_gone(identity.error())) {

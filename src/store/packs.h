@@ -169,7 +169,7 @@ struct VerifyPace {
 // With a pace, one thread reads all blobs, in the order of their packs and places, and leaves the page cache as it was.
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
                     VerifyPace* pace = nullptr);
-// The same of assembled files. Deletes those that are damaged, if this process may.
+// The same of assembled files. Deletes those that are damaged, if this process may and the report has no other problem.
 Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report);
 
 }  // namespace weft

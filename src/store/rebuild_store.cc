@@ -7,6 +7,7 @@
 
 #include "base/file_lock.h"
 #include "store/apply.h"
+#include "store/assembled_packs.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
 #include "store/open_versions.h"
@@ -72,12 +73,26 @@ Status keep_lost_toc(const std::string& path, PackId pack) {
   return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
 }
 
-Status put_tocs(const std::string& path, const RebuildOutcome& outcome) {
-  for (const PackToc& toc : outcome.remade) {
+Status put_packs(const std::string& path, const RebuildOutcome& outcome) {
+  const FoundPacks& found = outcome.packs;
+  if (found.fresh) {
+    WEFT_CHECK(found.fresh->sync());
+    WEFT_CHECK(found.fresh->place());
+  }
+  for (const PackToc& toc : found.remade) {
     if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
     WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
   }
-  return outcome.remade.empty() ? Status{} : sync_directory(path + "/packs");
+  return found.remade.empty() ? Status{} : sync_directory(path + "/packs");
+}
+
+// Of damaged assembled files, what versions need is in packs by now.
+Status drop_damaged_assembled(const std::string& path, Progress& progress, FsckReport& report) {
+  AssembledPacks assembled(path);
+  FsckReport found;
+  WEFT_CHECK(verify_assembled(assembled, true, progress, found));
+  report.repaired.insert(report.repaired.end(), found.problems.begin(), found.problems.end());
+  return {};
 }
 
 }  // namespace
@@ -127,12 +142,13 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   report.refused = outcome.loses() && !options.accept_loss;
   if (report.refused) report.repaired.clear();
   if (report.refused) return report;
-  WEFT_CHECK(put_tocs(path, outcome));
+  WEFT_CHECK(put_packs(path, outcome));
   WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
   report.rebuilt = true;
+  if (options.data) WEFT_CHECK(drop_damaged_assembled(path, progress, report));
   return report;
 }
 

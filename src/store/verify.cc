@@ -284,8 +284,11 @@ Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progr
   return {};
 }
 
+// A damaged file is kept while something else is damaged too: it may have the only whole copy of that, which a rebuild
+// takes.
 Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report) {
   Verifier verifier(assembled.dir(), nullptr, data, progress, report);
+  const bool may_delete = report.clean();
   for (const PackId id : assembled.list()) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
     const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it
@@ -294,8 +297,9 @@ Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress
     WEFT_CHECK(verifier.verify(id));
     report.damaged.resize(damaged);  // no repair is due: the file can be assembled again
     if (report.problems.size() == before) continue;
-    const bool gone = pack.ok() && assembled.remove(**pack);
-    report.problems.back() += gone ? "; deleted: it can be assembled again" : "; it may be deleted";
+    const bool gone = may_delete && pack.ok() && assembled.remove(**pack);
+    const std::string_view stays = may_delete ? "; it may be deleted" : "; kept until the rest is repaired";
+    report.problems.back() += gone ? "; deleted: it can be assembled again" : stays;
   }
   return {};
 }
