@@ -212,12 +212,23 @@ Result<StoreInfo> read_identity(const std::string& path) {
     auto copy = read_identity_file(identity_copy_path(path));
     if (copy.ok()) info = std::move(copy);
   }
+  if (!info.ok() && is_gone(info.error()))
+    return Error{Errc::corrupt, fmt::format("{}: it is gone, and {} is damaged; run `weft fsck --rebuild`",
+                                            identity_path(path), identity_copy_path(path))};
   if (!info.ok()) return info;
   WEFT_CHECK(check_file_system(path));
   if (info->format == kStoreFormat) return info;
   return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
                                               "import with the new one",
                                               path, kStoreFormat, info->format)};
+}
+
+Result<StoreInfo> recover_identity(const std::string& path) {
+  auto info = read_identity(path);
+  if (info.ok() || (!is_gone(info.error()) && info.error().code != Errc::corrupt)) return info;
+  const auto journal = Journal(path).read(0);
+  if (!journal.ok() || journal->events.empty()) return info;
+  return StoreInfo{kStoreFormat, random_uuid(), now_ns()};
 }
 
 Result<std::vector<std::string>> damaged_identities(const std::string& path) {

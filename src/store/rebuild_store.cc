@@ -99,14 +99,16 @@ Status drop_damaged_assembled(const std::string& path, Progress& progress, FsckR
 
 Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
   std::string path = store_path + "/index/gc";
-  WEFT_TRY(Fd fd, open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR));
-  WEFT_CHECK(wait_for_lock(fd.get(), kind, patience, path));
+  auto fd = open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR);
+  if (!fd.ok() && fd.error().code == Errc::not_found)
+    return Error{Errc::corrupt, fmt::format("{}: it is gone; run `weft fsck --rebuild`", path)};
+  if (fd.ok()) WEFT_CHECK(wait_for_lock(fd->get(), kind, patience, path));
   return fd;
 }
 
 Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(const StoreInfo info, read_identity(path));
+  WEFT_TRY(const StoreInfo info, recover_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   std::string index_dir = path + "/index";
@@ -122,7 +124,9 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   Packs packs(path, no_index);
   FsckReport report;
   WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, info));
-  for (const std::string& file : identities) report.repaired.push_back(file + ": it was damaged or gone");
+  const char* said =
+      identities.size() < 2 ? ": it was damaged or gone" : ": it was damaged or gone, and the store has a new id";
+  for (const std::string& file : identities) report.repaired.push_back(file + said);
   if (options.data) {
     WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
     for (const Digest& digest : mended)
