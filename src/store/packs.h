@@ -170,6 +170,7 @@ struct VerifyPace {
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
                     VerifyPace* pace = nullptr);
 // The same of assembled files. Deletes those that are damaged, if this process may.
-Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report);
+Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report,
+                        VerifyPace* pace = nullptr);
 
 }  // namespace weft

@@ -284,10 +284,16 @@ Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progr
   return {};
 }
 
-Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report) {
-  Verifier verifier(assembled.dir(), nullptr, data, progress, report);
-  for (const PackId id : assembled.list()) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
+Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report,
+                        VerifyPace* pace) {
+  Verifier verifier(assembled.dir(), nullptr, data, progress, report, pace);
+  std::vector<PackId> all = assembled.list();
+  if (pace != nullptr) std::erase_if(all, [pace](PackId pack) { return pack < pace->from.pack; });
+  std::ranges::sort(all);
+  for (const PackId id : all) {
+    if (pace != nullptr && pace->over) return {};
+    if (pace == nullptr && progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
     const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it
     const std::size_t before = report.problems.size();
     const std::size_t damaged = report.damaged.size();
