@@ -99,7 +99,7 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   Status missing = find_missing(report);
   if (!missing.ok() && missing.error().code != Errc::corrupt) return std::move(missing).error();
   AssembledPacks assembled(path_);
-  WEFT_CHECK(verify_assembled(assembled, options.data, progress, report));
+  WEFT_CHECK(verify_assembled(assembled, options.data, damaged_files_after(report.clean()), progress, report));
   return report;
 }
 

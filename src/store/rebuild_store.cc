@@ -90,7 +90,7 @@ Status put_packs(const std::string& path, const RebuildOutcome& outcome) {
 Status drop_damaged_assembled(const std::string& path, Progress& progress, FsckReport& report) {
   AssembledPacks assembled(path);
   FsckReport found;
-  WEFT_CHECK(verify_assembled(assembled, true, progress, found));
+  WEFT_CHECK(verify_assembled(assembled, true, DamagedFiles::remove, progress, found));
   report.repaired.insert(report.repaired.end(), found.problems.begin(), found.problems.end());
   return {};
 }
