@@ -72,7 +72,8 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   }
   if (!pace.over) {
     AssembledPacks assembled(path_);
-    WEFT_CHECK(verify_assembled(assembled, true, progress, found, &pace));
+    const bool clean = found.clean() && report.state.now->problems == 0;
+    WEFT_CHECK(verify_assembled(assembled, true, damaged_files_after(clean), progress, found, &pace));
   }
   add(*report.state.now, found);
   report.bytes = found.bytes_read;
