@@ -74,7 +74,7 @@ Status PackRepair::commit() {
   WEFT_CHECK(pack_->sync());
   return store_.commit_repair(blobs_, [this]() -> Status {
     WEFT_CHECK(pack_->publish());
-    return sync_directory(store_.path() + "/packs");
+    return sync_directory(store_.directory() / "packs");
   });
 }
 

@@ -206,7 +206,7 @@ std::vector<std::uint64_t> WantedBlobs::head_lengths() const {
 Result<PackToc> rescue_toc(Packs& packs, PackId id, std::span<const PlacedBlob> known, WantedBlobs& wanted,
                            const Progress& progress) {
   WEFT_TRY(std::shared_ptr<const OpenPack> pack, packs.open(id));
-  PackRescue rescue(*pack, wanted, pack_path(packs.store_path(), id), progress);
+  PackRescue rescue(*pack, wanted, pack_path(packs.store_path(), id).str(), progress);
   WEFT_CHECK(rescue.take_known(known));
   WEFT_CHECK(rescue.search());
   return PackToc{id, pack->size(), rescue.take_entries()};

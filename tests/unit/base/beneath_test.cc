@@ -54,8 +54,8 @@ TEST_CASE("a path below a directory follows no link and does not lead out") {
   CHECK(w.in.open_file("../outside/secret", O_RDONLY).error().code == Errc::invalid);
   CHECK(w.in.open_file(w.dir / "outside/secret", O_RDONLY).error().code == Errc::invalid);
   CHECK(w.in.open_file("none", O_RDONLY).error().code == Errc::not_found);
-  CHECK(w.in.create_file("name", 0644).error().code == Errc::exists);
-  CHECK_FALSE(w.in.create_file("way/new", 0644).ok());
+  CHECK(w.in.open_file("name", O_WRONLY | O_CREAT | O_EXCL, 0644).error().code == Errc::exists);
+  CHECK_FALSE(w.in.open_file("way/new", O_WRONLY | O_CREAT | O_EXCL, 0644).ok());
   CHECK_FALSE(fs::exists(w.dir / "outside/new"));
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a directory that was swapped for a link is still the one that was ope
   REQUIRE(sub.ok());
   fs::rename(w.dir / "in/sub", w.dir / "in/aside");
   fs::create_directory_symlink(w.dir / "outside", w.dir / "in/sub");
-  CHECK(sub->create_file("new", 0600).ok());
+  CHECK(sub->open_file("new", O_WRONLY | O_CREAT | O_EXCL, 0600).ok());
   CHECK(fs::exists(w.dir / "in/aside/new"));
   CHECK(sub->list().value() == std::vector<std::string>{"file", "new"});
   CHECK_FALSE(w.in.directory("sub").ok());
@@ -102,8 +102,8 @@ TEST_CASE("a move into another directory replaces nothing") {
   World w;
   auto sub = std::move(w.in.directory("sub")).value();
   write_file(w.dir / "in/file", "another's");
-  CHECK(sub.move_new("file", w.in).error().code == Errc::exists);
+  CHECK(sub.rename_new("file", w.in, "file").error().code == Errc::exists);
   fs::remove(w.dir / "in/file");
-  CHECK(sub.move_new("file", w.in).ok());
+  CHECK(sub.rename_new("file", w.in, "file").ok());
   CHECK(read_text(w.dir / "in/file") == "ours");
 }

@@ -10,6 +10,7 @@
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/record.h"
+#include "store_paths.h"
 #include "testing.h"
 
 namespace weft::testing {
