@@ -146,7 +146,7 @@ Result<Fd> Beneath::open_file(const std::string& path, int flags, mode_t mode) c
 
 Result<OpenedFile> Beneath::find_socket(const std::string& path) const {
   OpenedFile found;
-  WEFT_TRY(found.fd, open_at(path, O_PATH | O_NOFOLLOW, 0));
+  WEFT_TRY(found.fd, open_at(path, O_PATH, 0));
   WEFT_TRY(found.st, stat_fd(found.fd.get(), where(path)));
   if (!S_ISSOCK(found.st.st_mode)) return refused(path, "expected a socket");
   return found;

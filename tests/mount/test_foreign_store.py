@@ -1,10 +1,12 @@
 """Root and a store of another user: links, pipes and other owners' files in it, and what root leaves there."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
 import socket
 import stat
+import struct
 
 import pytest
 
@@ -14,6 +16,7 @@ from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, is_mou
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root and another user")
 
 ANOTHER = 65533
+F_OFD_GETLK = 36
 SECONDS_MAX = 20
 FILES = ["packs/*.pack", "packs/*.toc", "manifests/*", "journal/*.log", "journal/*.copy", "journal/weft-store",
          "index/data.mdb", "index/readers", "index/open", "index/writer", "index/gc", "weft-store", "daemon.lock"]
@@ -85,10 +88,10 @@ def read_mount(store, where):
         return mounted.stderr.encode(), mounted
     try:
         shown = b""
-        for path in sorted((where / "models").rglob("*")):
-            with contextlib.suppress(OSError):
-                if path.is_file():
-                    shown += path.read_bytes()
+        for directory, _, names in os.walk(where / "models"):  # what cannot be listed is left out
+            for name in names:
+                with contextlib.suppress(OSError):
+                    shown += pathlib.Path(directory, name).read_bytes()
         return shown, mounted
     finally:
         run(["umount", where])
@@ -179,6 +182,19 @@ def test_a_directory_of_another_owner(theirs):
     assert done.returncode == 1 and f"packs: owner {ANOTHER}, mode" in done.stderr
 
 
+def test_the_owner_sees_what_is_open(theirs):
+    """By a lock that excludes the owner's own, as long as a file of the version is open."""
+    def is_open(version):
+        with open(theirs.path / "index/open", "r+b") as file:
+            query = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, version, 1, 0)
+            return struct.unpack("hhqqi4x", fcntl.fcntl(file, F_OFD_GETLK, query))[0] != fcntl.F_UNLCK
+
+    with Mount(theirs.store, theirs.area / "mnt") as mount:
+        assert not any(is_open(version) for version in range(10))
+        with (mount.version("m", 2) / "config.json").open("rb") as file:
+            assert file.read() and any(is_open(version) for version in range(10))
+
+
 def test_trust_store_follows_no_link(theirs):
     """It drops the look at owners, and nothing else."""
     pack = next(theirs.path.glob("packs/*.pack"))
@@ -200,7 +216,7 @@ def test_a_store_of_a_group_is_not_refused(tmp_path):
 
 def test_an_ordinary_user_meets_the_same_rule(open_dir, as_nobody, tmp_path):
     """A file of a third user in a store is not read by a user who reads the store."""
-    store = Store(open_dir / "store")
+    store = Store(open_dir / "store", group="nogroup")
     store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="third")), name="m")
     weft = programs_for_everybody(open_dir) / "weft"
     manifest = next((store.path / "manifests").iterdir())

@@ -60,7 +60,7 @@ struct Directory {
     options.bytes_max = bytes_max;
     options.pinned = [this] { return pinned; };
     options.boot = boot;
-    return std::make_unique<AssembledPacks>(top.path(), std::move(options));
+    return std::make_unique<AssembledPacks>(safe(top.path()), std::move(options));
   }
   std::set<std::string> names() const {
     const auto listed = list_directory(top / "cache");

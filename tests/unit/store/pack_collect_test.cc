@@ -332,7 +332,7 @@ TEST_CASE("a directory below tmp/ is claimed by one at a time") {
   PackStore store;
   auto area = must(TempArea::make(safe(store.path)));
   CHECK_FALSE(must(remove_if_stale(area->path(), false)));
-  const std::string path = area->path();
+  const SafePath path = area->path();
   area.reset();
   CHECK_FALSE(must(remove_if_stale(path, false)));
   CHECK(store.temporaries().empty());
