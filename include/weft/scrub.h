@@ -1,4 +1,4 @@
-// weft scrub: all packs of a store are read and verified, in pieces and at a bounded rate.
+// weft scrub: all packs of a store, and then its assembled files, are read and verified, in pieces and at a bounded rate.
 #pragma once
 
 #include <chrono>
@@ -28,6 +28,7 @@ struct ScrubState {
   std::optional<ScrubPass> last;  // complete
   std::optional<ScrubPass> now;   // begun, and to be continued
   BlobPlace next;                 // of `now`: the blobs before it were read
+  bool assembled = false;         // `next` is in an assembled file: all packs were read
 };
 struct ScrubReport {
   ScrubState state;

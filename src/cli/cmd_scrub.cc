@@ -19,11 +19,12 @@ constexpr CommandInfo kInfo = {
     .name = "scrub",
     .summary = "read the whole store slowly, and find damaged bytes",
     .description =
-        "Reads and verifies every pack, as `weft fsck` does, but at a bounded rate and at\n"
-        "idle priority. A run that ends early, after --for or an interrupt, is continued\n"
-        "by the next one. The store records the last complete scrub and its findings, if\n"
-        "this user may write there; `weft status` shows them. `weft fsck --repair`\n"
-        "repairs what was found. Exit code 1 when this run found something.\n",
+        "Reads and verifies every pack and every assembled file, as `weft fsck` does, but\n"
+        "at a bounded rate and at idle priority. A run that ends early, after --for or an\n"
+        "interrupt, is continued by the next one. The store records the last complete\n"
+        "scrub and its findings, if this user may write there; `weft status` shows them.\n"
+        "`weft fsck --repair` repairs what was found. Exit code 1 when this run found\n"
+        "something.\n",
     .examples =
         "weft scrub\n"
         "weft scrub --rate 20M --for 1h\n",

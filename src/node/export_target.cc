@@ -1,6 +1,8 @@
 #include "node/export_target.h"
 
 #include <fcntl.h>
+#include <unistd.h>
+
 #include <fmt/core.h>
 
 #include <utility>
@@ -20,6 +22,24 @@ std::string_view parent_of(std::string_view path) {
 
 std::string_view name_in(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
+}
+
+struct MadeDirectory {
+  Beneath directory;
+  Inode inode;
+};
+
+// A directory that cannot be opened goes again. It is empty, and whoever can put another one in its place can remove
+// that one too.
+Result<MadeDirectory> make_directory_in(const Beneath& above, const std::string& name, mode_t mode) {
+  WEFT_CHECK(above.make_directory(name, mode));
+  auto opened = [&]() -> Result<MadeDirectory> {
+    WEFT_TRY(Beneath directory, above.directory(name));
+    WEFT_TRY(const struct stat st, stat_fd(directory.fd(), directory.path()));
+    return MadeDirectory{std::move(directory), inode_of(st)};
+  }();
+  if (!opened.ok()) static_cast<void>(::unlinkat(above.fd(), name.c_str(), AT_REMOVEDIR));
+  return opened;
 }
 
 bool is_or_lies_below(std::string_view path, std::string_view directory) {
@@ -51,12 +71,12 @@ Status ExportTarget::make(const std::string& path) {
   const std::string_view above = parent_of(shown);
   WEFT_TRY(Beneath parent, Beneath::open(!above.empty() ? std::string(above) : shown.starts_with('/') ? "/" : "."));
   const std::string name(name_in(shown));
-  if (Status made = parent.make_directory(name, kDirectoryMode); !made.ok())
+  auto made = make_directory_in(parent, name, kDirectoryMode);
+  if (!made.ok())
     return Error{made.error().code,
                  fmt::format("{}: expected an empty directory or a new name ({})", path, made.error().message)};
-  WEFT_TRY(target_, parent.directory(name));
-  WEFT_TRY(const struct stat st, stat_fd(target_.fd(), path));
-  target_inode_ = inode_of(st);
+  target_ = std::move(made->directory);
+  target_inode_ = made->inode;
   name_ = name;
   parent_ = std::move(parent);
   return {};
@@ -64,12 +84,10 @@ Status ExportTarget::make(const std::string& path) {
 
 Status ExportTarget::make_stage() {
   const std::string name = ".weft-export-" + random_hex(8);
-  WEFT_CHECK(target_.make_directory(name, kStageMode));
-  WEFT_TRY(Beneath stage, target_.directory(name));
-  WEFT_TRY(const struct stat st, stat_fd(stage.fd(), stage.path()));
+  WEFT_TRY(MadeDirectory made, make_directory_in(target_, name, kStageMode));
   stage_name_ = name;
-  stage_inode_ = inode_of(st);
-  stage_ = std::move(stage);
+  stage_inode_ = made.inode;
+  stage_ = std::move(made.directory);
   return {};
 }
 
@@ -77,8 +95,11 @@ Result<Fd> ExportTarget::create(std::string_view path) {
   WEFT_CHECK(enter(parent_of(path)));
   const Beneath& directory = open_.empty() ? stage_ : open_.back().directory;
   WEFT_TRY(Fd file, directory.open_file(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode));
-  WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
-  made_.push_back({path, inode_of(st)});
+  const auto st = stat_fd(file.get(), path);
+  // Nobody else may write to the stage: the name is this file's.
+  if (!st.ok()) static_cast<void>(::unlinkat(directory.fd(), std::string(name_in(path)).c_str(), 0));
+  if (!st.ok()) return st.error();
+  made_.push_back({path, inode_of(*st)});
   return file;
 }
 
@@ -90,11 +111,9 @@ Status ExportTarget::enter(std::string_view directory) {
     const std::string_view path = directory.substr(0, directory.find('/', known));
     const std::string name(path.substr(known));
     const Beneath& above = open_.empty() ? stage_ : open_.back().directory;
-    WEFT_CHECK(above.make_directory(name, kDirectoryMode));
-    WEFT_TRY(Beneath made, above.directory(name));
-    WEFT_TRY(const struct stat st, stat_fd(made.fd(), made.path()));
-    made_.push_back({path, inode_of(st)});
-    open_.push_back({path, std::move(made)});
+    WEFT_TRY(MadeDirectory made, make_directory_in(above, name, kDirectoryMode));
+    made_.push_back({path, made.inode});
+    open_.push_back({path, std::move(made.directory)});
   }
   return {};
 }

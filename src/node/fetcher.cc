@@ -361,11 +361,11 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   const auto begun = Clock::now();
   std::unique_lock lock(mutex_);
   queue(parts, what);
-  const auto own = take_own(parts);
+  auto own = take_own(parts);
   if (!wanted_.empty() || !ahead_.empty()) wake_.notify_one();
   if (own) {
     lock.unlock();
-    run(*own);
+    run(std::move(*own));
     lock.lock();
   }
   Clock::time_point moved = Clock::now();

@@ -98,10 +98,10 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
     if (!status.ok()) report.problems.push_back(status.error().message);
   }
   WEFT_CHECK(verify_packs(packs_, *this, options.data, progress, report));
-  AssembledPacks assembled(path_);
-  WEFT_CHECK(verify_assembled(assembled, options.data, progress, report));
   Status missing = find_missing(report);
   if (!missing.ok() && missing.error().code != Errc::corrupt) return std::move(missing).error();
+  AssembledPacks assembled(path_);
+  WEFT_CHECK(verify_assembled(assembled, options.data, damaged_files_after(report.clean()), progress, report));
   return report;
 }
 

@@ -235,9 +235,14 @@ Status remove_maker_lock(const SafePath& path) {
   return remove_file(path / kMakerLock);
 }
 
+// The file weft-store is the last that a maker writes: without it, a directory that holds nothing else than a maker
+// leaves is no store, though the copy of the file is there.
 Status check_is_store(const SafePath& path) {
   auto identity = stat_file(identity_path(path));
-  if (!identity.ok() && is_gone(identity.error())) identity = stat_file(identity_copy_path(path));
+  if (!identity.ok() && is_gone(identity.error())) {
+    if (check_unused(path).ok()) return no_store(path);
+    identity = stat_file(identity_copy_path(path));
+  }
   if (!identity.ok() && is_gone(identity.error())) return no_store(path);
   return identity.ok() ? Status{} : Status{std::move(identity).error()};
 }
@@ -245,10 +250,13 @@ Status check_is_store(const SafePath& path) {
 Result<StoreInfo> read_identity(const SafePath& path) {
   auto info = read_identity_file(identity_path(path));
   if (!info.ok() && (is_gone(info.error()) || info.error().code == Errc::corrupt)) {
+    WEFT_CHECK(check_is_store(path));
     auto copy = read_identity_file(identity_copy_path(path));
-    if (!copy.ok() && is_gone(copy.error()) && is_gone(info.error())) return no_store(path);
     if (copy.ok()) info = std::move(copy);
   }
+  if (!info.ok() && is_gone(info.error()))
+    return Error{Errc::corrupt, fmt::format("{}: it is gone, and {} is damaged; run `weft fsck --rebuild`",
+                                            identity_path(path), identity_copy_path(path))};
   if (!info.ok()) return info;
   WEFT_CHECK(check_file_system(path));
   if (info->format == kStoreFormat) return info;
@@ -262,6 +270,14 @@ Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
   std::vector<std::string> names;
   for (const SafePath& file : damaged) names.push_back(file.str());
   return names;
+}
+
+Result<StoreInfo> recover_identity(const SafePath& path) {
+  auto info = read_identity(path);
+  if (info.ok() || (!is_gone(info.error()) && info.error().code != Errc::corrupt)) return info;
+  const auto journal = Journal(path).read(0);
+  if (!journal.ok() || journal->events.empty()) return info;
+  return StoreInfo{kStoreFormat, random_uuid(), now_ns()};
 }
 
 Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info) {

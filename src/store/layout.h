@@ -35,6 +35,9 @@ Status make_store(const SafePath& path);
 Status remove_store(const SafePath& path);  // leaves the directory
 // STORE/weft-store, or else its copy in journal/, and that the store lies where one can. Errors as Store::open.
 Result<StoreInfo> read_identity(const SafePath& path);
+// The same, for a rebuild. If both files are damaged or gone and the journal has records, the store gets a new id: no
+// content depends on the old one.
+Result<StoreInfo> recover_identity(const SafePath& path);
 // Which of the two files are damaged or gone; mend_identity() writes these again.
 Result<std::vector<std::string>> damaged_identities(const SafePath& path);
 Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info);

@@ -65,6 +65,13 @@ struct FileState {
 // By extent of a window: its number among the fresh blobs if it is new.
 using Claims = std::vector<std::optional<std::size_t>>;
 
+// A window of extents on its way: its bytes are hashed, then looked up and compared with the stored ones.
+struct FilledWindow {
+  ImportWindow* window = nullptr;
+  bool looked_up = false;
+  std::vector<StoredBlob> stored;  // by extent, once looked up
+};
+
 class Importer final : public PackImport {
  public:
   static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
@@ -95,11 +102,12 @@ class Importer final : public PackImport {
 
   // Extents that fit a window (pack_import_batch.cc).
   Result<std::size_t> add_batch(Source& source, std::size_t first);
+  Status resolve_ready();
   Status resolve_oldest();
   Status resolve_all();
-  Result<std::vector<StoredBlob>> look_up(const ImportWindow& window);
-  void compare_stored(ImportWindow& window, std::vector<StoredBlob>& stored);
-  Result<Claims> claim_new(ImportWindow& window);
+  Status look_up(FilledWindow& filled);
+  void start_comparing(FilledWindow& filled);
+  Claims claim_new(const FilledWindow& filled);
   Status write_new(ImportWindow& window, const Claims& claims);
 
   // Larger ones (pack_import_large.cc).
@@ -118,10 +126,10 @@ class Importer final : public PackImport {
   KnownBlobs known_;
   LockedPlace candidate_;  // the stored blob that find_candidate() answered with last
   FreshBlobs fresh_;
+  std::deque<FilledWindow> unresolved_;  // oldest first. Before the ring, which waits for the jobs that use it
   ThreadPool pool_;
   ThreadPool writer_{1};  // a file takes one write at a time: more threads would only wait for one another
   WindowRing ring_;
-  std::deque<ImportWindow*> unresolved_;  // filled, oldest first
   FileState file_;
   std::optional<std::uint64_t> no_clones_from_;  // a device
   bool spent_ = false;

@@ -30,74 +30,88 @@ struct Run {
 
 }  // namespace
 
+// While a window is filled, the one before is compared: no thread waits for the stages of one window in turn.
 Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
-  while (!unresolved_.empty() && unresolved_.front() == &ring_.next()) WEFT_CHECK(resolve_oldest());
+  while (!unresolved_.empty() && unresolved_.front().window == &ring_.next()) WEFT_CHECK(resolve_oldest());
   WEFT_TRY(ImportWindow * window, ring_.take());
   std::size_t count = window->count_fitting(file_.ranges.subspan(first));
   WEFT_CHECK(window->fill(source, file_.ranges.subspan(first, count), first));
-  unresolved_.push_back(window);
-  while (!unresolved_.empty() && unresolved_.front()->hashing.idle()) WEFT_CHECK(resolve_oldest());
+  unresolved_.push_back({window, false, {}});
+  WEFT_CHECK(resolve_ready());
   return count;
 }
 
+Status Importer::resolve_ready() {
+  for (FilledWindow& filled : unresolved_)
+    if (!filled.looked_up && filled.window->hashing.idle()) WEFT_CHECK(look_up(filled));
+  while (!unresolved_.empty() && unresolved_.front().looked_up && unresolved_.front().window->hashing.idle())
+    WEFT_CHECK(resolve_oldest());
+  return {};
+}
+
 Status Importer::resolve_all() {
+  for (FilledWindow& filled : unresolved_)
+    if (!filled.looked_up) WEFT_CHECK(look_up(filled));
   while (!unresolved_.empty()) WEFT_CHECK(resolve_oldest());
   return {};
 }
 
 Status Importer::resolve_oldest() {
-  ImportWindow& window = *unresolved_.front();
+  if (!unresolved_.front().looked_up) WEFT_CHECK(look_up(unresolved_.front()));
+  ImportWindow& window = *unresolved_.front().window;
+  WEFT_CHECK(window.hashing.wait());  // until all is compared
+  const Claims claims = claim_new(unresolved_.front());
   unresolved_.pop_front();
-  WEFT_CHECK(window.finish_ids());
-  WEFT_TRY(Claims claims, claim_new(window));
   for (const WindowExtent& extent : window.extents)
     file_.extents[extent.range] = {file_.ranges[extent.range].offset, extent.id, head_of(window.bytes_of(extent))};
   return write_new(window, claims);
 }
 
-Result<std::vector<StoredBlob>> Importer::look_up(const ImportWindow& window) {
+Status Importer::look_up(FilledWindow& filled) {
+  WEFT_CHECK(filled.window->finish_ids());
   std::vector<ContentId> ids;
-  ids.reserve(window.extents.size());
-  for (const WindowExtent& extent : window.extents) ids.push_back(extent.id);
-  return known_.look_up(ids);
+  ids.reserve(filled.window->extents.size());
+  for (const WindowExtent& extent : filled.window->extents) ids.push_back(extent.id);
+  WEFT_TRY(filled.stored, known_.look_up(ids));
+  filled.looked_up = true;
+  start_comparing(filled);
+  return {};
 }
 
-// Afterwards what is known has a place only if the bytes there are the window's.
-void Importer::compare_stored(ImportWindow& window, std::vector<StoredBlob>& stored) {
-  const auto compare = [&window, &stored](std::size_t first, std::size_t last) {
+// Once the jobs are done, what is known has a place only if the bytes there are the window's.
+void Importer::start_comparing(FilledWindow& filled) {
+  const auto compare = [&filled](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
-      LockedPlace& place = stored[i].place;
-      if (place.pack && !equals_twin(window.bytes_of(window.extents[i]), {place.pack->fd(), place.offset})) place = {};
+      LockedPlace& place = filled.stored[i].place;
+      const auto bytes = filled.window->bytes_of(filled.window->extents[i]);
+      if (place.pack && !equals_twin(bytes, {place.pack->fd(), place.offset})) place = {};
     }
     return Status{};
   };
-  for (std::size_t first = 0, last = 0; first < stored.size(); first = last) {
+  for (std::size_t first = 0, last = 0; first < filled.stored.size(); first = last) {
     std::size_t bytes = 0;
-    for (; last < stored.size() && last - first < kCompareExtents && bytes < kCompareBytes; ++last)
-      if (stored[last].place.pack) bytes += window.extents[last].id.length;
+    for (; last < filled.stored.size() && last - first < kCompareExtents && bytes < kCompareBytes; ++last)
+      if (filled.stored[last].place.pack) bytes += filled.window->extents[last].id.length;
     if (bytes >= kWriteAheadMin)
-      window.hashing.run([compare, first, last] { return compare(first, last); });
+      filled.window->hashing.run([compare, first, last] { return compare(first, last); });
     else
       static_cast<void>(compare(first, last));
   }
-  static_cast<void>(window.hashing.wait());  // comparing does not fail
 }
 
-Result<Claims> Importer::claim_new(ImportWindow& window) {
-  WEFT_TRY(std::vector<StoredBlob> stored, look_up(window));
-  compare_stored(window, stored);
-  Claims claims(window.extents.size());
+Claims Importer::claim_new(const FilledWindow& filled) {
+  Claims claims(filled.stored.size());
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    const WindowExtent& extent = window.extents[i];
+    const WindowExtent& extent = filled.window->extents[i];
     if (fresh_.find(extent.id)) {
       note_gap(extent.range, {});
-    } else if (const LockedPlace& place = stored[i].place; place.pack) {
+    } else if (const LockedPlace& place = filled.stored[i].place; place.pack) {
       known_.share(extent.id, place);
       note_gap(extent.range, Twin{place.pack->fd(), place.offset});
     } else {
       const bool hints = extent.id.length > kDigestChunk;
-      const std::uint64_t hint = hints ? xxh3_64(window.bytes_of(extent).first(kDigestChunk)) : 0;
-      claims[i] = fresh_.claim(extent.id, hint, stored[i].known);
+      const std::uint64_t hint = hints ? xxh3_64(filled.window->bytes_of(extent).first(kDigestChunk)) : 0;
+      claims[i] = fresh_.claim(extent.id, hint, filled.stored[i].known);
     }
   }
   return claims;

@@ -169,7 +169,14 @@ struct VerifyPace {
 // With a pace, one thread reads all blobs, in the order of their packs and places, and leaves the page cache as it was.
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
                     VerifyPace* pace = nullptr);
-// The same of assembled files. Deletes those that are damaged, if this process may.
-Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report);
+// A damaged assembled file may have the only whole copy of what is damaged in a pack. It is deleted only if no pack is
+// damaged, or after a rebuild has taken what it needs.
+enum class DamagedFiles : std::uint8_t { keep, remove };
+inline DamagedFiles damaged_files_after(bool clean) {
+  return clean ? DamagedFiles::remove : DamagedFiles::keep;
+}
+// The same of assembled files.
+Status verify_assembled(AssembledPacks& assembled, bool data, DamagedFiles damaged, Progress& progress,
+                        FsckReport& report, VerifyPace* pace = nullptr);
 
 }  // namespace weft

@@ -21,11 +21,11 @@ class Rebuilder {
       : env_(env), lock_(lock), input_(input), journal_(journal), survey_(survey), report_(report) {}
 
   Status run(const std::optional<Counters>& mark, Progress& progress);
-  std::vector<PackToc> take_remade() { return std::move(remade_); }
+  FoundPacks take_packs() { return std::move(packs_); }
   std::uint64_t missing() const { return missing_; }
 
  private:
-  Result<std::vector<Extent>> wanted();
+  Result<WantedExtents> wanted();
   Status replay(const Event& event);
   Status replay_publish(const PublishEvent& event);
   Status replay_adoption(const AdoptionEvent& event);
@@ -34,6 +34,8 @@ class Rebuilder {
     return survey_.is_removed(version.model_name, version.number) && !(input_.unreaped && input_.unreaped(version.id));
   }
   bool is_own(const VersionRow& version) const { return !input_.node.empty() && version.publisher == input_.node; }
+  // A version of another node may lack extents here: they are fetched when they are read.
+  bool may_lack(const VersionRow& version) const { return !version.publisher.empty() && !is_own(version); }
   Status replay_tags(TagsEvent event);
   Status replay_repair(const RepairEvent& event);
   Status try_publish(const PublishEvent& event, const VersionContent* content, bool reaped);
@@ -49,7 +51,7 @@ class Rebuilder {
   const JournalTail& journal_;
   const JournalSurvey& survey_;
   FsckReport& report_;
-  std::vector<PackToc> remade_;
+  FoundPacks packs_;
   std::uint64_t missing_ = 0;
 };
 
@@ -73,18 +75,19 @@ Result<std::optional<VersionContent>> Rebuilder::content_of(const VersionRow& ve
 }
 
 // All content that live versions need.
-Result<std::vector<Extent>> Rebuilder::wanted() {
-  std::vector<Extent> extents;
+Result<WantedExtents> Rebuilder::wanted() {
+  WantedExtents wanted;
   for (const JournaledEvent& journaled : journal_.events) {
     const auto* publish = std::get_if<PublishEvent>(&journaled.event);
     if (publish == nullptr || is_reaped(publish->version)) continue;
     auto content = read_content(publish->version);
     if (!content.ok() && !is_damage(content.error())) return std::move(content).error();
     if (!content.ok()) continue;  // reported when the event is replayed
+    std::vector<Extent>& extents = may_lack(publish->version) ? wanted.elsewhere : wanted.here;
     for (const VersionContent::FileContent& file : content->files)
       extents.insert(extents.end(), file.extents.begin(), file.extents.end());
   }
-  return extents;
+  return wanted;
 }
 
 Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* content, bool reaped) {
@@ -101,8 +104,7 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
     WEFT_CHECK(apply_publish(txn, event, input));
     return {};
   });
-  // A version of another node may lack extents here: they are fetched when they are read.
-  if (!event.version.publisher.empty() && !is_own(event.version)) return status;
+  if (may_lack(event.version)) return status;
   missing_ += missing;
   if (missing != 0 && event.version.publisher.empty())
     report_.problems.push_back(fmt::format("{}: {} of its extents are in no pack", label(event.version), missing));
@@ -221,8 +223,8 @@ Status Rebuilder::finish(const std::optional<Counters>& mark) {
 
 Status Rebuilder::run(const std::optional<Counters>& mark, Progress& progress) {
   WEFT_CHECK(env_.write(lock_, [](Txn& txn) { return put_counters(txn, Counters{}); }));
-  WEFT_TRY(remade_, index_packs(
-                        env_, lock_, input_, [this] { return wanted(); }, progress, report_));
+  WEFT_TRY(packs_, index_packs(
+                       env_, lock_, input_, [this] { return wanted(); }, progress, report_));
   for (const JournaledEvent& journaled : journal_.events) {
     if (progress.cancelled()) return Error{Errc::cancelled, "stopped"};
     WEFT_CHECK(tell(report_, replay(journaled.event),
@@ -258,7 +260,7 @@ Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress&
   losses.insert(losses.end(), survey.losses().begin(), survey.losses().end());
   Rebuilder rebuilder(env, lock, input, journal, survey, report);
   WEFT_CHECK(rebuilder.run(input.mend ? mark : std::nullopt, progress));
-  return RebuildOutcome{journal.end, survey.repair(), rebuilder.take_remade(), rebuilder.missing()};
+  return RebuildOutcome{journal.end, survey.repair(), rebuilder.take_packs(), rebuilder.missing()};
 }
 
 }  // namespace weft

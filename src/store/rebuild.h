@@ -15,6 +15,7 @@
 #include "store/journal.h"
 #include "store/manifests.h"
 #include "store/packs.h"
+#include "store/repair_pack.h"
 #include "store/tables.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -42,25 +43,36 @@ struct RebuildInput {
   std::string node = {};  // uuid of this one, of a store in a cluster
 };
 
+// What the search for blobs found. The index names it, and nothing of it is in place yet.
+struct FoundPacks {
+  std::vector<PackToc> remade;        // tables of contents that were damaged or gone
+  std::unique_ptr<RepairPack> fresh;  // blobs that assembled files alone had whole; null if there are none
+};
+
 struct RebuildOutcome {
   std::uint64_t journal_end = 0;      // of what is whole
   std::optional<RepairEvent> repair;  // the journal has lost something; with accept_loss the index goes by this
-  std::vector<PackToc> remade;        // tables of contents that were damaged or gone; nothing is written yet
-  std::uint64_t missing = 0;          // extents that versions need and no pack has
+  FoundPacks packs;
+  std::uint64_t missing = 0;  // extents that versions need and no pack has
   // The rebuilt index would replace knowledge that it does not have: a pack that lost its table of contents may hold
   // the missing extents.
-  bool loses() const { return repair.has_value() || (missing != 0 && !remade.empty()); }
+  bool loses() const { return repair.has_value() || (missing != 0 && !packs.remade.empty()); }
 };
 
 // Fills an empty index and changes nothing else. Damaged input gets a line in the report and is left out. Every other
 // error, for example of an open that failed for want of descriptors, ends it.
 Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report);
 
-// Indexes the blobs of all packs, dead until a version holds them. Returns the tables of contents that it made again,
-// for which `wanted` gives the content that versions need.
-Result<std::vector<PackToc>> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
-                                         const std::function<Result<std::vector<Extent>>()>& wanted, Progress& progress,
-                                         FsckReport& report);
+// The content that versions need: of those whose bytes must be here, and of those of other nodes, which fetch it when
+// it is read.
+struct WantedExtents {
+  std::vector<Extent> here, elsewhere;
+};
+
+// Indexes the blobs of all packs, dead until a version holds them.
+Result<FoundPacks> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
+                               const std::function<Result<WantedExtents>()>& wanted, Progress& progress,
+                               FsckReport& report);
 
 // Whether stored bytes are damaged or gone. Any other error says only that they could not be read just now.
 bool is_damage(const Error& error);

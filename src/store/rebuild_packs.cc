@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "base/limits.h"
 #include "base/sys.h"
 #include "base/thread_pool.h"
 #include "store/apply.h"
@@ -59,27 +58,34 @@ PackToc with_entries(PackToc toc, const std::vector<PackEntry>& more) {
 class PackIndexer {
  public:
   PackIndexer(Env& env, const WriterLock& lock, const RebuildInput& input, Progress& progress, FsckReport& report)
-      : env_(env), lock_(lock), input_(input), progress_(progress), report_(report) {}
+      : env_(env),
+        lock_(lock),
+        input_(input),
+        progress_(progress),
+        report_(report),
+        assembled_(input.packs.store_path() / "cache") {}
 
-  Result<std::vector<PackToc>> run(const std::function<Result<std::vector<Extent>>()>& wanted);
+  Result<FoundPacks> run(const std::function<Result<WantedExtents>()>& wanted);
 
  private:
   Status sort_packs();
   Status sort_pack(PackId pack);
   Status note_mute(PackId pack, const Error& error);
+  bool needs_any(const PackToc& toc) const;
   Result<bool> is_intact(const PackToc& toc);
   Status add(const PackToc& toc);
   Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
   Status add_fitting();
   bool has_lost(const PackToc& toc, std::uint64_t size) const;
-  Result<std::vector<PackToc>> rescue(const std::vector<Extent>& wanted);
+  Status rescue(const WantedExtents& wanted);
+  Status rescue_suspect(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
+  Result<std::unique_ptr<RepairPack>> rescue_from_assembled(const std::vector<Extent>& wanted);
   Result<PackToc> rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
-  Result<std::vector<PlacedBlob>> salvaged(PackId pack) const;
-  Result<WantedBlobs> missing_of(const std::vector<Extent>& wanted);
+  Status add_missing(const std::vector<Extent>& wanted, WantedBlobs& missing);
   Result<std::map<PackId, std::vector<PlacedBlob>>> known_places();
   std::vector<PlacedBlob> rows_of_suspects() const;
-  Status add_damaged(const std::vector<PackToc>& damaged);
+  Status add_damaged();
 
   Env& env_;
   const WriterLock& lock_;
@@ -90,7 +96,11 @@ class PackIndexer {
   std::unordered_set<ContentId> needed_;  // what live versions need
   std::vector<PackToc> cached_;           // after the others: what is this node's own counts first
   std::vector<Suspect> suspects_;
+  std::vector<PackToc> unread_;   // packs in which no version needs anything, of a run that reads data
+  std::vector<PackToc> damaged_;  // the entries that were not found again
+  FoundPacks found_;
   std::vector<PackToc> strays_;  // whole tables of contents under the name of another pack
+  const PackDir assembled_;
 };
 
 // Two packs may have one blob: when they were compacted, or imported at once. One that verifies is chosen; for fsck,
@@ -136,8 +146,8 @@ Status PackIndexer::sort_packs() {
   return {};
 }
 
-// Returns whether a blob that may be needed lies behind the end of a pack that is cut short. fsck knows which are:
-// those that the index names there.
+// For fsck: returns whether a blob that may be needed lies behind the end of a pack that is cut short. A rebuild looks
+// for such blobs elsewhere, and names those that it does not find.
 bool PackIndexer::has_lost(const PackToc& toc, std::uint64_t size) const {
   return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) {
     if (entry.offset + entry.id.length <= size) return false;
@@ -155,16 +165,24 @@ Status PackIndexer::sort_pack(PackId pack) {
   if (!st.ok()) return std::move(st).error();
   if (!toc.ok()) return note_mute(pack, toc.error());
   const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
-  if (cut && has_lost(*toc, static_cast<std::uint64_t>(st->st_size)))
+  if (!input_.mend && cut && has_lost(*toc, static_cast<std::uint64_t>(st->st_size)))
     report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
   WEFT_TRY(const bool intact, cut ? Result<bool>(false) : is_intact(*toc));
   if (!intact) {
     suspects_.push_back({std::move(*toc), false});
     return {};
   }
+  if (input_.mend && input_.data && !needs_any(*toc)) {
+    unread_.push_back(std::move(*toc));
+    return {};
+  }
   if (!toc->cached) return add(*toc);
   cached_.push_back(std::move(*toc));
   return {};
+}
+
+bool PackIndexer::needs_any(const PackToc& toc) const {
+  return std::ranges::any_of(toc.entries, [this](const PackEntry& entry) { return needed_.contains(entry.id); });
 }
 
 // Two .toc files may have changed places.
@@ -216,17 +234,10 @@ Status PackIndexer::add_fitting() {
   return {};
 }
 
-// The entries of a damaged .toc that are whole.
-Result<std::vector<PlacedBlob>> PackIndexer::salvaged(PackId pack) const {
-  const auto damaged = read_file(toc_path(input_.packs.store_path(), pack), limits::kRecordMax);
-  if (damaged.ok()) return salvage_toc(*damaged, pack);
-  return is_damage(damaged.error()) ? std::vector<PlacedBlob>() : Result<std::vector<PlacedBlob>>(damaged.error());
-}
-
 // The blobs that are in the pack, all of them read and hashed.
 Result<PackToc> PackIndexer::rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
   const PackId pack = suspect.toc.pack;
-  WEFT_TRY(const std::vector<PlacedBlob> rows, salvaged(pack));
+  WEFT_TRY(const std::vector<PlacedBlob> rows, salvaged_rows(input_.packs, pack));
   std::ranges::copy(rows, std::back_inserter(known));
   for (const PackToc& stray : strays_)
     if (stray.pack == pack) std::ranges::copy(rows_of(stray), std::back_inserter(known));
@@ -245,15 +256,14 @@ std::vector<PlacedBlob> PackIndexer::rows_of_suspects() const {
   return rows;
 }
 
-// Extents that no intact pack has.
-Result<WantedBlobs> PackIndexer::missing_of(const std::vector<Extent>& wanted) {
-  WantedBlobs blobs;
+// Adds the extents that no pack has whole, as far as the packs are indexed.
+Status PackIndexer::add_missing(const std::vector<Extent>& wanted, WantedBlobs& missing) {
   WEFT_TRY(Txn txn, env_.read());
   for (const Extent& extent : wanted) {
     WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, extent.id));
-    if (!found) blobs.add(extent);
+    if (!found) missing.add(extent);
   }
-  return blobs;
+  return {};
 }
 
 Result<std::map<PackId, std::vector<PlacedBlob>>> PackIndexer::known_places() {
@@ -265,8 +275,8 @@ Result<std::map<PackId, std::vector<PlacedBlob>>> PackIndexer::known_places() {
 }
 
 // Damaged blobs stay listed where they were: a repair needs to know of them.
-Status PackIndexer::add_damaged(const std::vector<PackToc>& damaged) {
-  for (const PackToc& toc : damaged) {
+Status PackIndexer::add_damaged() {
+  for (const PackToc& toc : damaged_) {
     WEFT_CHECK(add(toc));
     WEFT_TRY(Txn txn, env_.read());
     for (const PackEntry& entry : toc.entries) {
@@ -280,47 +290,77 @@ Status PackIndexer::add_damaged(const std::vector<PackToc>& damaged) {
   return {};
 }
 
-Result<std::vector<PackToc>> PackIndexer::rescue(const std::vector<Extent>& wanted) {
-  progress_.phase("looking for blobs in damaged packs");
-  WEFT_TRY(WantedBlobs blobs, missing_of(wanted));
-  WEFT_TRY(auto known, known_places());
-  std::vector<PackToc> remade, damaged;
-  for (const Suspect& suspect : suspects_) {
-    WEFT_TRY(PackToc toc, rescue_pack(suspect, std::move(known[suspect.toc.pack]), blobs));
-    WEFT_CHECK(add(toc));
-    PackToc rest = rest_of(suspect.toc, toc);
-    PackToc all = with_entries(toc, rest.entries);
-    if (!rest.entries.empty()) damaged.push_back(std::move(rest));
-    if (!suspect.mute && has_all(suspect.toc, toc)) continue;
-    report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} blobs",
-                                           pack_name(all.pack), all.entries.size()));
-    remade.push_back(std::move(all));
-  }
-  WEFT_CHECK(add_damaged(damaged));
-  return remade;
+// What is missing of versions of other nodes is fetched when it is read, and not looked for.
+Result<std::unique_ptr<RepairPack>> PackIndexer::rescue_from_assembled(const std::vector<Extent>& wanted) {
+  WantedBlobs missing;
+  WEFT_CHECK(add_missing(wanted, missing));
+  if (missing.empty()) return std::unique_ptr<RepairPack>();
+  WEFT_TRY(auto fresh, RepairPack::create(input_.packs.store_path()));
+  WEFT_CHECK(rescue_assembled(assembled_, missing, *fresh, progress_));
+  if (fresh->blobs().empty()) return std::unique_ptr<RepairPack>();
+  PackToc toc{fresh->id(), 0, {}};
+  for (const NewBlob& blob : fresh->blobs()) toc.entries.push_back({blob.id, blob.place.offset, {}, blob.hint});
+  WEFT_CHECK(add(toc));
+  report_.repaired.push_back(fmt::format("pack {}: made from assembled files, of {} blobs that no other pack has whole",
+                                         pack_name(toc.pack), toc.entries.size()));
+  return fresh;
 }
 
-Result<std::vector<PackToc>> PackIndexer::run(const std::function<Result<std::vector<Extent>>()>& wanted) {
-  std::vector<Extent> extents;
+Status PackIndexer::rescue_suspect(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
+  WEFT_TRY(PackToc toc, rescue_pack(suspect, std::move(known), wanted));
+  WEFT_CHECK(add(toc));
+  PackToc rest = rest_of(suspect.toc, toc);
+  PackToc all = with_entries(toc, rest.entries);
+  if (!rest.entries.empty()) damaged_.push_back(std::move(rest));
+  if (!suspect.mute && has_all(suspect.toc, toc)) return {};
+  report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} blobs",
+                                         pack_name(all.pack), all.entries.size()));
+  found_.remade.push_back(std::move(all));
+  return {};
+}
+
+// A pack in which no version needs anything may have changed places with another one.
+Status PackIndexer::rescue(const WantedExtents& wanted) {
+  progress_.phase("looking for blobs in damaged packs");
+  WantedBlobs blobs;
+  WEFT_CHECK(add_missing(wanted.here, blobs));
+  WEFT_CHECK(add_missing(wanted.elsewhere, blobs));
+  WEFT_TRY(auto known, known_places());
+  for (const Suspect& suspect : suspects_)
+    WEFT_CHECK(rescue_suspect(suspect, std::move(known[suspect.toc.pack]), blobs));
+  for (PackToc& toc : unread_)
+    WEFT_CHECK(blobs.empty() ? add(toc) : rescue_suspect({std::move(toc), false}, {}, blobs));
+  WEFT_TRY(found_.fresh, rescue_from_assembled(wanted.here));
+  return add_damaged();
+}
+
+Result<FoundPacks> PackIndexer::run(const std::function<Result<WantedExtents>()>& wanted) {
+  WantedExtents extents;
   if (input_.mend && input_.data) {
     WEFT_TRY(extents, wanted());
-    for (const Extent& extent : extents) needed_.insert(extent.id);
+    for (const auto* part : {&extents.here, &extents.elsewhere})
+      for (const Extent& extent : *part) needed_.insert(extent.id);
   }
   WEFT_CHECK(sort_packs());
   for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
-  if (!input_.mend) WEFT_CHECK(add_fitting());
-  if (suspects_.empty() || !input_.mend) return std::vector<PackToc>();
+  if (!input_.mend) {
+    WEFT_CHECK(add_fitting());
+    return FoundPacks();
+  }
   if (!input_.data) {
+    const auto assembled = assembled_.list();
+    if (suspects_.empty() && (!assembled.ok() || assembled->empty())) return FoundPacks();
     WEFT_TRY(extents, wanted());
   }
-  return rescue(extents);
+  WEFT_CHECK(rescue(extents));
+  return std::move(found_);
 }
 
 }  // namespace
 
-Result<std::vector<PackToc>> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
-                                         const std::function<Result<std::vector<Extent>>()>& wanted, Progress& progress,
-                                         FsckReport& report) {
+Result<FoundPacks> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
+                               const std::function<Result<WantedExtents>()>& wanted, Progress& progress,
+                               FsckReport& report) {
   return PackIndexer(env, lock, input, progress, report).run(wanted);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file_lock.h"
 #include "store/apply.h"
+#include "store/assembled_packs.h"
 #include "store/cluster_files.h"
 #include "store/layout.h"
 #include "store/open_versions.h"
@@ -71,26 +72,42 @@ Status keep_lost_toc(const SafePath& path, PackId pack) {
   return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
 }
 
-Status put_tocs(const SafePath& path, const RebuildOutcome& outcome) {
-  for (const PackToc& toc : outcome.remade) {
+Status put_packs(const SafePath& path, const RebuildOutcome& outcome) {
+  const FoundPacks& found = outcome.packs;
+  if (found.fresh) {
+    WEFT_CHECK(found.fresh->sync());
+    WEFT_CHECK(found.fresh->place());
+  }
+  for (const PackToc& toc : found.remade) {
     if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
     WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
   }
-  return outcome.remade.empty() ? Status{} : sync_directory(path / "packs");
+  return found.remade.empty() ? Status{} : sync_directory(path / "packs");
+}
+
+// Of damaged assembled files, what versions need is in packs by now.
+Status drop_damaged_assembled(const SafePath& path, Progress& progress, FsckReport& report) {
+  AssembledPacks assembled(path);
+  FsckReport found;
+  WEFT_CHECK(verify_assembled(assembled, true, DamagedFiles::remove, progress, found));
+  report.repaired.insert(report.repaired.end(), found.problems.begin(), found.problems.end());
+  return {};
 }
 
 }  // namespace
 
 Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patience& patience) {
   const SafePath path = store_path / "index/gc";
-  WEFT_TRY(Fd fd, open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR));
-  WEFT_CHECK(wait_for_lock(fd.get(), kind, patience, path));
+  auto fd = open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR);
+  if (!fd.ok() && fd.error().code == Errc::not_found)
+    return Error{Errc::corrupt, fmt::format("{}: it is gone; run `weft fsck --rebuild`", path)};
+  if (fd.ok()) WEFT_CHECK(wait_for_lock(fd->get(), kind, patience, path));
   return fd;
 }
 
 Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(const StoreInfo info, read_identity(path));
+  WEFT_TRY(const StoreInfo info, recover_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   const SafePath index_dir = path / "index";
@@ -106,7 +123,9 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   Packs packs(path, no_index);
   FsckReport report;
   WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, info));
-  for (const std::string& file : identities) report.repaired.push_back(file + ": it was damaged or gone");
+  const char* said =
+      identities.size() < 2 ? ": it was damaged or gone" : ": it was damaged or gone, and the store has a new id";
+  for (const std::string& file : identities) report.repaired.push_back(file + said);
   if (options.data) {
     WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
     for (const Digest& digest : mended)
@@ -126,12 +145,13 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   report.refused = outcome.loses() && !options.accept_loss;
   if (report.refused) report.repaired.clear();
   if (report.refused) return report;
-  WEFT_CHECK(put_tocs(path, outcome));
+  WEFT_CHECK(put_packs(path, outcome));
   WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() / "data.mdb", index_dir / "data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
   report.rebuilt = true;
+  if (options.data) WEFT_CHECK(drop_damaged_assembled(path, progress, report));
   return report;
 }
 

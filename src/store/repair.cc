@@ -4,87 +4,41 @@
 
 #include <fmt/core.h>
 
-#include "base/sha256.h"
-#include "base/sys.h"
 #include "store/blob_check.h"
-#include "store/hash.h"
 #include "store/notes.h"
 #include "store/pack_file.h"
+#include "store/repair_pack.h"
 #include "store/store_impl.h"
-#include "store/temp_area.h"
 
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kStep = 4 * kDigestChunk;
-
-class PackRepair final : public BlobRepair {
+class StoreRepair final : public BlobRepair {
  public:
-  PackRepair(StoreImpl& store, std::unique_ptr<TempArea> temp, std::unique_ptr<PackWriter> pack)
-      : store_(store), temp_(std::move(temp)), pack_(std::move(pack)) {}
+  StoreRepair(StoreImpl& store, std::unique_ptr<RepairPack> pack) : store_(store), pack_(std::move(pack)) {}
 
-  Status add(const ContentId& id, int fd, std::uint64_t offset, std::string_view where, Progress& progress) override;
-  Status commit() override;
+  Status add(const ContentId& id, int fd, std::uint64_t offset, std::string_view where, Progress& progress) override {
+    WEFT_CHECK(pack_->add(id, fd, offset, where, progress));
+    progress.advance(id.length);
+    return {};
+  }
+  Status commit() override {
+    if (pack_->blobs().empty()) return {};
+    WEFT_CHECK(pack_->sync());
+    return store_.commit_repair(pack_->blobs(), [this] { return pack_->place(); });
+  }
 
  private:
-  Result<PackEntry> copy(const ContentId& id, int fd, std::uint64_t offset, std::uint64_t to, std::string_view where,
-                         const Progress& progress);
   StoreImpl& store_;
-  const std::unique_ptr<TempArea> temp_;
-  const std::unique_ptr<PackWriter> pack_;
-  std::vector<NewBlob> blobs_;
+  const std::unique_ptr<RepairPack> pack_;
 };
-
-Status PackRepair::add(const ContentId& id, int fd, std::uint64_t offset, std::string_view where, Progress& progress) {
-  if (std::ranges::find(blobs_, id, &NewBlob::id) != blobs_.end()) return {};
-  const std::uint64_t to = pack_->reserve(id.length, offset);
-  auto entry = copy(id, fd, offset, to, where, progress);
-  if (!entry.ok()) {
-    pack_->give_back(to);
-    return std::move(entry).error();
-  }
-  blobs_.push_back({id, {pack_->id(), to}, entry->hint, true});
-  pack_->list(*std::move(entry));
-  progress.advance(id.length);
-  return {};
-}
-
-// The bytes are hashed in the buffer that they are written from.
-Result<PackEntry> PackRepair::copy(const ContentId& id, int fd, std::uint64_t offset, std::uint64_t to,
-                                   std::string_view where, const Progress& progress) {
-  PackEntry entry{id, to, std::vector<Digest>(chunk_count(id.length)), 0};
-  std::vector<std::byte> buffer(std::min(id.length, kStep));
-  for (std::uint64_t done = 0; done < id.length;) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: repair stopped", store_.path())};
-    const auto piece = std::span(buffer).first(std::min(kStep, id.length - done));
-    WEFT_CHECK(read_exact(fd, offset + done, piece, where));
-    sha256_chunks(piece, std::span(entry.chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
-    if (done == 0 && id.length > kDigestChunk) entry.hint = xxh3_64(piece.first(kDigestChunk));
-    WEFT_CHECK(pack_->write(to + done, piece));
-    done += piece.size();
-  }
-  if (root_agrees(entry)) return entry;
-  return Error{Errc::corrupt, fmt::format("{}: expected the {} bytes with digest {} at {}, got others", where,
-                                          id.length, to_hex(id.root), offset)};
-}
-
-Status PackRepair::commit() {
-  if (blobs_.empty()) return {};
-  WEFT_CHECK(pack_->begin_sync());
-  WEFT_CHECK(pack_->sync());
-  return store_.commit_repair(blobs_, [this]() -> Status {
-    WEFT_CHECK(pack_->publish());
-    return sync_directory(store_.directory() / "packs");
-  });
-}
 
 }  // namespace
 
 Result<std::unique_ptr<BlobRepair>> StoreImpl::begin_repair() {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(path_));
-  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::create(path_, temp->path()));
-  return std::unique_ptr<BlobRepair>(std::make_unique<PackRepair>(*this, std::move(temp), std::move(pack)));
+  WEFT_TRY(std::unique_ptr<RepairPack> pack, RepairPack::create(path_));
+  return std::unique_ptr<BlobRepair>(std::make_unique<StoreRepair>(*this, std::move(pack)));
 }
 
 Status StoreImpl::commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place) {

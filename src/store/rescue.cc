@@ -8,11 +8,14 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "store/blob_check.h"
 #include "store/hash.h"
 #include "store/pack_file.h"
+#include "store/rebuild.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -203,10 +206,16 @@ std::vector<std::uint64_t> WantedBlobs::head_lengths() const {
   return lengths;
 }
 
-Result<PackToc> rescue_toc(Packs& packs, PackId id, std::span<const PlacedBlob> known, WantedBlobs& wanted,
+Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack) {
+  const auto damaged = read_file(packs.toc_file(pack), limits::kRecordMax);
+  if (damaged.ok()) return salvage_toc(*damaged, pack);
+  return is_damage(damaged.error()) ? std::vector<PlacedBlob>() : Result<std::vector<PlacedBlob>>(damaged.error());
+}
+
+Result<PackToc> rescue_toc(const PackDir& packs, PackId id, std::span<const PlacedBlob> known, WantedBlobs& wanted,
                            const Progress& progress) {
-  WEFT_TRY(std::shared_ptr<const OpenPack> pack, packs.open(id));
-  PackRescue rescue(*pack, wanted, pack_path(packs.store_path(), id).str(), progress);
+  WEFT_TRY(std::shared_ptr<const OpenPack> pack, packs.open_alone(id));
+  PackRescue rescue(*pack, wanted, packs.pack_file(id).str(), progress);
   WEFT_CHECK(rescue.take_known(known));
   WEFT_CHECK(rescue.search());
   return PackToc{id, pack->size(), rescue.take_entries()};

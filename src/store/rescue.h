@@ -36,7 +36,14 @@ class WantedBlobs {
 
 // The table of contents that this pack may have had. Content that it lists is erased from `wanted`. Errc::io and the
 // like: the pack could not be read now.
-Result<PackToc> rescue_toc(Packs& packs, PackId pack, std::span<const PlacedBlob> known, WantedBlobs& wanted,
+Result<PackToc> rescue_toc(const PackDir& packs, PackId pack, std::span<const PlacedBlob> known, WantedBlobs& wanted,
                            const Progress& progress);
+// The entries of this pack that are whole in its damaged .toc, to be verified; none if there is no .toc.
+Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack);
+
+class RepairPack;
+// Copies blobs into `fresh` that an assembled file has whole, by its table of contents or wherever they lie in it, and
+// erases them from `wanted`.
+Status rescue_assembled(const PackDir& assembled, WantedBlobs& wanted, RepairPack& fresh, const Progress& progress);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// weft scrub: reads the packs of a store bit by bit, as fsck does, at a bounded rate.
+// weft scrub: reads the packs and the assembled files of a store bit by bit, as fsck does, at a bounded rate.
 #include "weft/scrub.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/sys.h"
+#include "store/assembled_packs.h"
 #include "store/scrub_state.h"
 #include "store/store_impl.h"
 
@@ -50,6 +51,7 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   if (!report.state.now) {
     report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
     report.state.next = {};
+    report.state.assembled = false;
   }
   Pace rate(options.bytes_per_s);
   VerifyPace pace;
@@ -62,8 +64,17 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
     return over;
   };
   FsckReport found;
-  WEFT_CHECK(verify_packs(packs_, *this, true, progress, found, &pace));
-  if (!pace.over) WEFT_CHECK(find_missing(found));
+  if (!report.state.assembled) {
+    WEFT_CHECK(verify_packs(packs_, *this, true, progress, found, &pace));
+    if (!pace.over) WEFT_CHECK(find_missing(found));
+    report.state.assembled = !pace.over;
+    if (!pace.over) pace.from = {};
+  }
+  if (!pace.over) {
+    AssembledPacks assembled(path_);
+    const bool clean = found.clean() && report.state.now->problems == 0;
+    WEFT_CHECK(verify_assembled(assembled, true, damaged_files_after(clean), progress, found, &pace));
+  }
   add(*report.state.now, found);
   report.bytes = found.bytes_read;
   report.problems = found.problems.size();
@@ -75,6 +86,7 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
     report.state.now->ended_ns = now_ns();
     report.state.last = std::exchange(report.state.now, std::nullopt);
     report.state.next = {};
+    report.state.assembled = false;
   }
   const Status recorded = write_scrub_state(path_, report.state);
   if (!recorded.ok()) report.not_recorded = recorded.error().message;

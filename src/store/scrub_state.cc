@@ -62,6 +62,7 @@ Result<ScrubState> state_of(const JsonValue& value) {
   if (!id) return Error{Errc::invalid, "\"next_pack\": expected 16 hexadecimal digits"};
   WEFT_TRY(const std::uint64_t offset, value.number("next_offset"));
   state.next = {*id, offset};
+  WEFT_TRY(state.assembled, value.flag("next_assembled"));
   return state;
 }
 
@@ -100,7 +101,8 @@ Status write_scrub_state(const SafePath& store_path, const ScrubState& state) {
   json.begin_object();
   write_pass(json, "last", state.last);
   write_pass(json, "now", state.now);
-  json.member("next_pack", pack_name(state.next.pack)).member("next_offset", state.next.offset).end_object();
+  json.member("next_pack", pack_name(state.next.pack)).member("next_offset", state.next.offset);
+  json.member("next_assembled", state.assembled).end_object();
   const std::string text = json.text() + "\n";
   const SafePath path = path_of(store_path);
   const SafePath fresh = path + ".new";

@@ -284,18 +284,26 @@ Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progr
   return {};
 }
 
-Status verify_assembled(AssembledPacks& assembled, bool data, Progress& progress, FsckReport& report) {
-  Verifier verifier(assembled.dir(), nullptr, data, progress, report);
-  for (const PackId id : assembled.list()) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
+Status verify_assembled(AssembledPacks& assembled, bool data, DamagedFiles damaged, Progress& progress,
+                        FsckReport& report, VerifyPace* pace) {
+  const bool may_delete = damaged == DamagedFiles::remove;
+  Verifier verifier(assembled.dir(), nullptr, data, progress, report, pace);
+  std::vector<PackId> all = assembled.list();
+  if (pace != nullptr) std::erase_if(all, [pace](PackId pack) { return pack < pace->from.pack; });
+  std::ranges::sort(all);
+  for (const PackId id : all) {
+    if (pace != nullptr && pace->over) return {};
+    if (pace == nullptr && progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
     const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it
     const std::size_t before = report.problems.size();
-    const std::size_t damaged = report.damaged.size();
+    const std::size_t blobs = report.damaged.size();
     WEFT_CHECK(verifier.verify(id));
-    report.damaged.resize(damaged);  // no repair is due: the file can be assembled again
+    report.damaged.resize(blobs);  // no repair is due: the file can be assembled again
     if (report.problems.size() == before) continue;
-    const bool gone = pack.ok() && assembled.remove(**pack);
-    report.problems.back() += gone ? "; deleted: it can be assembled again" : "; it may be deleted";
+    const bool gone = may_delete && pack.ok() && assembled.remove(**pack);
+    const std::string_view stays = may_delete ? "; it may be deleted" : "; kept until the rest is repaired";
+    report.problems.back() += gone ? "; deleted: it can be assembled again" : stays;
   }
   return {};
 }

@@ -7,7 +7,7 @@ import shutil
 
 from disks import copy_tree, file_system
 from load import Load, Step
-from oracle import Expected, Export, Problem, outcomes
+from oracle import Expected, Export, Problem, Remove, outcomes
 from store_files import VOLATILE, files_of, folders_of
 from totals import Outcome
 from weft_store import Store, check_store, places, run_program
@@ -18,6 +18,8 @@ STRIDE = 8
 SAID_MAX = 160  # of what a command said
 ERRORS = ("EIO", "EMFILE", "ENOMEM", "ENOSPC")
 WAYS = [(error, lasting) for error in ERRORS for lasting in ("once", "on")]
+# What a command says when its disk failed between the record of a change and the commit of the index.
+NOT_KNOWN = "; whether it was done is not known: see `weft log`"
 READERS = [Step(["ls"]), Step(["find"])]
 
 
@@ -145,14 +147,24 @@ class Caller:
 
     @staticmethod
     def allowed(base, done):
+        """A command that refuses has done what it said that it did and nothing else, unless its message says that this is
+        not known."""
         if done.ok:
             return [base.before.after(*base.step.effects)]
-        return outcomes(base.before, base.step.effects) if done.status == 137 else [base.before]
+        said = [effect for effect in base.step.effects if is_said(effect, done.out)]
+        rest = [effect for effect in base.step.effects if effect not in said]
+        before = base.before.after(*said)
+        return outcomes(before, rest) if done.status == 137 or NOT_KNOWN in done.err else [before]
 
     def named(self, mode, how):
         """The call that was stopped or failed, in words."""
         words = self.report.read_text().split()
         return " ".join([mode, words[2] if len(words) > 2 else "nothing", *(str(word) for word in how[1:])])
+
+
+def is_said(effect, out):
+    """`weft rm` prints each removal as it happens."""
+    return isinstance(effect, Remove) and f"removed {effect.model}@{effect.number}" in out.splitlines()
 
 
 def short(done):

@@ -5,20 +5,23 @@ import pathlib
 KINDS = {
     "pack": ["packs/*.pack"],
     "toc": ["packs/*.toc"],
+    "assembled pack": ["cache/*.pack"],
+    "assembled toc": ["cache/*.toc"],
     "manifest": ["manifests/*"],
     "log": ["journal/*.log"],
     "copy": ["journal/*.copy"],
     "index": ["index/data.mdb"],
-    "index locks": ["index/*"],
     "identity": ["weft-store"],
+    "identity copy": ["journal/weft-store"],
     "cluster": ["cluster", "origin", "registry"],
-    "cache": ["cache/**/*"],
+    "note": ["scrub", "cache/bytes_max"],
+    "lock": ["index/*", "cache/lock", "daemon.lock", "maker.lock"],
 }
 # Files that have bytes of published files.
-WITH_BYTES = ("pack", "cache")
+WITH_BYTES = ("pack", "assembled pack")
 JOURNAL = ("log", "copy")
 # Files that say who runs now, and nothing that lasts.
-VOLATILE = {"index/readers", "index/writer", "index/gc", "daemon.lock"}
+VOLATILE = {"index/readers", "index/writer", "index/gc", "index/open", "cache/lock", "daemon.lock", "maker.lock"}
 
 
 def kind_of(relative):
@@ -27,8 +30,6 @@ def kind_of(relative):
 
 
 def matches(path, pattern):
-    if "**" in pattern:
-        return path.parts[0] == pattern.split("/")[0]
     return path.match(pattern) and len(path.parts) == pattern.count("/") + 1
 
 

@@ -20,7 +20,7 @@ import oracle  # noqa: E402
 import store_files  # noqa: E402
 import totals  # noqa: E402
 import weft_store  # noqa: E402
-from load import Load  # noqa: E402
+from load import Load, Step  # noqa: E402
 from models import File  # noqa: E402
 
 FILES = {"f": File((b"bytes",))}
@@ -92,6 +92,31 @@ def test_an_interrupted_command_may_have_had_its_effect_or_not():
     assert kinds == ["wrong"]  # half of a publish
 
 
+@pytest.mark.parametrize("status, said, states", [
+    (0, "", [[1, 2]]), (137, "", [[1], [1, 2]]), (1, "weft: journal/1.log: Input/output error", [[1]]),
+    (1, f"weft: journal/1.log: Input/output error{calls.NOT_KNOWN}", [[1], [1, 2]])])
+def test_a_refused_command_has_done_nothing_unless_it_says_that_it_does_not_know(status, said, states):
+    before = oracle.Expected().after(oracle.Publish("m", 1, FILES))
+    base = calls.Base(1, Step(["import"], (oracle.Publish("m", 2, FILES),)), before, None)
+    allowed = calls.Caller.allowed(base, weft_store.Done(status, "", said))
+    assert [sorted(number for _, number in state.live) for state in allowed] == states
+
+
+def test_a_removal_that_was_said_took_place():
+    before = oracle.Expected().after(oracle.Publish("m", 1, FILES), oracle.Publish("m", 2, FILES))
+    base = calls.Base(1, Step(["rm"], (oracle.Remove("m", 1), oracle.Remove("m", 2))), before, None)
+    for said, states in [("", [[1, 2]]), (calls.NOT_KNOWN, [[1, 2], [2], [1], []])]:
+        allowed = calls.Caller.allowed(base, weft_store.Done(1, "", said))
+        assert [sorted(number for _, number in state.live) for state in allowed] == states
+    for said, states in [("", [[2]]), (calls.NOT_KNOWN, [[2], []])]:
+        allowed = calls.Caller.allowed(base, weft_store.Done(1, "removed m@1\n", said))
+        assert [sorted(number for _, number in state.live) for state in allowed] == states
+
+
+def test_the_sentence_is_what_the_program_says():
+    assert calls.NOT_KNOWN in (TOP / "src/store/journal.cc").read_text()
+
+
 def test_effects_that_took_place_stay():
     before = oracle.Expected().after(oracle.Publish("m", 1, FILES), oracle.Publish("m", 2, FILES))
     states = oracle.outcomes(before, (oracle.Remove("m", 1), oracle.Remove("m", 2)))
@@ -115,7 +140,8 @@ def test_a_seed_gives_the_same_load():
 
 @pytest.mark.parametrize("name, kind", [
     ("packs/00.pack", "pack"), ("packs/00.toc", "toc"), ("journal/1.log", "log"), ("weft-store", "identity"),
-    ("index/data.mdb", "index"), ("index/spare", "index locks"), ("cache/assembled/lock", "cache"), ("tmp/x/y", "other")])
+    ("journal/weft-store", "identity copy"), ("index/data.mdb", "index"), ("index/spare", "lock"), ("cache/lock", "lock"),
+    ("cache/00.pack", "assembled pack"), ("cache/00.toc", "assembled toc"), ("scrub", "note"), ("tmp/x/y", "other")])
 def test_kinds_of_files(name, kind):
     assert store_files.kind_of(name) == kind
 

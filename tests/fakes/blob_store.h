@@ -31,8 +31,9 @@ class BlobStore final : public ClusterStore {
   VersionId add_version(const Digest& manifest, std::string_view publisher = "");
   void own(const ContentId& id, VersionId first);  // the version that first had it
   void add_absent(const ContentId& id);
-  Status no_room;            // what adding fetched blobs fails with
-  std::size_t adds() const;  // how often fetched blobs were added
+  Status no_room;               // what adding fetched blobs fails with
+  std::size_t adds() const;     // how often fetched blobs were added
+  std::atomic<int> filled = 0;  // packs that are being filled now
 
   std::function<void()> before_lock = [] {};  // called by lock_blob()
   std::atomic<int> locks = 0;                 // how often lock_blob() was called

@@ -231,20 +231,35 @@ def test_a_whole_file_of_another_boot_is_used_once_it_is_verified(store, family,
 
 
 @needs_root
-def test_fsck_names_and_deletes_a_damaged_file(store, family, tmp_path):
+@pytest.mark.parametrize("command", ["fsck", "scrub"])
+def test_a_check_names_and_deletes_a_damaged_file(store, family, command, tmp_path):
     store.weft("pin", "one")
     name, = whole_files(store)
     flip_a_byte(pack_of(store, name), 5 << 20)
     with read_only(store.path / "cache"):
-        found = store.weft("fsck", check=False)
+        found = store.weft(command, check=False)
         assert found.returncode == 1 and f"{name}.pack" in found.stdout
         assert whole_files(store) == {name}
-    found = store.weft("fsck", check=False)
+    found = store.weft(command, check=False)
     assert found.returncode == 1 and f"{name}.pack" in found.stdout
     assert not cached_parts(store)
     store.assert_sound()
     with Mount(store, tmp_path / "mnt") as mount:
         assembled(mount, "one", family["one"])
+
+
+@needs_root
+def test_scrub_goes_on_in_assembled_files(store, family):
+    """Runs that end early read each byte once, of packs and of assembled files."""
+    store.weft("pin", "one")
+    whole = store.json("fsck")["bytes_read"]
+    in_packs = sum(entry.stat().st_size for entry in (store.path / "packs").glob("*.pack"))
+    assert whole > in_packs
+    runs = []
+    while not runs or not runs[-1]["complete"]:
+        runs.append(store.json("scrub", "--for", "1s", "--rate", "8M"))
+    assert len(runs) > 2
+    assert sum(run["bytes"] for run in runs) == whole
 
 
 @needs_root

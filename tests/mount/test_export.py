@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from weftlib import NOBODY, files_below, random_tensors, write_model
+from weftlib import NOBODY, WEFT, files_below, random_tensors, run, write_model
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root and another user")
 
@@ -111,3 +111,22 @@ def test_export_into_the_directory_of_a_user(open_dir, many, tmp_path):
     many.weft("export", "m", out)
     assert files_below(out) == files_below(tmp_path / "many")
     assert sorted(os.listdir(out)) == ["config.json", "d", "zzz.safetensors"]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+@pytest.mark.parametrize("call", ["openat2", "newfstatat"])
+def test_an_export_whose_call_failed_leaves_nothing(store, tmp_path, call):
+    """Each call of this name fails once: also the look at a file or directory that the export has just made."""
+    model = write_model(tmp_path / "m", random_tensors(1, 4096, seed="failed"), files=[("d/e/f.txt", b"f")])
+    store.publish(model, name="m")
+    out, failed = tmp_path / "out", 0
+    for number in range(1, 500):
+        inject = f"inject={call}:error=EIO:when={number}"
+        done = run(["strace", "-f", "-o", tmp_path / "trace", "-e", inject, WEFT, "--store", store.path, "export", "m", out],
+                   check=False)
+        if "(INJECTED)" not in (tmp_path / "trace").read_text():
+            break
+        failed += done.returncode != 0
+        assert out.exists() == (done.returncode == 0), f"{call} {number}: {done.stderr}"
+        shutil.rmtree(out, ignore_errors=True)
+    assert failed > 3

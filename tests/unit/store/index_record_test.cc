@@ -76,6 +76,45 @@ TEST_CASE("a damaged or lost identity is read from its copy, and a rebuild write
   }
 }
 
+TEST_CASE("a store that lost its identity and the copy gets a new one from a rebuild") {
+  for (const bool removed : {true, false}) {
+    TestStore test;
+    must_publish(*open_store(test.path), "m", {{1}});
+    const std::string uuid = Store::open(test.path, {}).value()->info().uuid;
+    for (const char* name : {"/weft-store", "/journal/weft-store"}) {
+      std::filesystem::remove(test.path + name);
+      if (!removed) write_file(test.path + name, "damaged");
+    }
+    CHECK_FALSE(Store::open(test.path, {}).ok());
+    CHECK(Store::create(test.path).error().code == Errc::exists);
+    const FsckReport report = Store::rebuild(test.path, decode, no_progress()).value();
+    REQUIRE(report.repaired.size() == 2);
+    CHECK(report.repaired[0].ends_with("and the store has a new id"));
+    auto store = Store::open(test.path, {}).value();
+    CHECK(store->info().uuid != uuid);
+    CHECK(store->info().format == kStoreFormat);
+    CHECK(store->fsck({}, decode, no_progress()).value().problems == std::vector<std::string>{});
+    CHECK(store->snapshot().value()->versions(store->snapshot().value()->model("m").value().id).value().size() == 1);
+  }
+}
+
+TEST_CASE("a directory without an identity is no store to a rebuild if its journal says nothing") {
+  TestStore test;
+  std::filesystem::remove(test.path + "/weft-store");
+  std::filesystem::remove(test.path + "/journal/weft-store");
+  CHECK(Store::rebuild(test.path, decode, no_progress()).error().code == Errc::not_found);
+}
+
+TEST_CASE("fsck of a store without the lock of gc says what to do") {
+  TestStore test;
+  must_publish(*open_store(test.path), "m", {{1}});
+  std::filesystem::remove(test.path + "/index/gc");
+  const Error said = Store::open(test.path, {}).value()->fsck({}, decode, no_progress()).error();
+  CHECK(said.message.ends_with("index/gc: it is gone; run `weft fsck --rebuild`"));
+  CHECK(Store::rebuild(test.path, decode, no_progress()).value().clean());
+  CHECK(Store::open(test.path, {}).value()->fsck({}, decode, no_progress()).value().clean());
+}
+
 TEST_CASE("a store of another format is refused as such, also by a rebuild, which leaves it as it is") {
   TestStore test;
   must_publish(*open_store(test.path), "m", {{1}});

@@ -173,6 +173,13 @@ TEST_CASE("a directory in which a maker was killed becomes a store, one that hol
     CHECK(open_store(path)->snapshot().ok());
     std::filesystem::remove_all(path);
   }
+  REQUIRE(Store::create(path, {}).ok());  // killed between its two last steps
+  std::filesystem::remove(path + "/weft-store");
+  CHECK(Store::open(path, {}).error().code == Errc::not_found);
+  CHECK(Store::open(path, write_options()).error().code == Errc::not_found);
+  CHECK(Store::rebuild(path, decode, no_progress()).error().code == Errc::not_found);
+  CHECK(Store::create(path, {}).ok());
+  std::filesystem::remove_all(path);
   for (const char* kept : {"packs/0123456789abcdef.pack", "manifests/x", "journal/0000000000000001.log", "notes.txt"}) {
     const std::string name = kept;
     const auto slash = name.find('/');
