@@ -68,7 +68,8 @@ class Reader {
   Status take_scalar(const toml::node& node, const Setting& setting, SettingValue& value) const {
     if (setting.kind == SettingKind::yes_or_no) {
       const auto* yes = node.as_boolean();
-      return yes == nullptr ? expected(node, setting.key, "true or false") : put(yes->get() ? "true" : "false", value);
+      if (yes == nullptr) return expected(node, setting.key, "true or false");
+      return put(yes->get() ? "true" : "false", value);
     }
     if (const auto* number = node.as_integer(); number != nullptr && number->get() >= 0)
       return put(std::to_string(number->get()), value);
