@@ -58,10 +58,9 @@ Status open_to(const SafePath& place, mode_t mode) {
 Status check_peer(int socket, const SafePath& place) {
   WEFT_TRY(const PeerCredentials peer, peer_credentials(socket));
   if (peer.uid == 0 || peer.uid == place.root().owner() || trusts_all_owners()) return {};
-  return Error{Errc::permission,
-               fmt::format("{}: expected a daemon of user {}, who owns the directory, or of root; got "
-                           "one of user {}",
-                           place, *place.root().owner(), peer.uid)};
+  return Error{Errc::corrupt, fmt::format("{}: expected a daemon of user {}, who owns the directory, or of root; got "
+                                          "one of user {}",
+                                          place, *place.root().owner(), peer.uid)};
 }
 
 Result<Fd> make_socket(const std::string& path) {

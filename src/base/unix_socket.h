@@ -31,8 +31,8 @@ struct PeerCredentials {
 // Takes the place of a socket that nobody listens at any more: the caller holds the lock that says so.
 Result<Fd> listen_unix(const std::string& path, mode_t mode);
 Status remove_unix(const std::string& path);  // the name; fine when it is not there
-// Errc::not_found: nothing there; Errc::corrupt: no socket, or one of another owner; Errc::unreachable: nobody listens;
-// Errc::permission.
+// Errc::not_found: nothing there; Errc::corrupt: no socket, or one or a daemon of another user; Errc::unreachable:
+// nobody listens; Errc::permission.
 Result<Fd> connect_unix(const std::string& path);
 // An invalid Fd when nobody waits.
 Result<Fd> accept_unix(int listener);
