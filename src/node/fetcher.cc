@@ -239,7 +239,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
                                       [&](const auto& one) { return one->pack->id() == pack.id(); });
       if (filled) break;
     }
-    const auto toc = read_toc_of(store_.path(), pack.id());
+    const auto toc = read_toc_of(store_.directory(), pack.id());
     if (!toc.ok() || !has_room(*toc, absent)) break;
     auto resumed = store_.resume_fetch(pack.id());
     if (resumed.ok()) return resumed;

@@ -25,6 +25,7 @@
 #include "node/transfer.h"
 #include "node/verified_source.h"
 #include "node/vfs_cache.h"
+#include "store/toc.h"
 #include "weft/cluster_store.h"
 #include "weft/cold.h"
 #include "weft/manifest.h"
@@ -215,7 +216,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  TocCache tocs_{store_.path()};
+  TocCache tocs_{store_.path(), [this](PackId pack) { return read_toc_of(store_.directory(), pack); }};
   std::mutex planning_;     // before mutex_: transfers are begun one at a time
   std::mutex making_room_;  // before mutex_
   mutable std::mutex mutex_;

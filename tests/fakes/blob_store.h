@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "testing.h"
 #include "weft/cluster_store.h"
 
@@ -41,6 +42,7 @@ class BlobStore final : public ClusterStore {
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
+  const SafePath& directory() const override { return safe_; }
   const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<IndexState> state() override;
@@ -84,6 +86,7 @@ class BlobStore final : public ClusterStore {
   Result<std::unique_ptr<FetchPack>> fill(PackId pack, std::uint64_t size);
 
   TempDir directory_;
+  const SafePath safe_ = must(SafePath::open_owned(directory_.path()));
   StoreInfo info_;
   std::optional<ClusterIdentity> cluster_;
   PackId packs_ = 0;

@@ -10,6 +10,7 @@
 #include "store/assembled_packs.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -31,7 +32,7 @@ bool reads(StoreImpl& store, unsigned content) {
 
 // An assembled file of these contents.
 void assemble(const std::string& path, std::initializer_list<unsigned> contents, PackId id = kAssembled) {
-  AssembledPacks packs(path);
+  AssembledPacks packs(safe(path));
   AssembledSource file{id, 0, {}, "a file"};
   for (const unsigned n : contents) {
     file.blobs.push_back(content_id(n));

@@ -14,6 +14,7 @@
 #include "cluster_support.h"
 #include "random_runs.h"
 #include "store/pack_file.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;

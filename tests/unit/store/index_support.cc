@@ -23,6 +23,7 @@
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 namespace weft::testing {
 std::vector<std::byte> content_bytes(unsigned n) {
