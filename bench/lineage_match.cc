@@ -36,6 +36,7 @@
 #include <thread>
 
 #include "arch_space.h"
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "redis_baseline.h"
@@ -139,7 +140,7 @@ void fill(const std::string& path, const Space& space, std::uint64_t count) {
   options.write = true;
   options.sync = false;
   options.map_bytes = kMapBytes;
-  auto env = must(Env::open(path + "/index", options));
+  auto env = must(Env::open(must(SafePath::open_owned(path + "/index")), options));
   WriterLock lock = must(env->lock_writer());
   auto begin = Clock::now();
   const std::uint64_t filled = versions_in(*env);

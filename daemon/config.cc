@@ -106,6 +106,9 @@ Result<Config> make_config(const SettingValues& given) {
   Config config;
   config.store = values.text("store");
   if (config.store.empty()) return Error{Errc::invalid, "store: expected the directory of the store, got nothing"};
+  const auto trust = values.one_of("trust_store", std::to_array<std::string_view>({"false", "true"}));
+  if (!trust.ok()) return trust.error();
+  config.trust_store = *trust == "true";
   config.name = values.text("name", host_name());
   config.provider = values.text("provider", "auto");
   config.key_file = values.text("key_file");

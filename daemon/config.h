@@ -15,6 +15,7 @@ namespace weft {
 
 struct Config {
   std::string store;
+  bool trust_store = false;
   std::string name, provider, key_file, origin;
   ListenAddress listen;
   std::uint64_t cache_max = 0;  // bytes

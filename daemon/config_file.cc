@@ -66,6 +66,11 @@ class Reader {
 
   // Numbers are good where texts are: ids of users, sizes in bytes.
   Status take_scalar(const toml::node& node, const Setting& setting, SettingValue& value) const {
+    if (setting.kind == SettingKind::yes_or_no) {
+      const auto* yes = node.as_boolean();
+      if (yes == nullptr) return expected(node, setting.key, "true or false");
+      return put(yes->get() ? "true" : "false", value);
+    }
     if (const auto* number = node.as_integer(); number != nullptr && number->get() >= 0)
       return put(std::to_string(number->get()), value);
     if (setting.kind == SettingKind::number) return expected(node, setting.key, "a number");

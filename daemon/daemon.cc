@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "control/server.h"
@@ -90,6 +91,7 @@ class Daemon {
   }
 
   Status open_store() {
+    if (config_.get()->trust_store) trust_all_owners();
     Patience patience;
     // The store keeps this; once the daemon serves, signals are its main thread's.
     patience.cancelled = [this] {

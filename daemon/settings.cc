@@ -10,6 +10,7 @@ using enum SettingKind;
 
 constexpr std::array kSettings = {
     Setting{"store", text, "DIR", "the store that this daemon has", false},
+    Setting{"trust_store", yes_or_no, "BOOL", "root: has the store also if other users can write to it", false},
     Setting{"name", text, "NAME", "of this node, for people; the host's when left out", false},
     Setting{"listen", text, "HOST:PORT", "where other nodes reach this one; the loopback when left out", false},
     Setting{"provider", text, "NAME", "of libfabric, for reads of other nodes; auto: the best that is here", false},

@@ -16,7 +16,7 @@ namespace weft {
 
 inline constexpr std::uint64_t kConfigFileMax = 1U << 20U;  // bytes
 
-enum class SettingKind : unsigned char { text, number, list };
+enum class SettingKind : unsigned char { text, number, list, yes_or_no };
 struct Setting {
   std::string_view key;
   SettingKind kind = SettingKind::text;

@@ -95,6 +95,8 @@ bool set_flag(MountOptions& options, std::string_view key) {
     options.allow_other = true;
   else if (key == "xattr")
     options.xattr = true;
+  else if (key == "trust_store")
+    options.trust_store = true;
   else
     return false;
   return true;
@@ -260,6 +262,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
   if (options.no_exec) list += ",noexec";
   if (options.allow_other) list += ",allow_other";
   if (options.xattr) list += ",xattr";
+  if (options.trust_store) list += ",trust_store";
   std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};
   if (!options.log_file.empty()) words.push_back(std::string(kLogFile) + options.log_file);
   if (options.foreground) words.emplace_back("-f");
@@ -293,6 +296,7 @@ Mount options:
   cold=stream      each read waits for what it reads
   cold=fetch       the first open waits for the whole file (without: as weftd says)
   xattr            answer user.weft.* extended attributes of tensor views
+  trust_store      root: mount the store also if other users can write to it
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error
   stall=SECONDS    replace a server that answers nothing for so long (60)

@@ -24,6 +24,7 @@ struct MountOptions {
   mode_t umask = 0;  // taken from 0444 of files and 0555 of directories
   bool show_views = true;
   bool xattr = false;
+  bool trust_store = false;                         // also one that others can write to
   std::optional<std::uint64_t> assembly_cache_max;  // bytes; without: as the store says
   std::optional<ColdPolicy> cold;                   // without: as the node's daemon is told
   std::string log_file;

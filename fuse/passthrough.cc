@@ -1,6 +1,5 @@
 #include "passthrough.h"
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
 
 #include <cerrno>
@@ -21,11 +20,10 @@ std::string Passthrough::reason() const {
   return reason_;
 }
 
-void Passthrough::probe(int device, const std::string& file) {
+void Passthrough::probe(int device, const Result<Fd>& file) {
   if (!agreed_.load(std::memory_order_acquire)) return;
-  const auto fd = open_file(file, O_RDONLY);
-  if (!fd.ok()) return refuse("no file to try it with: " + fd.error().message);
-  const auto backing = open(device, fd->get());
+  if (!file.ok()) return refuse("no file to try it with: " + file.error().message);
+  const auto backing = open(device, file->get());
   if (!backing.ok()) return refuse(backing.error().message);
   close(device, *backing);
   active_.store(true, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/sys.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -18,7 +19,7 @@ class Passthrough {
   void agree() { agreed_.store(true, std::memory_order_release); }  // kernel and we, in FUSE_INIT
 
   // Once agreed on, registers `file`, one of the store, to see that it works, and notes why not.
-  void probe(int device, const std::string& file);
+  void probe(int device, const Result<Fd>& file);
   bool active() const { return active_.load(std::memory_order_acquire); }
   std::string reason() const;  // why it is not active
 

@@ -14,6 +14,7 @@
 #include <ostream>
 
 #include "background.h"
+#include "base/beneath.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -76,7 +77,7 @@ Status set_up_process(const MountOptions& options) {
 
 // If there is no such file, what a store says that lacks it, or a directory that is no store, is clearer.
 Result<Fd> open_versions_of(const std::string& store) {
-  auto fd = open_file(open_versions_path(store), O_RDONLY);
+  auto fd = open_versions_file(store);
   if (fd.ok() || fd.error().code != Errc::not_found) return fd;
   const auto opened = Store::open(store, {});
   return opened.ok() ? std::move(fd).error() : opened.error();
@@ -131,6 +132,7 @@ Status serve_store(const MountOptions& options, const ServerEnds& ends) {
 }
 
 Status act(const CommandLine& line, std::ostream& out, std::ostream& err) {
+  if (line.mount.trust_store) trust_all_owners();
   switch (line.action) {
     case Action::help:
       out << help_text();

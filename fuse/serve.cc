@@ -19,7 +19,7 @@ void go_on(Server& server) {
   if ((server.shared.head().init.reply.flags2 & kernel::kPassthroughFlag2) == 0) return;
   server.passthrough.agree();
   server.open_files.close_stray_ids();
-  server.passthrough.probe(server.device, index_path(server.options.store));
+  server.passthrough.probe(server.device, index_file(server.options.store));
 }
 
 // The mount is there and nobody serves it: what waits for the kernel would wait for ever.

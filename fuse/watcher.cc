@@ -93,7 +93,7 @@ void Watcher::publish_status() {
 
 void Watcher::set_up() {
   if (!stat_file(server_.options.directory).ok()) return;  // the loop has ended already
-  server_.passthrough.probe(server_.device, index_path(server_.options.store));
+  server_.passthrough.probe(server_.device, index_file(server_.options.store));
   read_ahead_ = set_read_ahead(server_.device, server_.shared.head(), kReadAheadKilobytes);
   publish_status();
   assemble();

@@ -11,8 +11,10 @@ from weftlib import NOBODY, Mount, Store, random_tensors, run, write_model
 
 
 def pytest_configure():
-    """Who is told to end cleans up first, as at Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Who is told to end cleans up first, as at Ctrl-C. A shell has what it starts in the background ignore Ctrl-C, and
+    the programs under test would ignore it too."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -211,8 +211,8 @@ class Import {
   virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;
 };
 
-// Stores blobs anew whose stored bytes are damaged or missing. Destroyed without commit(), it leaves nothing behind. One
-// thread.
+// Stores blobs anew whose stored bytes are damaged or missing. Destroyed without commit(), it leaves nothing behind.
+// One thread.
 class BlobRepair {
  public:
   virtual ~BlobRepair() = default;
@@ -307,17 +307,20 @@ struct OpenOptions {
   std::uint64_t map_bytes = 1ULL << 30U;  // of the index at first; it grows by itself
   std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that does not end its snapshot
   Patience patience = {};                 // with other writers, gc and fsck
-  // A descriptor of open_versions_path() whose open file description other processes have too: what is held through it
+  // A descriptor of open_versions_file() whose open file description other processes have too: what is held through it
   // stays locked when this process ends. -1: the store opens the file itself. Stays the caller's.
   int open_versions = -1;
   // Brings the content of a version whose manifest is not here (Snapshot::is_bare); empty: nobody does. Any thread.
   std::function<Status(VersionId)> look = {};
 };
 
-// The index's file, which every store has.
-std::string index_path(const std::string& store_path);
+class Fd;        // base/sys.h
+class SafePath;  // base/safe_path.h
+
+// The index's file, which every store has, open for reading.
+Result<Fd> index_file(const std::string& store_path);
 // The file in which versions are locked while they are open; whoever may read the store can read it.
-std::string open_versions_path(const std::string& store_path);
+Result<Fd> open_versions_file(const std::string& store_path);
 
 class Store {
  public:
@@ -340,6 +343,7 @@ class Store {
 
   virtual const StoreInfo& info() const = 0;
   virtual const std::string& path() const = 0;
+  virtual const SafePath& directory() const = 0;                      // the same, for files below it
   virtual const std::optional<ClusterIdentity>& cluster() const = 0;  // as it was when the store was opened or joined
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
@@ -380,8 +384,8 @@ class Store {
   virtual Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) = 0;
   // Errc::read_only: the store was opened for reading.
   virtual Result<std::unique_ptr<BlobRepair>> begin_repair() = 0;
-  // Reads packs from where the last run stopped (scrub.h). Records that in STORE/scrub if this process may write there. When
-  // `progress` is cancelled, it stops after the blob that it is at, as when its time is over.
+  // Reads packs from where the last run stopped (scrub.h). Records that in STORE/scrub if this process may write there.
+  // When `progress` is cancelled, it stops after the blob that it is at, as when its time is over.
   virtual Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) = 0;
 };
 

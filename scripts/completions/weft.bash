@@ -2,35 +2,35 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --inherit --add --parent --find-parent --no-find-parent --tag --message --metric --durability --sync --json --quiet --store --help" ;;
-    export) echo "--json --quiet --store --help" ;;
-    ls) echo "--tensors --names --json --quiet --store --help" ;;
-    info) echo "--graph --json --quiet --store --help" ;;
-    log) echo "--json --quiet --store --help" ;;
-    lineage) echo "--ancestors --descendants --owners --dot --svg --json --quiet --store --help" ;;
-    diff) echo "--norms --json --quiet --store --help" ;;
-    find) echo "--null --json --quiet --store --help" ;;
-    match) echo "--top --by --json --quiet --store --help" ;;
-    tag) echo "--delete --json --quiet --store --help" ;;
-    rm) echo "--all --json --quiet --store --help" ;;
-    gc) echo "--dry-run --all --json --quiet --store --help" ;;
-    du) echo "--origin --json --quiet --store --help" ;;
-    fsck) echo "--repair --from --rebuild --accept-loss --quick --json --quiet --store --help" ;;
-    scrub) echo "--rate --for --json --quiet --store --help" ;;
-    mount) echo "--options --upgrade --foreground --quiet --store --help" ;;
-    umount) echo "--lazy --quiet --store --help" ;;
-    unpin) echo "--json --quiet --store --help" ;;
-    prefetch) echo "--layers --json --quiet --store --help" ;;
-    evict) echo "--all --keep --dry-run --json --quiet --store --help" ;;
-    stage-out) echo "--evictable --new-origin --json --quiet --store --help" ;;
-    pin) echo "--delete --json --quiet --store --help" ;;
-    cache) echo "--max --json --quiet --store --help" ;;
-    status) echo "--json --quiet --store --help" ;;
-    peers) echo "--json --quiet --store --help" ;;
-    init) echo "--group --json --quiet --store --help" ;;
-    restore) echo "--accept-loss --registry --json --quiet --store --help" ;;
-    completion) echo "--quiet --store --help" ;;
-    *) echo "--store --help --version" ;;
+    import) echo "--name --inherit --add --parent --find-parent --no-find-parent --tag --message --metric --durability --sync --json --quiet --store --trust-store --help" ;;
+    export) echo "--json --quiet --store --trust-store --help" ;;
+    ls) echo "--tensors --names --json --quiet --store --trust-store --help" ;;
+    info) echo "--graph --json --quiet --store --trust-store --help" ;;
+    log) echo "--json --quiet --store --trust-store --help" ;;
+    lineage) echo "--ancestors --descendants --owners --dot --svg --json --quiet --store --trust-store --help" ;;
+    diff) echo "--norms --json --quiet --store --trust-store --help" ;;
+    find) echo "--null --json --quiet --store --trust-store --help" ;;
+    match) echo "--top --by --json --quiet --store --trust-store --help" ;;
+    tag) echo "--delete --json --quiet --store --trust-store --help" ;;
+    rm) echo "--all --json --quiet --store --trust-store --help" ;;
+    gc) echo "--dry-run --all --json --quiet --store --trust-store --help" ;;
+    du) echo "--origin --json --quiet --store --trust-store --help" ;;
+    fsck) echo "--repair --from --rebuild --accept-loss --quick --json --quiet --store --trust-store --help" ;;
+    scrub) echo "--rate --for --json --quiet --store --trust-store --help" ;;
+    mount) echo "--options --upgrade --foreground --quiet --store --trust-store --help" ;;
+    umount) echo "--lazy --quiet --store --trust-store --help" ;;
+    unpin) echo "--json --quiet --store --trust-store --help" ;;
+    prefetch) echo "--layers --json --quiet --store --trust-store --help" ;;
+    evict) echo "--all --keep --dry-run --json --quiet --store --trust-store --help" ;;
+    stage-out) echo "--evictable --new-origin --json --quiet --store --trust-store --help" ;;
+    pin) echo "--delete --json --quiet --store --trust-store --help" ;;
+    cache) echo "--max --json --quiet --store --trust-store --help" ;;
+    status) echo "--json --quiet --store --trust-store --help" ;;
+    peers) echo "--json --quiet --store --trust-store --help" ;;
+    init) echo "--group --json --quiet --store --trust-store --help" ;;
+    restore) echo "--accept-loss --registry --json --quiet --store --trust-store --help" ;;
+    completion) echo "--quiet --store --trust-store --help" ;;
+    *) echo "--store --trust-store --help --version" ;;
   esac
 }
 

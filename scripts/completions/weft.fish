@@ -28,6 +28,7 @@ end
 complete -c weft -f
 complete -c weft -l store -x -a '(__fish_complete_directories)' -d 'the store'
 complete -c weft -s q -l quiet -d 'no progress bar and no remarks'
+complete -c weft -l trust-store -d 'use a store that others can write to'
 complete -c weft -s h -l help -d 'help'
 complete -c weft -n __fish_use_subcommand -s V -l version -d 'version'
 complete -c weft -n __fish_use_subcommand -a import -d 'publish files as a new version of a model'

@@ -19,9 +19,10 @@ _weft() {
   local -A opt_args
   local -a common json store
   common=('(-q --quiet)'{-q,--quiet}'[no progress bar and no remarks]' '--store=[the store]:store:_directories'
-    '(-h --help)'{-h,--help}'[help]')
+    '--trust-store[use a store that others can write to]' '(-h --help)'{-h,--help}'[help]')
   json=('--json[print one JSON value]')
-  _arguments -C '--store=[the store]:store:_directories' '(-h --help)'{-h,--help}'[help]' \
+  _arguments -C '--store=[the store]:store:_directories' '--trust-store[use a store that others can write to]' \
+    '(-h --help)'{-h,--help}'[help]' \
     '(-V --version)'{-V,--version}'[version]' '(-)1:command:->command' '(-)*::argument:->argument'
   (( ${+opt_args[--store]} )) && store=(--store ${~${(Q)opt_args[--store]}})
   if [[ $state == command ]]; then

@@ -238,15 +238,26 @@ Status remove_entry(int dir, const std::string& name, const std::string& where, 
 
 }  // namespace
 
-Status remove_tree(const std::string& path) {
+Status remove_tree_at(int directory, const std::string& name, const std::string& where) {
   struct stat st {};
-  if (::lstat(path.c_str(), &st) != 0) return errno == ENOENT ? Status{} : Status{sys_error(errno, path)};
-  return remove_entry(AT_FDCWD, path, path, st.st_dev);
+  if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
+  return remove_entry(directory, name, where, st.st_dev);
+}
+
+Status remove_tree(const std::string& path) {
+  return remove_tree_at(AT_FDCWD, path, path);
 }
 
 Result<std::vector<std::string>> list_directory(const std::string& path) {
-  std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
-  if (!dir) return sys_error(errno, path);
+  WEFT_TRY(Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
+  return list_directory(std::move(directory), path);
+}
+
+Result<std::vector<std::string>> list_directory(Fd directory, const std::string& where) {
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(directory.get()), ::closedir);
+  if (!dir) return sys_error(errno, where);
+  directory.release();
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(dir.get())) {
@@ -254,19 +265,24 @@ Result<std::vector<std::string>> list_directory(const std::string& path) {
     if (name != "." && name != "..") names.push_back(std::move(name));
     errno = 0;
   }
-  if (errno != 0) return sys_error(errno, path);
+  if (errno != 0) return sys_error(errno, where);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max) {
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
+  WEFT_TRY(const struct stat st, stat_fd(fd.get(), path));
+  return read_whole(fd.get(), st, bytes_max, path);
+}
+
+Result<std::vector<std::byte>> read_whole(int fd, const struct stat& st, std::uint64_t bytes_max,
+                                          std::string_view where) {
   auto size = static_cast<std::uint64_t>(st.st_size);
   if (size > bytes_max)
-    return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", path, bytes_max, size)};
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", where, bytes_max, size)};
   std::vector<std::byte> bytes(size);
-  WEFT_CHECK(read_exact(fd.get(), 0, bytes, path));
+  WEFT_CHECK(read_exact(fd, 0, bytes, where));
   return bytes;
 }
 

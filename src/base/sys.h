@@ -64,12 +64,17 @@ Status sync_directory(const std::string& path);
 Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::exists when it is there
 Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine when it is there
 Status rename_file(const std::string& from, const std::string& to);
-Status rename_new(const std::string& from, const std::string& to);         // Errc::exists rather than replace
-Status link_file(const std::string& from, const std::string& to);          // a second name; Errc::exists
-Status remove_file(const std::string& path);                               // fine when it is not there
-Status remove_tree(const std::string& path);                               // does not follow links or cross mounts
+Status rename_new(const std::string& from, const std::string& to);  // Errc::exists rather than replace
+Status link_file(const std::string& from, const std::string& to);   // a second name; Errc::exists
+Status remove_file(const std::string& path);                        // fine when it is not there
+Status remove_tree(const std::string& path);                        // does not follow links or cross mounts
+Status remove_tree_at(int directory, const std::string& name, const std::string& where);  // as remove_tree
 Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."
+Result<std::vector<std::string>> list_directory(Fd directory, const std::string& where);
 Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max);
+// The bytes of a file that is open, as `st` tells its size.
+Result<std::vector<std::byte>> read_whole(int fd, const struct stat& st, std::uint64_t bytes_max,
+                                          std::string_view where);
 Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);  // blocks, not bytes
 Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
 

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/safe_path.h"
+
 namespace weft {
 namespace {
 
@@ -25,24 +27,40 @@ auto retry(Call call) {
   }
 }
 
-// An address is at most 107 bytes long; through a descriptor of its directory any path can be named.
-struct Address {
-  Fd directory;
-  sockaddr_un name{};
-};
-
-Result<Address> address_of(const std::string& path) {
+// The directory of a socket and its name there.
+Result<SafePath> place_of(const std::string& path) {
   const auto slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  Address address;
-  WEFT_TRY(address.directory, open_file(directory, O_PATH | O_DIRECTORY));
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  const std::string shown = fmt::format("/proc/self/fd/{}/{}", address.directory.get(), name);
-  address.name.sun_family = AF_UNIX;
-  if (shown.size() >= sizeof address.name.sun_path)
+  if (slash == std::string::npos) return Error{Errc::invalid, fmt::format("{}: expected a directory", path)};
+  WEFT_TRY(const SafePath directory, SafePath::open_owned(slash == 0 ? "/" : path.substr(0, slash)));
+  return directory / path.substr(slash + 1);
+}
+
+// An address is at most 107 bytes long; through a descriptor any path can be named.
+Result<sockaddr_un> address_of(const std::string& shown, std::string_view path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (shown.size() >= sizeof address.sun_path)
     return Error{Errc::invalid, fmt::format("{}: expected a shorter name of a socket", path)};
-  std::copy(shown.begin(), shown.end(), address.name.sun_path);
+  std::copy(shown.begin(), shown.end(), address.sun_path);
   return address;
+}
+
+// What bind(2) has just made, before anybody connects. chmod(2) and chown(2) by name could meet what another user put
+// in its place; a socket of this process with a second name is somebody else's.
+Status open_to(const SafePath& place, mode_t mode) {
+  WEFT_TRY(const Fd made, place.root().open_made_socket(place.relative()));
+  WEFT_TRY(const std::string path, path_of_descriptor(made.get(), place));
+  if (::chmod(path.c_str(), mode) != 0) return sys_error(errno, fmt::format("{}: chmod", place));
+  return {};
+}
+
+// Who answers decides what this process goes on to do.
+Status check_peer(int socket, const SafePath& place) {
+  WEFT_TRY(const PeerCredentials peer, peer_credentials(socket));
+  if (peer.uid == 0 || peer.uid == place.root().owner() || trusts_all_owners()) return {};
+  return Error{Errc::corrupt, fmt::format("{}: expected a daemon of user {}, who owns the directory, or of root; got "
+                                          "one of user {}",
+                                          place, *place.root().owner(), peer.uid)};
 }
 
 Result<Fd> make_socket(const std::string& path) {
@@ -51,8 +69,8 @@ Result<Fd> make_socket(const std::string& path) {
   return fd;
 }
 
-const sockaddr* plain(const Address& address) {
-  return reinterpret_cast<const sockaddr*>(&address.name);
+const sockaddr* plain(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
 }
 
 bool would_block(int error) {
@@ -86,23 +104,35 @@ Status take_fds(msghdr& message, std::vector<Fd>& into) {
 }  // namespace
 
 Result<Fd> listen_unix(const std::string& path, mode_t mode) {
-  WEFT_TRY(Address address, address_of(path));
+  WEFT_TRY(const SafePath place, place_of(path));
+  WEFT_TRY(const std::string directory, path_of_descriptor(place.root().fd(), path));
+  WEFT_TRY(const sockaddr_un address, address_of(directory + "/" + place.relative(), path));
   WEFT_TRY(Fd fd, make_socket(path));
-  WEFT_CHECK(remove_file(path));
-  if (::bind(fd.get(), plain(address), sizeof address.name) != 0)
-    return sys_error(errno, fmt::format("{}: bind", path));
-  if (::chmod(path.c_str(), mode) != 0) return sys_error(errno, fmt::format("{}: chmod", path));
+  WEFT_CHECK(remove_file(place));
+  if (::bind(fd.get(), plain(address), sizeof address) != 0) return sys_error(errno, fmt::format("{}: bind", path));
+  WEFT_CHECK(open_to(place, mode));
   if (::listen(fd.get(), kBacklog) != 0) return sys_error(errno, fmt::format("{}: listen", path));
   return fd;
 }
 
 Result<Fd> connect_unix(const std::string& path) {
-  WEFT_TRY(Address address, address_of(path));
+  WEFT_TRY(const SafePath place, place_of(path));
+  WEFT_TRY(const Fd there, place.root().open_socket(place.relative()));
+  WEFT_TRY(const std::string shown, path_of_descriptor(there.get(), path));
+  WEFT_TRY(const sockaddr_un address, address_of(shown, path));
   WEFT_TRY(Fd fd, make_socket(path));
-  if (retry([&] { return ::connect(fd.get(), plain(address), sizeof address.name); }) == 0) return fd;
+  if (retry([&] { return ::connect(fd.get(), plain(address), sizeof address); }) == 0) {
+    WEFT_CHECK(check_peer(fd.get(), place));
+    return fd;
+  }
   if (errno == ECONNREFUSED || would_block(errno))
     return Error{Errc::unreachable, fmt::format("{}: nobody answers", path)};
   return sys_error(errno, path);
+}
+
+Status remove_unix(const std::string& path) {
+  WEFT_TRY(const SafePath place, place_of(path));
+  return remove_file(place);
 }
 
 Result<Fd> accept_unix(int listener) {

@@ -25,10 +25,14 @@ struct PeerCredentials {
   std::vector<gid_t> groups;  // supplementary ones
 };
 
-// Takes the place of a socket that nobody listens at any more: the caller holds the lock that says so. Any length of
-// path.
+// The directory of `path` has the owner rule of beneath.h: the socket belongs to the directory's owner, and the process
+// that listens there runs as that user or as root. Any length of path, which has a directory.
+
+// Takes the place of a socket that nobody listens at any more: the caller holds the lock that says so.
 Result<Fd> listen_unix(const std::string& path, mode_t mode);
-// Errc::not_found: no socket there; Errc::unreachable: nobody listens; Errc::permission.
+Status remove_unix(const std::string& path);  // the name; fine when it is not there
+// Errc::not_found: nothing there; Errc::corrupt: no socket, or one or a daemon of another user; Errc::unreachable:
+// nobody listens; Errc::permission.
 Result<Fd> connect_unix(const std::string& path);
 // An invalid Fd when nobody waits.
 Result<Fd> accept_unix(int listener);

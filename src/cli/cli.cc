@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/beneath.h"
 #include "base/text.h"
 #include "cli/commands.h"
 
@@ -124,7 +125,7 @@ class Program {
     }
     if (given("--version", "-V")) return print(kVersionText);
     if (words.command == "help" || given("--help", "-h")) return print(program_help());
-    if (!words.rest.empty() && words.rest.front() != "--store")
+    if (!words.rest.empty() && words.rest.front() != "--store" && words.rest.front() != "--trust-store")
       return usage_error(fmt::format("unknown option {}; see `weft --help`", printable(words.rest.front())));
     return usage_error("expected a command; see `weft --help`");
   }
@@ -138,13 +139,14 @@ class Program {
     std::string text =
         "weft: WEights as a File Tree. Publishes deep-learning models as versions that\n"
         "share what they have in common, and shows them as ordinary files.\n\n"
-        "Usage: weft [--store DIR] COMMAND [options] ...\n\nCommands:\n";
+        "Usage: weft [--store DIR] [--trust-store] COMMAND [options] ...\n\nCommands:\n";
     for (const auto& command : commands_)
       text += fmt::format("  {:<12} {}\n", command->info().name, command->info().summary);
     text +=
         "\nOptions:\n"
         "  --store DIR   the store; else $WEFT_STORE, else /var/lib/weft for root and\n"
         "                $XDG_DATA_HOME/weft (~/.local/share/weft) for others\n"
+        "  --trust-store root: use the store also if other users can write to it\n"
         "  -h, --help    this text; `weft COMMAND --help` for a command\n"
         "  -V, --version the version of this program\n\n"
         "MODEL[@V] names a version: V is a number, a tag or \"latest\", and the latest when\n"
@@ -168,6 +170,7 @@ class Program {
     if (!info.json.empty()) options.flag("--json", context.json, "print one JSON value, for programs");
     options.flag("-q,--quiet", context.quiet, "no progress bar and no remarks");
     options.value("--store", "DIR", context.store_option, kStoreHelp);
+    options.flag("--trust-store", context.trust_store, "root: use the store also if other users can write to it");
     options.flag("-h,--help", help, "this text");
   }
 
@@ -187,6 +190,7 @@ class Program {
       std::string_view what = usage.error().message;
       return usage_error(fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
     }
+    if (context.trusts_store()) trust_all_owners();
     if (!info.interrupted.empty()) environment_.catch_interrupts();
     Result<int> code = command.run(context);
     return code.ok() ? finish(*code) : failed(info, code.error());

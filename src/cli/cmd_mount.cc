@@ -46,6 +46,7 @@ class MountCommand final : public Command {
     WEFT_TRY(std::string store, absolute_store(context));
     std::vector<std::string> words = {*program, store, directory_};
     if (foreground_) words.push_back("-f");
+    if (context.trusts_store()) words.insert(words.end(), {"-o", "trust_store"});
     for (const std::string& option : options_) {
       words.push_back("-o");
       words.push_back(option);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/file_lock.h"
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "cli/configured_store.h"
@@ -37,8 +38,10 @@ bool means_none(Errc code) {
 }
 
 bool daemon_holds(const std::string& store) {
-  const std::string path = store + "/daemon.lock";
-  auto lock = open_file(path, O_RDONLY);
+  const auto directory = SafePath::open_owned(store);
+  if (!directory.ok()) return false;
+  const SafePath path = *directory / "daemon.lock";
+  const auto lock = open_file(path, O_RDONLY);
   if (!lock.ok()) return false;
   const auto held = excluded(lock->get(), LockKind::shared, {}, path);
   return held.ok() && *held;
@@ -58,6 +61,14 @@ std::string Context::store_path() const {
   if (environment_.is_root) return "/var/lib/weft";
   if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/weft";
   return variable("HOME") + "/.local/share/weft";
+}
+
+bool Context::trusts_store() const {
+  if (trust_store) return true;
+  const std::string& file = environment_.config_file;
+  if (configured_value(file, "trust_store") != "true") return false;
+  std::error_code none;
+  return std::filesystem::equivalent(configured_value(file, "store").value_or(""), store_path(), none);
 }
 
 // One that has the store and does not listen begins or ends: a moment later it answers, or is gone.

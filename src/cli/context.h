@@ -23,6 +23,7 @@ class Context {
 
   // Set by the options that all commands have.
   std::string store_option;
+  bool trust_store = false;
   bool json = false;
   bool quiet = false;
 
@@ -30,6 +31,8 @@ class Context {
 
   // --store, WEFT_STORE, or /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others.
   std::string store_path() const;
+  // --trust-store, or weft.conf says so of this store.
+  bool trusts_store() const;
   // The daemon that has the store; null when none runs, and this process may write to the store itself. Waits some
   // seconds for one that begins or ends.
   Result<std::unique_ptr<control::Client>> daemon() const;

@@ -36,7 +36,7 @@ void Server::start() {
 bool Server::drain(std::chrono::milliseconds patience, std::chrono::milliseconds grace) {
   draining_ = true;
   if (loop_) loop_->stop_accepting();
-  static_cast<void>(remove_file(path_));
+  static_cast<void>(remove_unix(path_));
   if (tally_->wait_idle(patience)) return true;
   if (loop_) loop_->cancel_all();
   return tally_->wait_idle(grace);

@@ -141,7 +141,7 @@ std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std:
   AssembledPacks::Options options;
   options.bytes_max = bytes_max;
   options.pinned = [pinned = std::make_shared<PinnedFiles>(store)] { return pinned->get(); };
-  return std::make_unique<AssembledPacks>(store.path(), std::move(options));
+  return std::make_unique<AssembledPacks>(store.directory(), std::move(options));
 }
 
 AssembledUsage assembled_usage(Store& store) {

@@ -136,7 +136,7 @@ Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& s
     if (offset == run->offset + run->length) ++run;
     const PackId pack = run->place.pack->id();
     if (!tocs.contains(pack)) {
-      WEFT_TRY(tocs[pack], read_toc_of(store.path(), pack));
+      WEFT_TRY(tocs[pack], read_toc_of(store.directory(), pack));
     }
     const PackEntry* listed = find_entry(tocs[pack], blob, run->place.offset + (offset - run->offset));
     if (listed == nullptr)

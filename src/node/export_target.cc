@@ -94,7 +94,7 @@ Status ExportTarget::make_stage() {
 Result<Fd> ExportTarget::create(std::string_view path) {
   WEFT_CHECK(enter(parent_of(path)));
   const Beneath& directory = open_.empty() ? stage_ : open_.back().directory;
-  WEFT_TRY(Fd file, directory.create_file(std::string(name_in(path)), kFileMode));
+  WEFT_TRY(Fd file, directory.open_file(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode));
   const auto st = stat_fd(file.get(), path);
   // Nobody else may write to the stage: the name is this file's.
   if (!st.ok()) static_cast<void>(::unlinkat(directory.fd(), std::string(name_in(path)).c_str(), 0));
@@ -135,7 +135,8 @@ Status ExportTarget::publish() {
 Status ExportTarget::move_entries() {
   for (const Made& one : made_) {
     if (one.path.find('/') != std::string_view::npos) continue;
-    WEFT_CHECK(stage_.move_new(std::string(one.path), target_));
+    const std::string name(one.path);
+    WEFT_CHECK(stage_.rename_new(name, target_, name));
     moved_.push_back(one);
   }
   return {};
@@ -144,8 +145,9 @@ Status ExportTarget::move_entries() {
 // Best effort: the first failure is the one that is reported.
 void ExportTarget::move_back() {
   for (const Made& one : moved_) {
-    const auto st = target_.stat(std::string(one.path));
-    if (st.ok() && inode_of(*st) == one.inode) static_cast<void>(target_.move_new(std::string(one.path), stage_));
+    const std::string name(one.path);
+    const auto st = target_.stat(name);
+    if (st.ok() && inode_of(*st) == one.inode) static_cast<void>(target_.rename_new(name, stage_, name));
   }
 }
 

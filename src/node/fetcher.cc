@@ -239,7 +239,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
                                       [&](const auto& one) { return one->pack->id() == pack.id(); });
       if (filled) break;
     }
-    const auto toc = read_toc_of(store_.path(), pack.id());
+    const auto toc = read_toc_of(store_.directory(), pack.id());
     if (!toc.ok() || !has_room(*toc, absent)) break;
     auto resumed = store_.resume_fetch(pack.id());
     if (resumed.ok()) return resumed;
@@ -361,11 +361,11 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   const auto begun = Clock::now();
   std::unique_lock lock(mutex_);
   queue(parts, what);
-  const auto own = take_own(parts);
+  auto own = take_own(parts);
   if (!wanted_.empty() || !ahead_.empty()) wake_.notify_one();
   if (own) {
     lock.unlock();
-    run(*own);
+    run(std::move(*own));
     lock.lock();
   }
   Clock::time_point moved = Clock::now();

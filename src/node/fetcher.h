@@ -25,6 +25,7 @@
 #include "node/transfer.h"
 #include "node/verified_source.h"
 #include "node/vfs_cache.h"
+#include "store/toc.h"
 #include "weft/cluster_store.h"
 #include "weft/cold.h"
 #include "weft/manifest.h"
@@ -163,7 +164,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   LockedPlace arrived(const ChunkRun& run) const;
 
   void work();
-  void run(const Task& task);
+  void run(Task task);
   std::optional<Task> next();
   using Queue = std::deque<Task>;
   std::optional<Task> take_wanted();
@@ -173,13 +174,14 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);
+  void drop_past();
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
   bool goes_on(const Task& task, Readiness readiness) const;
   void look_again();
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   bool is_overdue(const Transfer& transfer, std::size_t unit) const;
-  void ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
+  void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);
   template <class T>
   Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
@@ -214,7 +216,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  TocCache tocs_{store_.path()};
+  TocCache tocs_{store_.path(), [this](PackId pack) { return read_toc_of(store_.directory(), pack); }};
   std::mutex planning_;     // before mutex_: transfers are begun one at a time
   std::mutex making_room_;  // before mutex_
   mutable std::mutex mutex_;

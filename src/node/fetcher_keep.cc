@@ -75,6 +75,7 @@ void Fetcher::limit_open() {
   std::unique_lock lock(mutex_);
   for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !ending_;) {
     bool ends = false;
+    drop_past();
     for (const auto& transfer : transfers_) {
       const bool unread = transfer->used() + kUnread <= Clock::now();
       if (transfer->busy() || !(transfer->complete() || unread) || is_queued(transfer)) continue;

@@ -71,6 +71,7 @@ bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
 // A transfer in which nothing moves keeps its pack open; who goes on begins another.
 void Fetcher::let_go_of_idle() {
   const std::lock_guard lock(mutex_);
+  drop_past();
   for (const auto& transfer : transfers_)
     if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
   drop_idle();
@@ -87,6 +88,7 @@ void Fetcher::let_go() {
   std::unique_lock lock(mutex_);
   for (bool open = true; open && !ending_;) {
     open = false;
+    drop_past();
     for (const auto& transfer : transfers_) {
       if (transfer->busy() || is_queued(transfer)) continue;
       transfer->let_go();

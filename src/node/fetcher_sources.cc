@@ -32,8 +32,8 @@ std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<
     order.emplace_back(source.get(), source->source.unverified().readiness(manifest, runs));
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  std::ranges::stable_partition(order, [](const auto& one) { return one.second != Readiness::lacking; });
-  std::ranges::stable_partition(order, [now](const auto& one) { return one.first->rests_until <= now; });
+  std::stable_partition(order.begin(), order.end(), [](const auto& one) { return one.second != Readiness::lacking; });
+  std::stable_partition(order.begin(), order.end(), [now](const auto& one) { return one.first->rests_until <= now; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto& [other, readiness] = order[i];
     if (readiness != Readiness::ready || other->rests_until > now) continue;

@@ -147,6 +147,13 @@ bool Fetcher::dropped(Queue& queue, std::size_t at) {
   return true;
 }
 
+// The same for all of them at once: as long as they wait in line, they keep their transfers open.
+void Fetcher::drop_past() {
+  const auto past = [](const Task& task) { return task.transfer->state(task.unit) != UnitState::queued; };
+  std::erase_if(wanted_, past);
+  std::erase_if(ahead_, past);
+}
+
 Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
   Task task = take(ahead_, at, readiness);
   task.yields = true;

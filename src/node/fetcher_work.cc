@@ -107,7 +107,8 @@ bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
   return late_since && *late_since + options_.patience <= Clock::now();
 }
 
-void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
+// The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
+void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const std::lock_guard lock(mutex_);
   if (task.dear) --dear_running_;
   if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
@@ -139,21 +140,23 @@ void Fetcher::ended(const Task& task, const Result<std::vector<Digest>>& digests
     task.transfer->arrive(unit, rest.first(chunks));
     rest = rest.subspan(chunks);
   }
+  task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();
 }
 
-void Fetcher::run(const Task& task) {
+void Fetcher::run(Task task) {
   const auto begun = Clock::now();
   const auto runs = task.runs();
+  const Digest manifest = task.transfer->manifest;
   const auto digests = move(task, runs);
   ended(task, digests, begun);
   arrived_.notify_all();
   if (!digests.ok()) return;
-  for (const auto& source : sources_) source->source.unverified().arrived(task.transfer->manifest, runs);
+  for (const auto& source : sources_) source->source.unverified().arrived(manifest, runs);
 }
 
 void Fetcher::work() {
-  while (auto task = next()) run(*task);
+  while (auto task = next()) run(std::move(*task));
 }
 
 FetchStatus Fetcher::status() const {

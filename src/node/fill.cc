@@ -108,8 +108,10 @@ FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes) {
   return plan;
 }
 
-std::uint64_t sharing_block_bytes(const std::string& directory) {
-  const auto unnamed = [&] { return Fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); };
+std::uint64_t sharing_block_bytes(const SafePath& directory) {
+  const auto held = open_directory(directory);
+  if (!held.ok()) return 0;
+  const auto unnamed = [&] { return Fd(::openat(held->get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); };
   const Fd from = unnamed(), to = unnamed();
   struct statfs facts {};
   if (!from.valid() || !to.valid() || ::fstatfs(from.get(), &facts) != 0) return 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "node/lock_blobs.h"
 #include "weft/result.h"
 
@@ -25,7 +26,7 @@ FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes);
 
 // The block size of the file system of `directory` if its files can share blocks, else 0. Tried with files without a
 // name.
-std::uint64_t sharing_block_bytes(const std::string& directory);
+std::uint64_t sharing_block_bytes(const SafePath& directory);
 
 // Fills `out`, an empty file of plan.size bytes. Its pages in the page cache are whole and large afterwards, or none.
 // Asks `cancelled` every few MiB: Errc::cancelled.

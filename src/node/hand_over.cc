@@ -51,8 +51,9 @@ class OriginHas {
 
   Result<PackToc> whole_toc(PackId pack) const {
     WEFT_TRY(PackToc toc, origin_.toc(pack));
-    const std::string path = pack_path(origin_.path(), pack);
-    WEFT_TRY(const struct stat st, stat_file(path));
+    WEFT_TRY(const Fd file, origin_.open_pack(pack));
+    const std::string path = origin_pack_name(origin_.path(), pack);
+    WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
     if (static_cast<std::uint64_t>(st.st_size) < toc.size)
       return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", path, toc.size, st.st_size)};
     return toc;
@@ -98,7 +99,7 @@ class HandOver {
   Result<std::set<PackId>> packs_asked_for() {
     if (options_.version) return packs_of(*options_.version);
     std::set<PackId> packs;
-    WEFT_TRY(const auto names, list_directory(store_.path() + "/packs"));
+    WEFT_TRY(const auto names, list_directory(store_.directory() / "packs"));
     for (const std::string& name : names)
       if (const auto pack = pack_of_name(name, ".pack")) packs.insert(*pack);
     return packs;
@@ -121,8 +122,8 @@ class HandOver {
   }
 
   Status judge(PackId pack) {
-    auto toc = read_toc_of(store_.path(), pack);
-    const auto st = stat_file(pack_path(store_.path(), pack));
+    auto toc = read_toc_of(store_.directory(), pack);
+    const auto st = stat_file(pack_path(store_.directory(), pack));
     if (!toc.ok() || !st.ok() || toc->cached) return {};
     WEFT_TRY(auto blobs, needed_of(*toc));
     bool given = false;

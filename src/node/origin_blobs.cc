@@ -58,8 +58,8 @@ Status OriginBlobs::look_where_said(PackId pack, const std::vector<Said>& blobs,
       astray_.erase(blob.first);
       take(pack, std::move(*at->second));
     } else if (!astray_.contains(blob.first)) {
-      fault(fmt::format("{}: lists no {} bytes with digest {} at {}", toc_path(origin_.path(), pack), blob.first.length,
-                        to_hex(blob.first.root), blob.second),
+      fault(fmt::format("{}: lists no {} bytes with digest {} at {}", origin_toc_name(origin_.path(), pack),
+                        blob.first.length, to_hex(blob.first.root), blob.second),
             {blob.first});
     }
   }

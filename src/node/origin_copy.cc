@@ -22,7 +22,7 @@ constexpr std::uint64_t kWritebackEvery = 32U << 20U;
 
 class PackCopy {
  public:
-  PackCopy(const PackToc& toc, int from, int to, const std::string& path, std::vector<ContentId>* bad)
+  PackCopy(const PackToc& toc, int from, int to, const SafePath& path, std::vector<ContentId>* bad)
       : toc_(toc), from_(from), to_(to), path_(path), bad_(bad), buffer_(kStepChunks * kDigestChunk) {}
 
   Status run(Progress& progress) {
@@ -80,7 +80,7 @@ class PackCopy {
   const PackToc& toc_;
   const int from_;
   const int to_;
-  const std::string& path_;
+  const SafePath& path_;
   std::vector<ContentId>* const bad_;  // null: the first is an error
   std::vector<std::byte> buffer_;
   std::uint64_t started_ = 0;
@@ -88,11 +88,12 @@ class PackCopy {
 
 }  // namespace
 
-Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress,
+Status copy_pack(const PackToc& toc, int pack, const SafePath& path, Progress& progress,
                  std::vector<ContentId>* damaged) {
   WEFT_TRY(const Fd to, open_file(path, O_RDWR | O_CREAT | O_EXCL));
   WEFT_CHECK(PackCopy(toc, pack, to.get(), path, damaged).run(progress));
-  if (::ftruncate(to.get(), static_cast<off_t>(toc.size)) != 0) return sys_error(errno, path + ": setting its size");
+  if (::ftruncate(to.get(), static_cast<off_t>(toc.size)) != 0)
+    return sys_error(errno, fmt::format("{}: setting its size", path));
   return sync_file(to.get(), path);
 }
 

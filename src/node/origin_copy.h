@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "store/packs.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -14,7 +15,7 @@ namespace weft {
 // synced. What is read is checked against the digests in `toc`, those against the blobs' roots: Errc::corrupt. With
 // `damaged` such a blob, or one that cannot be read, is listed there, and the others go on: nobody may believe the copy
 // of it. Errc::cancelled. Memory: some MiB.
-Status copy_pack(const PackToc& toc, int pack, const std::string& path, Progress& progress,
+Status copy_pack(const PackToc& toc, int pack, const SafePath& path, Progress& progress,
                  std::vector<ContentId>* damaged = nullptr);
 
 // This blob as a pack's table of contents lists it, from the bytes at `offset`. Errc::corrupt: they are another's.

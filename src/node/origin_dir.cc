@@ -28,18 +28,27 @@ Error of_origin(const std::string& path, const Error& error) {
 }
 
 Result<OriginInfo> read_identity(const std::string& path) {
-  const std::string file = path + "/weft-origin";
+  WEFT_TRY(Beneath directory, Beneath::open(path));
+  const SafePath file = SafePath(std::move(directory)) / "weft-origin";
   WEFT_TRY(const auto record, read_file(file, limits::kOriginIdentityMax));
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, record, file));
   return decode_row<OriginInfo>(payload, file);
 }
 
-std::uint64_t disk_bytes(const std::string& path) {
+std::uint64_t disk_bytes(const SafePath& path) {
   const auto st = stat_file(path);
   return st.ok() ? static_cast<std::uint64_t>(st->st_blocks) * 512 : 0;
 }
 
 }  // namespace
+
+std::string origin_pack_name(const std::string& origin, PackId pack) {
+  return fmt::format("{}/packs/{}.pack", origin, pack_name(pack));
+}
+
+std::string origin_toc_name(const std::string& origin, PackId pack) {
+  return fmt::format("{}/packs/{}.toc", origin, pack_name(pack));
+}
 
 Result<OriginDir> OriginDir::open(const std::string& path, std::string_view cluster) {
   if (const auto st = stat_file(path); !st.ok()) return of_origin(path, st.error());
@@ -58,13 +67,14 @@ Result<OriginDir> OriginDir::open(const std::string& path, std::string_view clus
 // If several nodes make one origin at once, the first gives it its name. It does so by a link, as file systems of many
 // nodes have no rename that leaves alone what is there.
 Status OriginDir::lay_out(std::string_view cluster) const {
-  for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(fmt::format("{}/{}", path_, name)));
+  WEFT_TRY(const SafePath origin, directory());
+  for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(origin / name));
   const OriginInfo info{kOriginFormat, random_hex(16), std::string(cluster), now_ns()};
-  WEFT_TRY(const std::string fresh, write_fresh(seal_record(RecordKind::origin, encode_row(info))));
-  const Status linked = link_file(fresh, path_ + "/weft-origin");
+  WEFT_TRY(const SafePath fresh, write_fresh(origin, seal_record(RecordKind::origin, encode_row(info))));
+  const Status linked = link_file(fresh, origin / "weft-origin");
   WEFT_CHECK(remove_file(fresh));
   if (!linked.ok() && linked.error().code != Errc::exists) return of_origin(path_, linked.error());
-  return sync_directory(path_);
+  return sync_directory(origin);
 }
 
 Status OriginDir::check_owner(std::string_view cluster) const {
@@ -77,11 +87,12 @@ Status OriginDir::check_owner(std::string_view cluster) const {
 
 Status OriginDir::take_over(std::string_view cluster) {
   if (info_.cluster == cluster) return {};
+  WEFT_TRY(const SafePath origin, directory());
   OriginInfo info = info_;
   info.cluster = cluster;
-  WEFT_TRY(const std::string fresh, write_fresh(seal_record(RecordKind::origin, encode_row(info))));
-  WEFT_CHECK(rename_file(fresh, path_ + "/weft-origin"));
-  WEFT_CHECK(sync_directory(path_));
+  WEFT_TRY(const SafePath fresh, write_fresh(origin, seal_record(RecordKind::origin, encode_row(info))));
+  WEFT_CHECK(rename_file(fresh, origin / "weft-origin"));
+  WEFT_CHECK(sync_directory(origin));
   info_ = std::move(info);
   return {};
 }
@@ -108,27 +119,35 @@ Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_vie
                            none ? "none" : "the origin " + printable(dir->uuid()))};
 }
 
-std::string OriginDir::fresh() const {
-  return fmt::format("{}/tmp/{}", path_, random_hex(12));
+// Opened for each call: a directory that stays open would keep the file system of an origin from being unmounted, and
+// the process from seeing what is mounted there later.
+Result<SafePath> OriginDir::directory() const {
+  WEFT_TRY(Beneath directory, Beneath::open(path_));
+  return SafePath(std::move(directory));
 }
 
-Status OriginDir::appear(const std::string& fresh, const std::string& folder, const std::string& name) const {
-  const std::string directory = path_ + "/" + folder;
-  WEFT_CHECK(rename_file(fresh, directory + "/" + name));
-  return sync_directory(directory);
+SafePath OriginDir::fresh(const SafePath& origin) {
+  return origin / ("tmp/" + random_hex(12));
+}
+
+Status OriginDir::appear(const SafePath& fresh, const SafePath& file) {
+  WEFT_CHECK(rename_file(fresh, file));
+  return sync_directory(file.parent());
 }
 
 Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const {
-  if (stat_file(fmt::format("{}/{}/{}", path_, folder, name)).ok()) return {};
-  WEFT_TRY(const std::string path, write_fresh(bytes));
-  Status put = appear(path, folder, name);
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath file = origin / folder / name;
+  if (stat_file(file).ok()) return {};
+  WEFT_TRY(const SafePath path, write_fresh(origin, bytes));
+  Status put = appear(path, file);
   if (!put.ok()) static_cast<void>(remove_file(path));
   return put;
 }
 
 // A file below tmp/, whole and synced.
-Result<std::string> OriginDir::write_fresh(std::span<const std::byte> bytes) const {
-  std::string path = fresh();
+Result<SafePath> OriginDir::write_fresh(const SafePath& origin, std::span<const std::byte> bytes) const {
+  SafePath path = fresh(origin);
   WEFT_TRY(const Fd fd, open_file(path, O_WRONLY | O_CREAT | O_EXCL));
   Status written = write_exact(fd.get(), 0, bytes, path);
   if (written.ok()) written = sync_file(fd.get(), path);
@@ -138,20 +157,23 @@ Result<std::string> OriginDir::write_fresh(std::span<const std::byte> bytes) con
 }
 
 Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {
-  const std::string path = fmt::format("{}/manifests/{}", path_, to_hex(digest));
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath path = origin / "manifests" / to_hex(digest);
   WEFT_TRY(auto bytes, read_file(path, limits::kManifestMax));
   if (sha256(bytes) == digest) return bytes;
   return Error{Errc::corrupt, fmt::format("{}: its bytes are not what its name says", path)};
 }
 
 Result<Places> OriginDir::places(const Digest& manifest) const {
-  const std::string path = fmt::format("{}/places/{}", path_, to_hex(manifest));
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath path = origin / "places" / to_hex(manifest);
   WEFT_TRY(const auto bytes, read_file(path, limits::kRecordMax));
   return decode_places(bytes, manifest, path);
 }
 
 Result<std::vector<Digest>> OriginDir::placed() const {
-  WEFT_TRY(const auto names, list_directory(path_ + "/places"));
+  WEFT_TRY(const SafePath origin, directory());
+  WEFT_TRY(const auto names, list_directory(origin / "places"));
   std::vector<Digest> manifests;
   for (const std::string& name : names)
     if (const auto digest = digest_from_hex(name)) manifests.push_back(*digest);
@@ -159,7 +181,8 @@ Result<std::vector<Digest>> OriginDir::placed() const {
 }
 
 Result<std::vector<PackId>> OriginDir::packs() const {
-  WEFT_TRY(const auto names, list_directory(path_ + "/packs"));
+  WEFT_TRY(const SafePath origin, directory());
+  WEFT_TRY(const auto names, list_directory(origin / "packs"));
   std::vector<PackId> packs;
   for (const std::string& name : names)
     if (const auto pack = pack_of_name(name, ".toc")) packs.push_back(*pack);
@@ -167,18 +190,21 @@ Result<std::vector<PackId>> OriginDir::packs() const {
 }
 
 Result<PackToc> OriginDir::toc(PackId pack) const {
-  return read_toc_of(path_, pack);
+  WEFT_TRY(const SafePath origin, directory());
+  return read_toc_of(origin, pack);
 }
 
 Result<Fd> OriginDir::open_pack(PackId pack) const {
-  return open_file(pack_path(path_, pack), O_RDONLY);
+  WEFT_TRY(const SafePath origin, directory());
+  return open_file(pack_path(origin, pack), O_RDONLY);
 }
 
 Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress) const {
-  if (stat_file(toc_path(path_, toc.pack)).ok()) return {};
-  const std::string path = fresh();
+  WEFT_TRY(const SafePath origin, directory());
+  if (stat_file(toc_path(origin, toc.pack)).ok()) return {};
+  const SafePath path = fresh(origin);
   Status put = copy_pack(toc, pack, path, progress);
-  if (put.ok()) put = appear(path, "packs", pack_name(toc.pack) + ".pack");
+  if (put.ok()) put = appear(path, pack_path(origin, toc.pack));
   if (!put.ok()) {
     static_cast<void>(remove_file(path));
     return put;
@@ -199,22 +225,25 @@ Status OriginDir::put_said(const Said& said, std::string_view cluster) const {
 }
 
 Result<std::vector<std::string>> OriginDir::said() const {
-  return list_directory(path_ + "/journal");
+  WEFT_TRY(const SafePath origin, directory());
+  return list_directory(origin / "journal");
 }
 
 Result<SaidRecord> OriginDir::said(const std::string& name) const {
-  const std::string path = fmt::format("{}/journal/{}", path_, name);
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath path = origin / "journal" / name;
   WEFT_TRY(const auto bytes, read_file(path, limits::kSaidMax));
   return decode_said(bytes, path);
 }
 
 Result<OriginTotals> OriginDir::totals() const {
+  WEFT_TRY(const SafePath origin, directory());
   OriginTotals totals;
   WEFT_TRY(const auto packs, this->packs());
   totals.packs = packs.size();
-  for (const PackId pack : packs) totals.bytes += disk_bytes(pack_path(path_, pack));
-  WEFT_TRY(const auto manifests, list_directory(path_ + "/manifests"));
-  WEFT_TRY(const auto said, list_directory(path_ + "/journal"));
+  for (const PackId pack : packs) totals.bytes += disk_bytes(pack_path(origin, pack));
+  WEFT_TRY(const auto manifests, list_directory(origin / "manifests"));
+  WEFT_TRY(const auto said, list_directory(origin / "journal"));
   totals.manifests = manifests.size();
   const auto other = [](const std::string& name) { return name.find('.') != std::string::npos; };
   totals.versions = static_cast<std::uint64_t>(said.size() - std::ranges::count_if(said, other));

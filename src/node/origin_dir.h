@@ -1,7 +1,8 @@
 // The files of an origin (man weft-store.5), by plain system calls: any of them may hang as long as the file system
-// does. Several nodes write at once: names are unique or name their content, and files appear by rename, whole and
-// synced; nothing is locked, changed or removed, but that `weft restore --registry` gives weft-origin another cluster.
-// Any thread.
+// does. Another user may own the directory: no link in it is followed, and nothing but regular files is opened. Files
+// of several owners lie there, as several nodes write at once: names are unique or name their content, and files appear
+// by rename, whole and synced; nothing is locked, changed or removed, but that `weft restore --registry` gives
+// weft-origin another cluster. Any thread.
 //
 //   weft-origin              which origin this is, and of which cluster
 //   packs/<id>.pack, .toc    as in a store; the .toc last
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/packs.h"
 #include "store/places.h"
@@ -29,6 +31,10 @@
 #include "weft/store.h"
 
 namespace weft {
+
+// The full path of a pack's files, for messages.
+std::string origin_pack_name(const std::string& origin, PackId pack);
+std::string origin_toc_name(const std::string& origin, PackId pack);
 
 class OriginDir {
  public:
@@ -72,10 +78,11 @@ class OriginDir {
   OriginDir(std::string path, OriginInfo info) : path_(std::move(path)), info_(std::move(info)) {}
   Status lay_out(std::string_view cluster) const;
   Status check_owner(std::string_view cluster) const;
-  Result<std::string> write_fresh(std::span<const std::byte> bytes) const;
-  std::string fresh() const;  // a path below tmp/
+  Result<SafePath> directory() const;
+  Result<SafePath> write_fresh(const SafePath& origin, std::span<const std::byte> bytes) const;
+  static SafePath fresh(const SafePath& origin);  // a path below tmp/
+  static Status appear(const SafePath& fresh, const SafePath& file);
   Status put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const;
-  Status appear(const std::string& fresh, const std::string& folder, const std::string& name) const;
   std::string path_;
   OriginInfo info_;
 };

@@ -231,12 +231,12 @@ Status Restoring::copy_pack_to(const StoreRestore& store, PackToc toc) {
     blobs_.not_whole(toc.pack, fd.error().message, damaged);
     return {};
   }
-  const std::string file = store.pack_file();
+  const SafePath file = store.pack_file();
   WEFT_CHECK(copy_pack(toc, fd->get(), file, progress_, &damaged));
   if (!damaged.empty()) {
     blobs_.not_whole(toc.pack,
                      fmt::format("{}: of {} blobs that versions need {} are damaged",
-                                 pack_path(origin_.path(), toc.pack), toc.entries.size(), damaged.size()),
+                                 origin_pack_name(origin_.path(), toc.pack), toc.entries.size(), damaged.size()),
                      damaged);
     toc.entries = blobs_.packs().at(toc.pack).entries;
   }

@@ -76,7 +76,10 @@ class OriginReader {
   std::map<PackId, PackPointer> open_;  // guarded by mutex_
   std::atomic<bool> used_kept_ = false;
   LruCache<Places> places_{kPlacesBytesMax};
-  TocCache tocs_{path_};
+  TocCache tocs_{path_, [this](PackId pack) -> Result<PackToc> {
+                   WEFT_TRY(const OriginDir dir, this->dir());
+                   return dir.toc(pack);
+                 }};
 };
 
 Result<OriginDir> OriginReader::dir() {
@@ -140,7 +143,7 @@ Result<std::vector<Digest>> OriginReader::chunks_once(const Places& places, cons
   WEFT_TRY(auto digests, tocs_.digests(id, *place));
   if (digests.size() == chunk_count(id.length) && tree_root(id.length, digests) == id.root) return digests;
   return Error{Errc::corrupt, fmt::format("{}: other chunk digests than those of the {} bytes with digest {}",
-                                          toc_path(path_, place->pack), id.length, to_hex(id.root))};
+                                          origin_toc_name(path_, place->pack), id.length, to_hex(id.root))};
 }
 
 bool OriginReader::forget() {
@@ -171,7 +174,7 @@ Result<std::optional<SourceBytes>> OriginReader::read_straight(BlobPlace place, 
 Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
   WEFT_TRY(const PackPointer pack, this->pack(place.pack));
   const int fd = pack->fd.get();
-  const std::string where = pack_path(path_, place.pack);
+  const std::string where = origin_pack_name(path_, place.pack);
   WEFT_TRY(const std::size_t got, read_some(fd, place.offset, out, where));
   // The next bytes come into these pages: fresh ones cost more.
   if (out.size() >= kLarge) forget_pages(fd, place.offset, out.size());

@@ -65,7 +65,7 @@ Status keep(ClusterStore& store, const ContentId& id, Progress& progress) {
   WEFT_TRY(const LockedPlace fetched, store.lock_blob(id));
   WEFT_TRY(const auto repair, store.begin_repair());
   WEFT_CHECK(
-      repair->add(id, fetched.pack->fd(), fetched.offset, pack_path(store.path(), fetched.pack->id()), progress));
+      repair->add(id, fetched.pack->fd(), fetched.offset, pack_path(store.directory(), fetched.pack->id()), progress));
   return repair->commit();
 }
 

@@ -188,7 +188,8 @@ Status Search::search_store(const std::string& path) {
   const std::vector<DamagedBlob> blobs = wanted_;
   for (const DamagedBlob& blob : blobs) {
     const auto place = other->lock_blob(blob.id);
-    if (place.ok()) WEFT_CHECK(offer(blob.id, place->pack->fd(), place->offset, pack_path(path, place->pack->id())));
+    if (place.ok())
+      WEFT_CHECK(offer(blob.id, place->pack->fd(), place->offset, pack_path(other->directory(), place->pack->id())));
   }
   return {};
 }
@@ -202,7 +203,8 @@ Status Search::search_origin(const OriginDir& origin) {
       const auto place = places->find(blob.id);
       if (!place) continue;
       const auto pack = origin.open_pack(place->pack);
-      if (pack.ok()) WEFT_CHECK(offer(blob.id, pack->get(), place->offset, pack_path(origin.path(), place->pack)));
+      if (pack.ok())
+        WEFT_CHECK(offer(blob.id, pack->get(), place->offset, origin_pack_name(origin.path(), place->pack)));
     }
   }
   return {};

@@ -68,7 +68,7 @@ class Staging {
   Status put_content(const std::vector<ContentId>& blobs) {
     places_.manifest = row_.manifest;
     WEFT_TRY(const auto here, store_.use([&](Store& store) {
-      store_path_ = store.path();
+      store_path_ = store.directory();
       return lock_present_blobs(store, blobs);
     }));
     std::map<PackId, std::vector<std::size_t>> to_put;
@@ -171,7 +171,7 @@ class Staging {
   }
 
   const LentStore& store_;
-  std::string store_path_;
+  SafePath store_path_;
   const OriginDir& origin_;
   const VersionRow& row_;
   Progress& progress_;

@@ -5,8 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "store/toc.h"
-
 namespace weft {
 namespace {
 
@@ -19,7 +17,7 @@ const PackEntry* entry_of(const PackToc& toc, const ContentId& id, std::uint64_t
 }  // namespace
 
 Result<TocCache::TocPointer> TocCache::read(PackId pack) {
-  WEFT_TRY(PackToc toc, read_toc_of(path_, pack));
+  WEFT_TRY(PackToc toc, read_(pack));
   std::size_t bytes = toc.entries.size() * sizeof(PackEntry);
   for (const PackEntry& entry : toc.entries) bytes += entry.chunks.size() * sizeof(Digest);
   auto made = std::make_shared<const PackToc>(std::move(toc));

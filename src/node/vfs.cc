@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "node/open_file.h"
 #include "node/vfs_changes.h"
@@ -290,7 +291,7 @@ Result<Opened> StoreVfs::open_with_attr(Ino ino) {
 
 Result<StatFs> StoreVfs::statfs() {
   struct statvfs facts {};
-  if (::statvfs(store_.path().c_str(), &facts) != 0) return sys_error(errno, store_.path() + ": statvfs");
+  if (::fstatvfs(store_.directory().root().fd(), &facts) != 0) return sys_error(errno, store_.path() + ": statvfs");
   return StatFs{facts.f_frsize, facts.f_blocks, facts.f_bfree, facts.f_bavail, facts.f_files, facts.f_ffree};
 }
 

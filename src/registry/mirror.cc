@@ -23,7 +23,7 @@ constexpr auto kWatchWait = std::chrono::seconds(60);
 
 }  // namespace
 
-Mirror::Mirror(Parts parts) : parts_(std::move(parts)), mark_file_(parts_.store.path() + "/registry") {
+Mirror::Mirror(Parts parts) : parts_(std::move(parts)), mark_file_(parts_.store.directory() / "registry") {
   status_.shared = true;
   status_.connected = false;
   status_.trouble = "etcd has not answered yet";

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "registry/etcd_client.h"
 #include "weft/content.h"
@@ -32,12 +33,12 @@ Result<bool> is_of(etcd::Client& client, const MirrorMark& mark);
 // For one thread.
 class MarkFile {
  public:
-  explicit MarkFile(std::string path) : path_(std::move(path)) {}
+  explicit MarkFile(SafePath path) : path_(std::move(path)) {}
   std::optional<MirrorMark> read() const;  // nothing also where it cannot be read
   Status write(const std::optional<MirrorMark>& mark);
 
  private:
-  const std::string path_;
+  const SafePath path_;
   Fd fd_;
 };
 

@@ -34,26 +34,25 @@ struct Space {
   std::uint64_t total = 0, available = 0;  // bytes
 };
 
-Space space_of(const std::string& path) {
+Space space_of(const SafePath& directory) {
   struct statvfs facts {};
-  if (::statvfs(path.c_str(), &facts) != 0) return {};
+  if (::fstatvfs(directory.root().fd(), &facts) != 0) return {};
   return {facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
 }
 
 // "" if it cannot be read. Files of the kernel have no size.
-std::string read_line(const std::string& path, std::size_t bytes_max) {
-  const auto fd = open_file(path, O_RDONLY | O_NOFOLLOW);
+std::string read_line(const Result<Fd>& fd, std::size_t bytes_max) {
   if (!fd.ok()) return "";
   std::string line(bytes_max, '\0');
-  const auto read = read_some(fd->get(), 0, std::as_writable_bytes(std::span(line)), path);
+  const auto read = read_some(fd->get(), 0, std::as_writable_bytes(std::span(line)), "line");
   line.resize(read.ok() ? *read : 0);
   if (line.ends_with('\n')) line.pop_back();
   return line;
 }
 
 // The bytes that eviction of the file gives back to the disk: all of them if the file system cannot tell.
-std::uint64_t own_bytes(const std::string& path, std::uint64_t size) {
-  const auto fd = open_file(path, O_RDONLY | O_NOFOLLOW);
+std::uint64_t own_bytes(const SafePath& path, std::uint64_t size) {
+  const auto fd = open_file(path, O_RDONLY);
   const auto own = fd.ok() ? unshared_bytes(fd->get()) : std::nullopt;
   return own ? std::min(*own, size) : size;
 }
@@ -77,7 +76,7 @@ bool is_same_file(const OpenPack& a, const OpenPack& b) {
   return one.ok() && other.ok() && one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-Status check_pack(const OpenPack& pack, const PackToc& toc, const std::string& where, const Progress& progress) {
+Status check_pack(const OpenPack& pack, const PackToc& toc, std::string_view where, const Progress& progress) {
   for (const PackEntry& entry : toc.entries) WEFT_CHECK(check_blob(pack.fd(), where, entry, progress));
   return {};
 }
@@ -89,19 +88,14 @@ bool is_damage(const Status& status) {
 }  // namespace
 
 std::string boot_id() {
-  return read_line("/proc/sys/kernel/random/boot_id", kBootTextMax);
+  return read_line(open_file("/proc/sys/kernel/random/boot_id", O_RDONLY), kBootTextMax);
 }
 
-AssembledPacks::AssembledPacks(const std::string& store_path, Options options)
-    : dir_(store_path + "/cache"), options_(std::move(options)) {}
+AssembledPacks::AssembledPacks(const SafePath& store_path, Options options)
+    : dir_(store_path / "cache"), options_(std::move(options)) {}
 
 Result<Fd> AssembledPacks::open_lock() const {
-  const std::string where = path() + "/lock";
-  auto fd = open_file(where, O_RDWR | O_NOFOLLOW);
-  if (fd.ok() || fd.error().code != Errc::not_found) return fd;
-  fd = open_file(where, O_RDWR | O_CREAT | O_NOFOLLOW, kLockMode);
-  if (fd.ok()) give_to_owner(where);
-  return fd;
+  return open_file(path() / "lock", O_RDWR | O_CREAT, kLockMode);
 }
 
 // Changes of the directory are short. A process that holds the lock for longer must not hold up a mount.
@@ -110,22 +104,13 @@ Result<Fd> AssembledPacks::lock() const {
   WEFT_TRY(Fd fd, open_lock());
   Patience patience;
   patience.cancelled = [end = Clock::now() + kLockWaitMax] { return Clock::now() > end; };
-  WEFT_CHECK(wait_for_lock(fd.get(), LockKind::exclusive, patience, path() + "/lock"));
+  WEFT_CHECK(wait_for_lock(fd.get(), LockKind::exclusive, patience, path() / "lock"));
   return fd;
 }
 
 bool AssembledPacks::writable() const {
-  return ::faccessat(AT_FDCWD, path().c_str(), W_OK, AT_EACCESS) == 0 && open_lock().ok();
-}
-
-// A mount of root's must not leave in a user's store what the user cannot remove.
-void AssembledPacks::give_to_owner(const std::string& file) const {
-  const auto dir = stat_file(path());
-  const auto fd = open_file(file, O_RDONLY | O_NOFOLLOW);
-  if (!dir.ok() || !fd.ok()) return;
-  const auto mine = stat_fd(fd->get(), file);
-  if (!mine.ok() || (dir->st_uid == mine->st_uid && dir->st_gid == mine->st_gid)) return;
-  if (::fchown(fd->get(), dir->st_uid, dir->st_gid) != 0) log_info("{}: keeps its owner", file);
+  return ::faccessat(path().root().fd(), path().relative().c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) == 0 &&
+         open_lock().ok();
 }
 
 Result<std::set<PackId>> AssembledPacks::pinned() const {
@@ -190,9 +175,8 @@ Status AssembledPacks::note_verified(const OpenPack& pack, PackToc toc) const {
   if (!is_linked(pack)) return Error{Errc::not_found, fmt::format("{}: just evicted", pack_in(path(), pack.id()))};
   WEFT_TRY(const auto temp, make_temp(pack.id()));
   toc.boot = options_.boot;
-  const std::string fresh = toc_in(temp->path(), pack.id());
+  const SafePath fresh = toc_in(temp->path(), pack.id());
   WEFT_CHECK(write_toc(fresh, toc));
-  give_to_owner(fresh);
   return rename_file(fresh, toc_in(path(), pack.id()));
 }
 
@@ -214,7 +198,7 @@ bool AssembledPacks::evict(PackId id) {
 
 std::vector<PackId> AssembledPacks::temporaries() const {
   std::vector<PackId> ids;
-  const auto names = list_directory(path() + "/tmp");
+  const auto names = list_directory(path() / "tmp");
   if (!names.ok()) return ids;
   for (const std::string& name : *names)
     if (const auto id = pack_of_name(name, "")) ids.push_back(*id);
@@ -224,19 +208,16 @@ std::vector<PackId> AssembledPacks::temporaries() const {
 std::uint64_t AssembledPacks::bytes_being_made() const {
   std::uint64_t bytes = 0;
   for (const PackId id : temporaries()) {
-    const auto st = stat_file(pack_in(fmt::format("{}/tmp/{}", path(), pack_name(id)), id));
+    const auto st = stat_file(pack_in(path() / ("tmp/" + pack_name(id)), id));
     if (st.ok()) bytes += static_cast<std::uint64_t>(st->st_size);
   }
   return bytes;
 }
 
 Result<std::unique_ptr<TempArea>> AssembledPacks::make_temp(PackId id) const {
-  const std::string parent = path() + "/tmp";
+  const SafePath parent = path() / "tmp";
   WEFT_CHECK(make_directories(parent));
-  give_to_owner(parent);
-  WEFT_TRY(auto temp, TempArea::make_at(fmt::format("{}/{}", parent, pack_name(id))));
-  give_to_owner(temp->path());
-  return temp;
+  return TempArea::make_at(parent / pack_name(id));
 }
 
 Result<std::vector<CachedPack>> AssembledPacks::entries(const std::set<PackId>& pinned) const {
@@ -293,7 +274,6 @@ Status AssembledPacks::finish(AssembledPart part, std::vector<PackEntry> entries
   for (PackEntry& entry : entries) part.writer->list(std::move(entry));
   part.writer->set_boot(options_.boot);
   WEFT_CHECK(part.writer->sync());
-  for (const char* suffix : {".pack", ".toc"}) give_to_owner(part.writer->where() + suffix);
   WEFT_TRY(const Fd locked, lock());
   touch_file(part.writer->fd());
   return part.writer->publish();
@@ -301,19 +281,18 @@ Status AssembledPacks::finish(AssembledPart part, std::vector<PackEntry> entries
 
 std::uint64_t AssembledPacks::bytes_max() const {
   if (options_.bytes_max) return *options_.bytes_max;
-  if (const auto bound = parse_u64(read_line(path() + "/bytes_max", kBoundTextMax))) return *bound;
+  if (const auto bound = parse_u64(read_line(open_file(path() / "bytes_max", O_RDONLY), kBoundTextMax))) return *bound;
   return space_of(path()).total / kBoundShare;
 }
 
 Status AssembledPacks::set_bytes_max(std::uint64_t bytes_max) {
   {
     WEFT_TRY(const Fd locked, lock());
-    const std::string fresh = path() + "/bytes_max.new";
-    WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW));
+    const SafePath fresh = path() / "bytes_max.new";
+    WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC));
     const std::string text = fmt::format("{}\n", bytes_max);
     WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(text)), fresh));
-    give_to_owner(fresh);
-    WEFT_CHECK(rename_file(fresh, path() + "/bytes_max"));
+    WEFT_CHECK(rename_file(fresh, path() / "bytes_max"));
   }
   auto swept = sweep(nullptr, false);
   return swept.ok() ? Status{} : std::move(swept).error();
@@ -338,7 +317,7 @@ AssembledUsage AssembledPacks::usage() const {
 std::uint64_t AssembledPacks::remove_stale(bool dry_run) const {
   std::uint64_t removed = 0;
   for (const PackId id : temporaries()) {
-    const auto stale = remove_if_stale(fmt::format("{}/tmp/{}", path(), pack_name(id)), dry_run);
+    const auto stale = remove_if_stale(path() / ("tmp/" + pack_name(id)), dry_run);
     if (stale.ok() && *stale) ++removed;
   }
   return removed;
@@ -352,7 +331,7 @@ void AssembledPacks::remove_litter() const {
     const auto pack = pack_of_name(name, ".pack"), toc = pack_of_name(name, ".toc");
     const bool lone =
         (pack && !stat_file(toc_in(path(), *pack)).ok()) || (toc && !stat_file(pack_in(path(), *toc)).ok());
-    if (lone) static_cast<void>(remove_file(path() + "/" + name));
+    if (lone) static_cast<void>(remove_file(path() / name));
   }
 }
 

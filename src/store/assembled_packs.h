@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/pack_file.h"
 #include "store/packs.h"
@@ -61,10 +62,10 @@ class AssembledPacks {
     std::function<Result<std::set<PackId>>()> pinned;  // files of pinned versions; empty: none
     std::string boot = boot_id();
   };
-  explicit AssembledPacks(const std::string& store_path) : AssembledPacks(store_path, {}) {}
-  AssembledPacks(const std::string& store_path, Options options);
+  explicit AssembledPacks(const SafePath& store_path) : AssembledPacks(store_path, {}) {}
+  AssembledPacks(const SafePath& store_path, Options options);
 
-  const std::string& path() const { return dir_.path(); }
+  const SafePath& path() const { return dir_.path(); }
   bool writable() const;  // this process may change the directory
 
   struct Found {
@@ -119,7 +120,6 @@ class AssembledPacks {
   Status make_room(std::uint64_t bytes, std::uint64_t disk_bytes);
   std::uint64_t remove_stale(bool dry_run) const;
   void remove_litter() const;
-  void give_to_owner(const std::string& path) const;
 
   const PackDir dir_;
   const Options options_;

@@ -16,11 +16,12 @@
 namespace weft {
 namespace {
 
-std::string scratch_parent(const std::string& store_path, bool write) {
-  if (write) return store_path + "/index";
+Result<SafePath> scratch_parent(const SafePath& store_path, bool write) {
+  if (write) return store_path / "index";
   std::error_code code;
   auto temporary = std::filesystem::temp_directory_path(code);
-  return code ? "/tmp" : temporary.string();
+  WEFT_TRY(Beneath directory, Beneath::open(code ? "/tmp" : temporary.string()));
+  return SafePath(std::move(directory));
 }
 
 bool has_local(Txn& txn, VersionId version) {
@@ -38,9 +39,10 @@ std::optional<FoundBlob> known_blob(Txn& txn, const ContentId& id) {
 // Under the writer lock, so that index, journal and packs stay what they are. Nobody waits for this snapshot meanwhile.
 Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report) {
   progress.phase("comparing the index");
-  WEFT_TRY(WriterLock lock, Env::lock_writer(path_ + "/index", options_.patience));
+  WEFT_TRY(WriterLock lock, Env::lock_writer(path_ / "index", options_.patience));
   if (options_.write) WEFT_CHECK(catch_up(lock));
-  WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(scratch_parent(path_, options_.write)));
+  WEFT_TRY(const SafePath parent, scratch_parent(path_, options_.write));
+  WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(parent));
   WEFT_TRY(Txn have, env_->read());
   WEFT_TRY(Counters counters, get_counters(have));
   RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, false, {}, {}};
@@ -69,7 +71,7 @@ Status StoreImpl::find_missing(FsckReport& report) {
   for (DamagedBlob& blob : missing) {
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
     WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));
-    const std::string path = pack_path(path_, blob.place.pack);
+    const SafePath path = pack_path(path_, blob.place.pack);
     if (place != blob.place || stat_file(path).ok()) continue;  // gc or an eviction moved it meanwhile
     WEFT_TRY(const bool held, now->is_held(blob.id));
     if (!held) continue;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -13,18 +14,18 @@
 namespace weft {
 
 // None: a store of its own.
-Result<std::optional<ClusterIdentity>> read_cluster(const std::string& store_path);
-Status write_cluster(const std::string& store_path, const ClusterIdentity& identity);  // durable
+Result<std::optional<ClusterIdentity>> read_cluster(const SafePath& store_path);
+Status write_cluster(const SafePath& store_path, const ClusterIdentity& identity);  // durable
 
 // The id of the origin that the store knows; "": of none yet.
-Result<std::string> read_origin(const std::string& store_path);
-Status write_origin(const std::string& store_path, const std::string& uuid);  // durable
+Result<std::string> read_origin(const SafePath& store_path);
+Status write_origin(const SafePath& store_path, const std::string& uuid);  // durable
 
 // Held for as long as one writes. Errc::busy, with its name, while a daemon has the store.
-Result<Fd> lock_against_daemon(const std::string& store_path);
-Result<Fd> lock_as_daemon(const std::string& store_path, const Patience& patience);
+Result<Fd> lock_against_daemon(const SafePath& store_path);
+Result<Fd> lock_as_daemon(const SafePath& store_path, const Patience& patience);
 
 // All these files, of a store that is taken away.
-Status remove_cluster_files(const std::string& store_path);
+Status remove_cluster_files(const SafePath& store_path);
 
 }  // namespace weft

@@ -68,11 +68,11 @@ class Collector {
 };
 
 Status Collector::clear_temporaries() {
-  const std::string tmp = context_.packs.store_path() + "/tmp";
+  const SafePath tmp = context_.packs.store_path() / "tmp";
   auto names = list_directory(tmp);
   if (!names.ok()) return names.error().code == Errc::not_found ? Status{} : Status{names.error()};
   for (const std::string& name : *names) {
-    auto removed = remove_if_stale(fmt::format("{}/{}", tmp, name), dry_run());
+    auto removed = remove_if_stale(tmp / name, dry_run());
     if (!removed.ok()) log_warning("gc: {}", removed.error().message);
     if (removed.ok() && *removed) ++context_.report.stale_temporaries;
   }
@@ -177,8 +177,8 @@ void Collector::count_freed(const JudgedPack& judged) {
 bool Collector::shares_blocks() {
   const auto probe = [this]() -> Result<bool> {
     WEFT_TRY(const auto temp, TempArea::make(context_.packs.store_path()));
-    WEFT_TRY(const Fd from, open_file(temp->path() + "/from", O_RDWR | O_CREAT | O_EXCL));
-    WEFT_TRY(const Fd to, open_file(temp->path() + "/to", O_RDWR | O_CREAT | O_EXCL));
+    WEFT_TRY(const Fd from, open_file(temp->path() / "from", O_RDWR | O_CREAT | O_EXCL));
+    WEFT_TRY(const Fd to, open_file(temp->path() / "to", O_RDWR | O_CREAT | O_EXCL));
     WEFT_CHECK(write_exact(from.get(), 0, std::vector<std::byte>(kPackBlock), temp->path()));
     return clone_file(from.get(), to.get());
   };
@@ -219,7 +219,7 @@ Status Collector::clear_orphans() {
     const bool whole = pack && std::binary_search(names.begin(), names.end(), pack_name(*pack) + ".pack");
     if (whole || (!pack && !pack_of_name(name, ".toc.new"))) continue;
     ++context_.report.stale_temporaries;
-    if (!dry_run()) WEFT_CHECK(remove_file(fmt::format("{}/{}", context_.packs.path(), name)));
+    if (!dry_run()) WEFT_CHECK(remove_file(context_.packs.path() / name));
   }
   return {};
 }
@@ -266,7 +266,7 @@ std::uint64_t total_bytes(const std::vector<PackEntry>& entries) {
 }
 
 bool is_being_filled(const Packs& packs, PackId pack) {
-  const std::string path = packs.pack_file(pack);
+  const SafePath path = packs.pack_file(pack);
   const auto fd = open_file(path, O_RDONLY);
   if (!fd.ok()) return fd.error().code != Errc::not_found;
   const auto filled = excluded(fd->get(), LockKind::shared, {}, path);

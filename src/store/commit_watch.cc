@@ -28,11 +28,13 @@ class IndexWatch final : public CommitWatch {
 
 }  // namespace
 
-Result<std::unique_ptr<CommitWatch>> watch_index(const std::string& index_dir) {
+Result<std::unique_ptr<CommitWatch>> watch_index(const SafePath& index_dir) {
   Fd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!fd.valid()) return sys_error(errno, "inotify (fs.inotify.max_user_instances)");
-  if (::inotify_add_watch(fd.get(), index_dir.c_str(), IN_MODIFY | IN_MOVED_TO | IN_ONLYDIR) < 0)
-    return sys_error(errno, index_dir + ": inotify (fs.inotify.max_user_watches)");
+  WEFT_TRY(const Fd directory, open_directory(index_dir));
+  WEFT_TRY(const std::string path, path_of_descriptor(directory.get(), index_dir));
+  if (::inotify_add_watch(fd.get(), path.c_str(), IN_MODIFY | IN_MOVED_TO | IN_ONLYDIR) < 0)
+    return sys_error(errno, fmt::format("{}: inotify (fs.inotify.max_user_watches)", index_dir));
   return std::unique_ptr<CommitWatch>(std::make_unique<IndexWatch>(std::move(fd)));
 }
 

@@ -5,12 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "base/safe_path.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
 namespace weft {
 
 // `index_dir` holds data.mdb.
-Result<std::unique_ptr<CommitWatch>> watch_index(const std::string& index_dir);
+Result<std::unique_ptr<CommitWatch>> watch_index(const SafePath& index_dir);
 
 }  // namespace weft

@@ -70,7 +70,7 @@ Result<std::vector<Commit>> StoreImpl::commits(std::uint64_t from, std::uint64_t
 }
 
 Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {
-  return watch_index(path_ + "/index");
+  return watch_index(path_ / "index");
 }
 
 }  // namespace weft

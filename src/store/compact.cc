@@ -88,7 +88,7 @@ Status Rewrite::copy_blobs(const PackToc& toc, int fd, OldPack& old) {
     WEFT_TRY(const std::unique_ptr<BlobIndex> index, context_.index.read());
     WEFT_TRY(judged, judge_pack(*index, context_.unreaped, toc));
   }
-  const std::string where = context_.packs.pack_file(toc.pack);
+  const SafePath where = context_.packs.pack_file(toc.pack);
   std::vector<PackEntry> copied;
   for (PackEntry& entry : judged.live) {
     const std::uint64_t at = fresh_->reserve(entry.id.length, entry.offset);

@@ -14,11 +14,11 @@
 namespace weft {
 namespace {
 
-std::string data_path(const std::string& dir) {
-  return dir + "/data.mdb";
+SafePath data_path(const SafePath& dir) {
+  return dir / "data.mdb";
 }
 
-Status create_empty(const std::string& path, mode_t mode) {
+Status create_empty(const SafePath& path, mode_t mode) {
   auto fd = open_file(path, O_RDONLY | O_CREAT, mode);
   return fd.ok() ? Status{} : Status{std::move(fd).error()};
 }
@@ -31,28 +31,24 @@ Error not_open(Error error) {
 
 }  // namespace
 
-std::string index_path(const std::string& store_path) {
-  return data_path(store_path + "/index");
-}
-
 // A shared lock of any user stops the writer that wants the file exclusively. So the files that writers lock
 // exclusively for long are the owner's, and those that readers lock are the group's.
-Status Env::create_locks(const std::string& dir) {
-  WEFT_CHECK(create_empty(dir + "/readers", 0640));
+Status Env::create_locks(const SafePath& dir) {
+  WEFT_CHECK(create_empty(dir / "readers", 0640));
   WEFT_CHECK(OpenVersions::create(dir));
-  for (const char* name : {"/gc", "/writer"}) WEFT_CHECK(create_empty(dir + name, 0600));
+  for (const char* name : {"gc", "writer"}) WEFT_CHECK(create_empty(dir / name, 0600));
   return {};
 }
 
-Status Env::create(const std::string& dir) {
+Status Env::create(const SafePath& dir) {
   WEFT_CHECK(create_locks(dir));
   return Mapping::create(data_path(dir));
 }
 
-Result<std::unique_ptr<Env>> Env::open(const std::string& dir, const EnvOptions& options) {
+Result<std::unique_ptr<Env>> Env::open(const SafePath& dir, const EnvOptions& options) {
   auto generations = Generations::open(dir, options.write, options.reader_wait_ms, options.patience);
   if (!generations.ok()) return not_open(std::move(generations).error());
-  std::unique_ptr<Env> env(new Env(dir, options, std::move(generations).value()));
+  std::unique_ptr<Env> env(new Env(dir.held(), options, std::move(generations).value()));
   std::lock_guard lock(env->mutex_);
   auto mapping = env->remap(options.map_bytes);
   if (!mapping.ok()) return std::move(mapping).error();
@@ -68,8 +64,8 @@ Result<std::shared_ptr<const Mapping>> Env::remap(std::uint64_t map_bytes) {
 
 Result<std::shared_ptr<const Mapping>> Env::current() {
   std::lock_guard lock(mutex_);
-  auto st = stat_file(data_path(dir_));
-  if (!st.ok()) return not_open(std::move(st).error());
+  const auto st = stat_file(data_path(dir_));
+  if (!st.ok()) return not_open(st.error());
   if (mapping_->is_of(*st) && !mapping_->spoiled()) return mapping_;
   return remap(std::max(options_.map_bytes, mapping_->map_bytes()));
 }
@@ -98,8 +94,8 @@ Result<IndexState> Env::state() {
   return IndexState{mapping->serial(), mapping->last_transaction()};
 }
 
-Result<WriterLock> Env::lock_writer(const std::string& dir, const Patience& patience) {
-  std::string path = dir + "/writer";
+Result<WriterLock> Env::lock_writer(const SafePath& dir, const Patience& patience) {
+  const SafePath path = dir / "writer";
   LockKind kind = LockKind::exclusive;
   auto fd = open_file(path, O_RDWR);
   if (!fd.ok() && fd.error().code == Errc::read_only) {  // fsck on a file system that nobody here can write to

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/generation.h"
 #include "weft/progress.h"
@@ -161,15 +162,15 @@ struct EnvOptions {
 class Env {
  public:
   // Makes the files of an empty index in the directory `dir`, which exists; leaves those that are there.
-  static Status create(const std::string& dir);
-  static Status create_locks(const std::string& dir);
+  static Status create(const SafePath& dir);
+  static Status create_locks(const SafePath& dir);
   // Errc::corrupt when it does not open.
-  static Result<std::unique_ptr<Env>> open(const std::string& dir, const EnvOptions& options);
+  static Result<std::unique_ptr<Env>> open(const SafePath& dir, const EnvOptions& options);
 
   Result<Txn> read();
   Result<IndexState> state();        // that read() would show
   Result<WriterLock> lock_writer();  // waits, as all, no longer than options.patience
-  static Result<WriterLock> lock_writer(const std::string& dir, const Patience& patience);
+  static Result<WriterLock> lock_writer(const SafePath& dir, const Patience& patience);
   Result<bool> lock_alone() { return generations_->lock_alone(); }
   // Errc::busy: a reader did not end its transaction in time.
   Result<Txn> write(const WriterLock& lock);
@@ -182,13 +183,13 @@ class Env {
   Status write(const WriterLock& lock, const std::function<Status(Txn&)>& body);
 
  private:
-  Env(std::string dir, const EnvOptions& options, std::shared_ptr<Generations> generations)
+  Env(SafePath dir, const EnvOptions& options, std::shared_ptr<Generations> generations)
       : dir_(std::move(dir)), options_(options), generations_(std::move(generations)) {}
   Result<std::shared_ptr<const Mapping>> current();                       // maps anew when data.mdb was replaced
   Result<std::shared_ptr<const Mapping>> remap(std::uint64_t map_bytes);  // under mutex_
   Result<std::shared_ptr<const Mapping>> enlarge(const std::shared_ptr<const Mapping>& small, std::uint64_t map_bytes);
 
-  const std::string dir_;
+  const SafePath dir_;
   const EnvOptions options_;
   const std::shared_ptr<Generations> generations_;
   std::mutex mutex_;

@@ -22,7 +22,7 @@ bool by_offset(const PackEntry& a, const PackEntry& b) {
   return a.offset < b.offset;
 }
 
-Status set_size(int fd, std::uint64_t size, const std::string& path) {
+Status set_size(int fd, std::uint64_t size, std::string_view path) {
   if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
   return sys_error(errno, fmt::format("{}: cannot be made {} bytes long", path, size));
 }
@@ -62,12 +62,12 @@ Status merge(PackToc& toc, const std::vector<PackEntry>& entries) {
 
 }  // namespace
 
-Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const std::string& store_path, Env& env, LockWriter lock,
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const SafePath& store_path, Env& env, LockWriter lock,
                                                             std::uint64_t size) {
   std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
   WEFT_TRY(pack->temp_, TempArea::make(store_path));
   const std::string name = random_hex(8);
-  const std::string path = fmt::format("{}/{}.pack", pack->temp_->path(), name);
+  const SafePath path = pack->temp_->path() / (name + ".pack");
   pack->id_ = *pack_of_name(name, "");
   pack->size_ = size;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
@@ -76,10 +76,10 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const std::string& s
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
 
-Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const std::string& store_path, Env& env, LockWriter lock,
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const SafePath& store_path, Env& env, LockWriter lock,
                                                             PackId id) {
   std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
-  const std::string path = pack_path(store_path, id);
+  const SafePath path = pack_path(store_path, id);
   pack->id_ = id;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
@@ -112,17 +112,17 @@ Result<PackToc> CachedPackWriter::listed() const {
 }
 
 Status CachedPackWriter::put_in_place(const PackToc& toc) {
-  const std::string to = toc_path(store_path_, id_);
+  const SafePath to = toc_path(store_path_, id_);
   if (!temp_) {
     WEFT_CHECK(replace_toc(to, toc));
-    return sync_directory(store_path_ + "/packs");
+    return sync_directory(store_path_ / "packs");
   }
-  const std::string from = fmt::format("{}/{}", temp_->path(), pack_name(id_));
+  const SafePath from = temp_->path() / pack_name(id_);
   WEFT_CHECK(write_toc(from + ".toc", toc));
   WEFT_CHECK(rename_new(from + ".toc", to));
   WEFT_CHECK(rename_new(from + ".pack", pack_path(store_path_, id_)));
   temp_.reset();
-  return sync_directory(store_path_ + "/packs");
+  return sync_directory(store_path_ / "packs");
 }
 
 Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/env.h"
 #include "store/packs.h"
@@ -21,10 +22,9 @@ namespace weft {
 class CachedPackWriter final : public FetchPack {
  public:
   using LockWriter = std::function<Result<WriterLock>()>;  // with the index brought up to the journal
-  static Result<std::unique_ptr<FetchPack>> create(const std::string& store_path, Env& env, LockWriter lock,
+  static Result<std::unique_ptr<FetchPack>> create(const SafePath& store_path, Env& env, LockWriter lock,
                                                    std::uint64_t size);
-  static Result<std::unique_ptr<FetchPack>> resume(const std::string& store_path, Env& env, LockWriter lock,
-                                                   PackId pack);
+  static Result<std::unique_ptr<FetchPack>> resume(const SafePath& store_path, Env& env, LockWriter lock, PackId pack);
 
   PackId id() const override { return id_; }
   int fd() const override { return fd_.get(); }
@@ -32,13 +32,13 @@ class CachedPackWriter final : public FetchPack {
   Result<std::size_t> add(std::span<const FetchedBlob> blobs) override;
 
  private:
-  CachedPackWriter(std::string store_path, Env& env, LockWriter lock)
+  CachedPackWriter(SafePath store_path, Env& env, LockWriter lock)
       : store_path_(std::move(store_path)), env_(env), lock_(std::move(lock)) {}
   Result<PackToc> listed() const;
   Status check_whole(const PackToc& toc) const;
   Status put_in_place(const PackToc& toc);
 
-  const std::string store_path_;
+  const SafePath store_path_;
   Env& env_;
   const LockWriter lock_;
   PackId id_ = 0;

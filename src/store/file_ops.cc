@@ -64,7 +64,7 @@ std::uint64_t allocated_bytes(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_blocks) * 512;
 }
 
-bool is_young(const std::string& path, std::uint64_t before_ns) {
+bool is_young(const SafePath& path, std::uint64_t before_ns) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   constexpr std::uint64_t kYoung = 60 * kSecond;
   const auto st = stat_file(path);

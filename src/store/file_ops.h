@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/safe_path.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -31,6 +32,6 @@ std::optional<std::uint64_t> unshared_bytes(int fd);
 void touch_file(int fd);  // its modification time is now; best effort
 // Placed or touched within the last minute, and before this time: what a publisher that died has left a registry may
 // still take, its last request being on its way.
-bool is_young(const std::string& path, std::uint64_t before_ns);
+bool is_young(const SafePath& path, std::uint64_t before_ns);
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "store/pack_file.h"
 #include "store/packs.h"
 #include "weft/result.h"
@@ -21,7 +22,7 @@ namespace weft {
 // One thread.
 class FreshBlobs {
  public:
-  FreshBlobs(std::string store_path, std::string temp_path)
+  FreshBlobs(SafePath store_path, SafePath temp_path)
       : store_path_(std::move(store_path)), temp_path_(std::move(temp_path)) {}
 
   // Numbers of blobs: of this content, and of the last one with this hint (tables.h).
@@ -43,8 +44,8 @@ class FreshBlobs {
   std::span<const std::unique_ptr<PackWriter>> packs() const { return packs_; }
 
  private:
-  std::string store_path_;
-  std::string temp_path_;
+  SafePath store_path_;
+  SafePath temp_path_;
   std::vector<NewBlob> blobs_;
   std::vector<PackWriter*> packs_of_;
   std::unordered_map<ContentId, std::size_t> numbers_;

@@ -33,14 +33,14 @@ std::optional<std::string_view> unsuitable_file_system(unsigned long f_type) {
   return found->second;
 }
 
-Status check_file_system(const std::string& path) {
+Status check_file_system(const SafePath& directory) {
   struct statfs fs {};
-  if (::statfs(path.c_str(), &fs) != 0) return sys_error(errno, path);
+  if (::fstatfs(directory.root().fd(), &fs) != 0) return sys_error(errno, directory);
   auto name = unsuitable_file_system(static_cast<unsigned long>(fs.f_type));
   if (!name) return {};
-  return Error{
-      Errc::unsupported,
-      fmt::format("{}: a store cannot lie on {}; expected a local file system (ext4, xfs, btrfs, tmpfs)", path, *name)};
+  return Error{Errc::unsupported,
+               fmt::format("{}: a store cannot lie on {}; expected a local file system (ext4, xfs, btrfs, tmpfs)",
+                           directory, *name)};
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/safe_path.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -12,7 +13,7 @@ namespace weft {
 // The name of a network or user-space file system with this statfs f_type; nothing for any other.
 std::optional<std::string_view> unsuitable_file_system(unsigned long f_type);
 
-// Errc::unsupported, by name, when `path` lies on one.
-Status check_file_system(const std::string& path);
+// Errc::unsupported, by name, when `directory`, that of a Beneath, lies on one.
+Status check_file_system(const SafePath& directory);
 
 }  // namespace weft

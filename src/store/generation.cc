@@ -19,9 +19,9 @@ constexpr unsigned kUseByte = 2;
 
 }  // namespace
 
-Result<std::shared_ptr<Generations>> Generations::open(const std::string& index_dir, bool write, std::uint64_t wait_ms,
+Result<std::shared_ptr<Generations>> Generations::open(const SafePath& index_dir, bool write, std::uint64_t wait_ms,
                                                        Patience patience) {
-  std::string path = index_dir + "/readers";
+  const SafePath path = index_dir / "readers";
   WEFT_TRY(Fd readers, open_file(path, O_RDONLY));
   Fd writer;
   if (write) {

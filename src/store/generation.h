@@ -21,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -31,7 +32,7 @@ namespace weft {
 class Generations : public std::enable_shared_from_this<Generations> {
  public:
   // `index_dir` has a file "readers". wait_ms bounds every wait, then Errc::busy; so does patience, Errc::cancelled.
-  static Result<std::shared_ptr<Generations>> open(const std::string& index_dir, bool write, std::uint64_t wait_ms,
+  static Result<std::shared_ptr<Generations>> open(const SafePath& index_dir, bool write, std::uint64_t wait_ms,
                                                    Patience patience = {});
 
   // Keeps the lock of a state; lets go when destroyed.
@@ -58,7 +59,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   Result<bool> lock_alone();
 
  private:
-  Generations(std::string path, Fd readers, Fd writer, std::uint64_t wait_ms, Patience patience)
+  Generations(SafePath path, Fd readers, Fd writer, std::uint64_t wait_ms, Patience patience)
       : path_(std::move(path)),
         readers_(std::move(readers)),
         writer_(std::move(writer)),
@@ -67,7 +68,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   Status wait_byte(int fd, LockKind kind, unsigned byte) const;
   void release(unsigned parity);
 
-  const std::string path_;
+  const SafePath path_;
   const Fd readers_;  // one description for all snapshots of the process, counted
   const Fd writer_;   // another one: a process's own readers exclude its writer, too
   const std::uint64_t wait_ms_;

@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-Status cut(int fd, std::uint64_t size, const std::string& path) {
+Status cut(int fd, std::uint64_t size, std::string_view path) {
   WEFT_TRY(struct stat st, stat_fd(fd, path));
   if (static_cast<std::uint64_t>(st.st_size) <= size) return {};
   if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return sys_error(errno, fmt::format("{}: truncate", path));
@@ -26,10 +26,10 @@ Error not_known(const Error& failure) {
   return Error{failure.code, fmt::format("{}; whether it was done is not known: see `weft log`", failure.message)};
 }
 
-Journal::Journal(const std::string& store_path)
-    : dir_(store_path + "/journal"),
-      path_(dir_ + "/0000000000000001.log"),
-      copy_path_(dir_ + "/0000000000000001.copy") {}
+Journal::Journal(const SafePath& store_path)
+    : dir_((store_path / "journal").held()),
+      path_(dir_ / "0000000000000001.log"),
+      copy_path_(dir_ / "0000000000000001.copy") {}
 
 Status Journal::create() {
   WEFT_CHECK(make_directories(dir_));

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/events.h"
 #include "weft/result.h"
@@ -42,7 +43,7 @@ Error not_known(const Error& failure);
 // Threads: under the writer lock, or of bytes that a snapshot's counters promise.
 class Journal {
  public:
-  explicit Journal(const std::string& store_path);
+  explicit Journal(const SafePath& store_path);
 
   Status create();
   Result<std::uint64_t> size() const;  // of the .log
@@ -61,15 +62,15 @@ class Journal {
   // Makes the two copies equal up to `end`, record for record, and the last mark that of `counters`. For fsck
   // --rebuild.
   Status mend(std::uint64_t end, const Counters& counters) const;
-  const std::string& path() const { return path_; }
+  const SafePath& path() const { return path_; }
 
  private:
   Status fill_copy(int copy, std::uint64_t end) const;
   Status write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters, bool& marked) const;
 
-  std::string dir_;
-  std::string path_;       // of the .log
-  std::string copy_path_;  // of the .copy
+  SafePath dir_;
+  SafePath path_;       // of the .log
+  SafePath copy_path_;  // of the .copy
 };
 
 }  // namespace weft

@@ -19,22 +19,22 @@ using Span = std::span<const std::byte>;
 // One of the two files. One that is not there is empty.
 class JournalCopy {
  public:
-  static Result<JournalCopy> open(const std::string& path, std::uint64_t header, std::uint64_t end);
+  static Result<JournalCopy> open(const SafePath& path, std::uint64_t header, std::uint64_t end);
   Span from(std::uint64_t at) const { return bytes_.subspan(std::min<std::uint64_t>(at, bytes_.size())); }
   std::uint64_t size() const { return bytes_.size(); }
-  const std::string& path() const { return path_; }
+  const SafePath& path() const { return path_; }
   bool has(std::uint64_t at, Span record) const {
     Span here = from(at);
     return here.size() >= record.size() && std::memcmp(here.data(), record.data(), record.size()) == 0;
   }
 
  private:
-  std::string path_;
+  SafePath path_;
   MappedFile file_;
   Span bytes_;  // of the records
 };
 
-Result<JournalCopy> JournalCopy::open(const std::string& path, std::uint64_t header, std::uint64_t end) {
+Result<JournalCopy> JournalCopy::open(const SafePath& path, std::uint64_t header, std::uint64_t end) {
   JournalCopy copy;
   copy.path_ = path;
   auto fd = open_file(path, O_RDONLY);

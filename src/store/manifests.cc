@@ -41,7 +41,7 @@ Status StagedManifest::sync() const {
   return fd_.valid() ? sync_file(fd_.get(), path_) : Status{};
 }
 
-Status StagedManifest::place(const std::string& path) {
+Status StagedManifest::place(const SafePath& path) {
   WEFT_CHECK(rename_file(path_, path));
   fd_.reset();
   return {};
@@ -52,20 +52,19 @@ Status Manifests::create() const {
 }
 
 Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
-  std::string path = path_of(digest);
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
-  auto size = static_cast<std::uint64_t>(st.st_size);
+  const SafePath path = path_of(digest);
+  WEFT_TRY(const OpenedFile opened, open_with_stat(path, O_RDONLY));
+  auto size = static_cast<std::uint64_t>(opened.st.st_size);
   if (size > limits::kManifestMax)
     return Error{Errc::corrupt, fmt::format("{}: expected at most {} bytes, got {}", path, limits::kManifestMax, size)};
-  WEFT_TRY(MappedFile file, MappedFile::map(fd.get(), size, path));
+  WEFT_TRY(MappedFile file, MappedFile::map(opened.fd.get(), size, path));
   if (Digest got = sha256(file.bytes()); got != digest)
     return Error{Errc::corrupt, fmt::format("{}: expected bytes of this digest, got {}", path, to_hex(got))};
   return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(file)));
 }
 
 Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
-  std::string temporary = fmt::format("{}/{}{}", dir_, kTemporary, random_hex(8));
+  const SafePath temporary = dir_ / fmt::format("{}{}", kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
   StagedManifest staged(temporary, std::move(fd));
   WEFT_CHECK(append_exact(staged.fd(), bytes, temporary));
@@ -111,7 +110,7 @@ Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
   for (const std::string& name : names) {
     if (!name.starts_with(kTemporary)) continue;
     ++count;
-    if (!dry_run) WEFT_CHECK(remove_file(dir_ + "/" + name));
+    if (!dry_run) WEFT_CHECK(remove_file(dir_ / name));
   }
   return count;
 }

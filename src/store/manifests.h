@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "weft/content.h"
 #include "weft/progress.h"
@@ -21,24 +22,24 @@ namespace weft {
 class StagedManifest {
  public:
   StagedManifest() = default;
-  StagedManifest(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  StagedManifest(SafePath path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   StagedManifest(StagedManifest&&) = default;
   StagedManifest& operator=(StagedManifest&&) = default;
   ~StagedManifest();
   int fd() const { return fd_.get(); }
   void begin_sync() const;
   Status sync() const;
-  Status place(const std::string& path);
+  Status place(const SafePath& path);
 
  private:
-  std::string path_;
+  SafePath path_;
   Fd fd_;  // none: nothing was staged, or it is placed
 };
 
 // Any thread.
 class Manifests {
  public:
-  explicit Manifests(const std::string& store_path) : dir_(store_path + "/manifests") {}
+  explicit Manifests(const SafePath& store_path) : dir_((store_path / "manifests").held()) {}
 
   Status create() const;
   // Errc::not_found; Errc::corrupt when its bytes are not what its name says.
@@ -52,7 +53,7 @@ class Manifests {
   Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const;
   Status sync() const;
   Result<std::vector<Digest>> list() const;
-  std::string path_of(const Digest& digest) const { return dir_ + "/" + to_hex(digest); }
+  SafePath path_of(const Digest& digest) const { return dir_ / to_hex(digest); }
   Status remove(const Digest& digest) const;  // for gc, under the writer lock
   // Gives manifests that lie under the names of others their own names. Under the writer lock, for a rebuild. Returns
   // those that are whole again.
@@ -62,7 +63,7 @@ class Manifests {
 
  private:
   bool has(const Digest& digest) const;
-  std::string dir_;
+  SafePath dir_;
 };
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "store/mapping.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 
 #include "base/sys.h"
@@ -71,7 +72,7 @@ Error lmdb_error(int code, std::string_view path, std::string_view what) {
   }
 }
 
-Mapping::Mapping(std::string path) : path_(std::move(path)), serial_(next_serial()) {}
+Mapping::Mapping(SafePath path) : path_(std::move(path)), serial_(next_serial()) {}
 
 Mapping::~Mapping() {
   if (env_ != nullptr && !leaked_) mdb_env_close(env_);
@@ -94,16 +95,23 @@ std::uint64_t Mapping::last_transaction() const {
   return info.me_last_txnid;
 }
 
-Status Mapping::open_env(unsigned flags, std::uint64_t map_bytes) {
+// LMDB opens its file by a path: that of a descriptor which was opened below the store, and checked.
+Status Mapping::open_env(const OpenedFile& file, unsigned flags, std::uint64_t map_bytes) {
+  WEFT_TRY(const std::string by_descriptor, path_of_descriptor(file.fd.get(), path_));
   int code = mdb_env_create(&env_);
   if (code != 0) return lmdb_error(code, path_, "open");
   mdb_env_set_assert(env_, on_assert);
   mdb_env_set_maxdbs(env_, kTableCount);
   mdb_env_set_mapsize(env_, rounded(map_bytes));
-  code = call_lmdb([&] { return mdb_env_open(env_, path_.c_str(), kFlags | flags, 0644); });
+  code = call_lmdb([&] { return mdb_env_open(env_, by_descriptor.c_str(), kFlags | flags, 0644); });
   if (code == MDB_CORRUPTED) spoil(true);
   if (code != 0) return lmdb_error(code, path_, "open");
-  WEFT_TRY(struct stat st, stat_file(path_));
+  mdb_filehandle_t opened = -1;
+  code = mdb_env_get_fd(env_, &opened);
+  if (code != 0) return lmdb_error(code, path_, "open");
+  WEFT_TRY(const struct stat st, stat_fd(opened, path_));
+  if (inode_of(st) != inode_of(file.st))
+    return Error{Errc::internal, fmt::format("{}: LMDB opened another file by way of {}", path_, by_descriptor)};
   device_ = st.st_dev;
   inode_ = st.st_ino;
   return {};
@@ -134,9 +142,10 @@ Result<ReadHandle> Mapping::begin_read(Generations& generations, int& code) cons
   return Error{Errc::busy, fmt::format("{}: the index changes too fast to be read", path_)};
 }
 
-Status Mapping::create(const std::string& path) {
+Status Mapping::create(const SafePath& path) {
   Mapping mapping(path);
-  WEFT_CHECK(mapping.open_env(0, 1U << 20U));
+  WEFT_TRY(const OpenedFile file, open_with_stat(path, O_RDWR | O_CREAT));
+  WEFT_CHECK(mapping.open_env(file, 0, 1U << 20U));
   MDB_txn* txn = nullptr;
   int code = mdb_txn_begin(mapping.env_, nullptr, 0, &txn);
   if (code != 0) return lmdb_error(code, path, "create");
@@ -148,14 +157,14 @@ Status Mapping::create(const std::string& path) {
   return code == 0 ? Status{} : Status{lmdb_error(code, path, "create")};
 }
 
-Result<std::shared_ptr<const Mapping>> Mapping::open(const std::string& path, const EnvOptions& options,
+Result<std::shared_ptr<const Mapping>> Mapping::open(const SafePath& path, const EnvOptions& options,
                                                      std::uint64_t map_bytes, Generations& generations) {
   std::shared_ptr<Mapping> mapping(new Mapping(path));
-  WEFT_TRY(struct stat st, stat_file(path));
-  if (st.st_size == 0) return lmdb_error(MDB_INVALID, path, "empty");
+  WEFT_TRY(const OpenedFile file, open_with_stat(path, O_RDONLY));
+  if (file.st.st_size == 0) return lmdb_error(MDB_INVALID, path, "empty");
   unsigned flags = (options.write ? 0U : MDB_RDONLY) | (options.sync ? 0U : MDB_NOSYNC);
-  if (st.st_size > kReadAroundMax) flags |= MDB_NORDAHEAD;
-  WEFT_CHECK(mapping->open_env(flags, map_bytes));
+  if (file.st.st_size > kReadAroundMax) flags |= MDB_NORDAHEAD;
+  WEFT_CHECK(mapping->open_env(file, flags, map_bytes));
   int code = 0;
   WEFT_TRY(ReadHandle handle, mapping->begin_read(generations, code));
   Status status = mapping->open_tables(handle.txn, 0);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/fault_guard.h"
+#include "base/safe_path.h"
 #include "store/env.h"
 #include "store/generation.h"
 #include "weft/result.h"
@@ -36,16 +37,16 @@ struct ReadHandle {
 class Mapping {
  public:
   // Opens all tables.
-  static Result<std::shared_ptr<const Mapping>> open(const std::string& path, const EnvOptions& options,
+  static Result<std::shared_ptr<const Mapping>> open(const SafePath& path, const EnvOptions& options,
                                                      std::uint64_t map_bytes, Generations& generations);
-  static Status create(const std::string& path);
+  static Status create(const SafePath& path);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
   MDB_env* env() const { return env_; }
   MDB_dbi table(Table table) const { return tables_[static_cast<std::size_t>(table)]; }
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_.str(); }
   std::uint64_t map_bytes() const;
   std::uint64_t last_transaction() const;
   std::uint64_t serial() const { return serial_; }  // of this process's mappings; transactions begin anew in a new file
@@ -60,11 +61,11 @@ class Mapping {
   Result<ReadHandle> begin_read(Generations& generations, int& code) const;
 
  private:
-  explicit Mapping(std::string path);
-  Status open_env(unsigned flags, std::uint64_t map_bytes);
+  explicit Mapping(SafePath path);
+  Status open_env(const OpenedFile& file, unsigned flags, std::uint64_t map_bytes);
   Status open_tables(MDB_txn* txn, unsigned flags);
 
-  const std::string path_;
+  const SafePath path_;
   const std::uint64_t serial_;
   MDB_env* env_ = nullptr;
   std::array<MDB_dbi, kTableCount> tables_{};

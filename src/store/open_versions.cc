@@ -8,29 +8,31 @@
 #include <fmt/core.h>
 
 #include "base/file_lock.h"
+#include "store/layout.h"
 
 namespace weft {
 namespace {
 
 constexpr VersionId kVersionEnd = VersionId{1} << 62U;  // far above all that are given, and a place that files can have
 
-std::string path_in(const std::string& index_dir) {
-  return index_dir + "/open";
+SafePath path_in(const SafePath& index_dir) {
+  return index_dir / "open";
 }
 
 }  // namespace
 
-std::string open_versions_path(const std::string& store_path) {
-  return path_in(store_path + "/index");
+Result<Fd> open_versions_file(const std::string& store_path) {
+  WEFT_TRY(const SafePath store, open_store_directory(store_path));
+  return open_file(path_in(store / "index"), O_RDONLY);
 }
 
-Status OpenVersions::create(const std::string& index_dir) {
+Status OpenVersions::create(const SafePath& index_dir) {
   auto fd = open_file(path_in(index_dir), O_RDONLY | O_CREAT, 0640);
   return fd.ok() ? Status{} : Status{std::move(fd).error()};
 }
 
-Result<std::shared_ptr<OpenVersions>> OpenVersions::open(const std::string& index_dir, int inherited) {
-  std::string path = path_in(index_dir);
+Result<std::shared_ptr<OpenVersions>> OpenVersions::open(const SafePath& index_dir, int inherited) {
+  SafePath path = path_in(index_dir);
   Fd fd;
   if (inherited >= 0) {
     fd = Fd(::fcntl(inherited, F_DUPFD_CLOEXEC, 0));

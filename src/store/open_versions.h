@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "weft/result.h"
 #include "weft/store.h"
@@ -25,10 +26,10 @@ namespace weft {
 class OpenVersions : public std::enable_shared_from_this<OpenVersions> {
  public:
   // Makes the file; fine when it is there.
-  static Status create(const std::string& index_dir);
+  static Status create(const SafePath& index_dir);
   // `inherited`: a description of the file that is other processes' too; it is not closed with this. -1: none. Then
   // this has one of its own, and its locks end with it.
-  static Result<std::shared_ptr<OpenVersions>> open(const std::string& index_dir, int inherited);
+  static Result<std::shared_ptr<OpenVersions>> open(const SafePath& index_dir, int inherited);
 
   // Errc::busy: gc reaps it at this moment. A description has one lock for all who hold a byte through it: they are
   // counted here.
@@ -47,12 +48,12 @@ class OpenVersions : public std::enable_shared_from_this<OpenVersions> {
   Result<Claims> begin_claims() const;
 
  private:
-  OpenVersions(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  OpenVersions(SafePath path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   Status count(VersionId version);
   void let_go(VersionId version);
   VersionHold make_hold(VersionId version);
 
-  const std::string path_;
+  const SafePath path_;
   const Fd fd_;
   struct Held {
     std::uint64_t count = 0;
@@ -70,8 +71,8 @@ class OpenVersions::Claims {
 
  private:
   friend class OpenVersions;
-  Claims(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  std::string path_;
+  Claims(SafePath path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  SafePath path_;
   Fd fd_;
   std::unordered_map<VersionId, bool> claimed_;
 };

@@ -32,22 +32,22 @@ std::uint64_t round_up(std::uint64_t offset) {
 std::string pack_name(PackId pack) {
   return fmt::format("{:016x}", pack);
 }
-std::string packs_dir(const std::string& store_path) {
-  return store_path + "/packs";
+SafePath packs_dir(const SafePath& store_path) {
+  return store_path / "packs";
 }
-std::string pack_path(const std::string& store_path, PackId pack) {
+SafePath pack_path(const SafePath& store_path, PackId pack) {
   return pack_in(packs_dir(store_path), pack);
 }
-std::string toc_path(const std::string& store_path, PackId pack) {
+SafePath toc_path(const SafePath& store_path, PackId pack) {
   return toc_in(packs_dir(store_path), pack);
 }
-std::string pack_in(const std::string& directory, PackId pack) {
-  return fmt::format("{}/{:016x}.pack", directory, pack);
+SafePath pack_in(const SafePath& directory, PackId pack) {
+  return directory / fmt::format("{:016x}.pack", pack);
 }
-std::string toc_in(const std::string& directory, PackId pack) {
-  return fmt::format("{}/{:016x}.toc", directory, pack);
+SafePath toc_in(const SafePath& directory, PackId pack) {
+  return directory / fmt::format("{:016x}.toc", pack);
 }
-std::string lost_toc_path(const std::string& store_path, PackId pack) {
+SafePath lost_toc_path(const SafePath& store_path, PackId pack) {
   return toc_path(store_path, pack) + ".lost";
 }
 
@@ -60,13 +60,13 @@ std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffi
   return pack;
 }
 
-Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& store_path, const std::string& temp_path) {
+Result<std::unique_ptr<PackWriter>> PackWriter::create(const SafePath& store_path, const SafePath& temp_path) {
   return create_in(packs_dir(store_path), temp_path, *pack_of_name(random_hex(8), ""));
 }
 
-Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const std::string& directory, const std::string& temp_path,
+Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& directory, const SafePath& temp_path,
                                                           PackId id) {
-  std::string path = temp_path + "/" + pack_name(id);
+  SafePath path = temp_path / pack_name(id);
   WEFT_TRY(Fd fd, open_file(path + ".pack", O_RDWR | O_CREAT | O_EXCL));
   auto direct = open_file(path + ".pack", O_WRONLY | O_DIRECT);
   std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(fd), std::move(path), directory));

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/packs.h"
 #include "weft/result.h"
@@ -19,13 +20,13 @@
 namespace weft {
 
 std::string pack_name(PackId pack);  // 16 hex digits
-std::string packs_dir(const std::string& store_path);
-std::string pack_path(const std::string& store_path, PackId pack);
-std::string toc_path(const std::string& store_path, PackId pack);
-std::string pack_in(const std::string& directory, PackId pack);
-std::string toc_in(const std::string& directory, PackId pack);
+SafePath packs_dir(const SafePath& store_path);
+SafePath pack_path(const SafePath& store_path, PackId pack);
+SafePath toc_path(const SafePath& store_path, PackId pack);
+SafePath pack_in(const SafePath& directory, PackId pack);
+SafePath toc_in(const SafePath& directory, PackId pack);
 // What a rebuild kept of a table of contents that it could not recover whole.
-std::string lost_toc_path(const std::string& store_path, PackId pack);
+SafePath lost_toc_path(const SafePath& store_path, PackId pack);
 // "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
@@ -50,14 +51,13 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
 // more than hashing costs, leaves nothing to wait for at the end, and a publish does not push out what others read.
 class PackWriter {
  public:
-  static Result<std::unique_ptr<PackWriter>> create(const std::string& store_path, const std::string& temp_path);
+  static Result<std::unique_ptr<PackWriter>> create(const SafePath& store_path, const SafePath& temp_path);
   // For a directory of packs, with this id.
-  static Result<std::unique_ptr<PackWriter>> create_in(const std::string& directory, const std::string& temp_path,
-                                                       PackId id);
+  static Result<std::unique_ptr<PackWriter>> create_in(const SafePath& directory, const SafePath& temp_path, PackId id);
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
-  const std::string& where() const { return path_; }
+  const SafePath& where() const { return path_; }
   bool empty() const { return toc_.entries.empty(); }
 
   // Without a copy if bytes and offset are congruent modulo kPackBlock. Blocks of zeros stay holes (holes.h).
@@ -80,7 +80,7 @@ class PackWriter {
   Status unlink();   // for one that turned out empty
 
  private:
-  PackWriter(PackId id, Fd fd, std::string path, std::string directory)
+  PackWriter(PackId id, Fd fd, SafePath path, SafePath directory)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
   Status write_run(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -88,8 +88,8 @@ class PackWriter {
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);
   PackId id_;
   Fd fd_;
-  std::string path_;  // without suffix
-  std::string directory_;
+  SafePath path_;  // without suffix
+  SafePath directory_;
   std::uint64_t end_ = 0;
   bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be

@@ -31,7 +31,7 @@ Status check_cover(const Source& source, std::span<const Range> ranges) {
 
 }  // namespace
 
-Result<std::unique_ptr<PackImport>> PackImport::begin(const std::string& store_path, IndexAccess& index,
+Result<std::unique_ptr<PackImport>> PackImport::begin(const SafePath& store_path, IndexAccess& index,
                                                       Patience patience) {
   ImportTuning tuning;
   tuning.patience = std::move(patience);
@@ -39,14 +39,12 @@ Result<std::unique_ptr<PackImport>> PackImport::begin(const std::string& store_p
   return std::unique_ptr<PackImport>(std::move(import));
 }
 
-Result<std::unique_ptr<Importer>> Importer::begin(const std::string& store_path, IndexAccess& index,
-                                                  ImportTuning tuning) {
+Result<std::unique_ptr<Importer>> Importer::begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning) {
   WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(store_path));
   return std::unique_ptr<Importer>(new Importer(store_path, index, std::move(tuning), std::move(temp)));
 }
 
-Importer::Importer(const std::string& store_path, IndexAccess& index, ImportTuning tuning,
-                   std::unique_ptr<TempArea> temp)
+Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp)
     : packs_(store_path, index),
       tuning_(std::move(tuning)),
       temp_(std::move(temp)),
@@ -181,7 +179,7 @@ Status Importer::store_again(std::span<const ContentId> ids) {
 
 Status Importer::copy_again(const ContentId& id, PackWriter& pack) {
   const LockedPlace from = known_.place_of(id);
-  const std::string where = pack_path(packs_.store_path(), from.pack->id());
+  const SafePath where = pack_path(packs_.store_path(), from.pack->id());
   const std::uint64_t at = pack.reserve(id.length, from.offset);
   std::vector<std::byte> buffer(std::min<std::uint64_t>(id.length, kCopyStep));
   std::vector<Digest> chunks;
@@ -217,7 +215,7 @@ Status Importer::hold(std::span<const ContentId> ids) {
 
 Status Importer::place() {
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
-  return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() + "/packs");
+  return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() / "packs");
 }
 
 }  // namespace weft

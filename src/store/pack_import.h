@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/thread_pool.h"
 #include "store/fresh_blobs.h"
 #include "store/known_blobs.h"
@@ -73,8 +74,7 @@ struct FilledWindow {
 
 class Importer final : public PackImport {
  public:
-  static Result<std::unique_ptr<Importer>> begin(const std::string& store_path, IndexAccess& index,
-                                                 ImportTuning tuning);
+  static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
   ~Importer() override = default;
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
@@ -89,7 +89,7 @@ class Importer final : public PackImport {
   bool holds(PackId pack) const override { return known_.holds(pack); }
 
  private:
-  Importer(const std::string& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
+  Importer(const SafePath& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
 
   Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges);
   Status start_file(Source& source, std::span<const Range> ranges);

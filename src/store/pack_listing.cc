@@ -34,8 +34,8 @@ bool PackListing::has(const ContentId& id, std::uint64_t offset) const {
   return at != blobs_.end() && at->offset == offset && at->fingerprint == fingerprint(id);
 }
 
-Result<std::shared_ptr<const PackListing>> PackListings::get(const std::string& directory, PackId pack) {
-  const std::string path = toc_in(directory, pack);
+Result<std::shared_ptr<const PackListing>> PackListings::get(const SafePath& directory, PackId pack) {
+  const SafePath path = toc_in(directory, pack);
   WEFT_TRY(struct stat st, stat_file(path));
   {
     std::lock_guard lock(mutex_);

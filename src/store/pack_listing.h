@@ -41,7 +41,7 @@ class PackListing {
 class PackListings {
  public:
   // Of the .toc that is there now; under the pack's lock it stays so.
-  Result<std::shared_ptr<const PackListing>> get(const std::string& directory, PackId pack);
+  Result<std::shared_ptr<const PackListing>> get(const SafePath& directory, PackId pack);
 
  private:
   struct Known {

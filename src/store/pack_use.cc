@@ -8,7 +8,7 @@
 
 namespace weft {
 
-Result<std::vector<CachedPack>> packs_by_use(const std::string& directory, std::span<const PackId> ids,
+Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::span<const PackId> ids,
                                              const std::set<PackId>& pinned) {
   constexpr std::uint64_t kSecond = 1'000'000'000;  // in nanoseconds
   std::vector<CachedPack> packs;

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "weft/cluster_store.h"
 
 namespace weft {
 
 // Those of these packs that are in the directory, least recently used first.
-Result<std::vector<CachedPack>> packs_by_use(const std::string& directory, std::span<const PackId> ids,
+Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::span<const PackId> ids,
                                              const std::set<PackId>& pinned);
 
 }  // namespace weft

@@ -19,7 +19,7 @@ constexpr int kMoves = 16;
 
 class PackFile final : public OpenPack {
  public:
-  PackFile(std::string directory, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
+  PackFile(SafePath directory, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
       : directory_(std::move(directory)),
         id_(id),
         fd_(std::move(fd)),
@@ -37,7 +37,7 @@ class PackFile final : public OpenPack {
   Result<std::shared_ptr<const PackListing>> listing() const;
   Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
 
-  const std::string directory_;
+  const SafePath directory_;
   const PackId id_;
   const Fd fd_;
   const std::uint64_t size_;
@@ -81,30 +81,27 @@ Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
 
 }  // namespace
 
-PackDir::PackDir(std::string path) : path_(std::move(path)), listings_(std::make_shared<PackListings>()) {
+PackDir::PackDir(const SafePath& path) : path_(path.held()), listings_(std::make_shared<PackListings>()) {
   raise_file_limit();
 }
 
 PackDir::~PackDir() = default;
 
-std::string PackDir::pack_file(PackId pack) const {
+SafePath PackDir::pack_file(PackId pack) const {
   return pack_in(path_, pack);
 }
 
-std::string PackDir::toc_file(PackId pack) const {
+SafePath PackDir::toc_file(PackId pack) const {
   return toc_in(path_, pack);
 }
 
-Packs::Packs(std::string store_path, IndexAccess& index)
+Packs::Packs(SafePath store_path, IndexAccess& index)
     : PackDir(packs_dir(store_path)), store_path_(std::move(store_path)), index_(index) {}
 
 Result<std::shared_ptr<const OpenPack>> PackDir::open_alone(PackId pack) const {
-  const std::string path = pack_in(path_, pack);
-  WEFT_TRY(Fd fd, open_file(path, O_RDONLY | O_NOFOLLOW));
-  WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
-  if (!S_ISREG(st.st_mode)) return Error{Errc::corrupt, fmt::format("{}: expected a regular file", path)};
-  auto size = static_cast<std::uint64_t>(st.st_size);
-  return std::shared_ptr<const OpenPack>(std::make_shared<PackFile>(path_, pack, std::move(fd), size, listings_));
+  WEFT_TRY(OpenedFile file, open_with_stat(pack_in(path_, pack), O_RDONLY));
+  auto size = static_cast<std::uint64_t>(file.st.st_size);
+  return std::shared_ptr<const OpenPack>(std::make_shared<PackFile>(path_, pack, std::move(file.fd), size, listings_));
 }
 
 Result<std::shared_ptr<const OpenPack>> PackDir::open(PackId pack) {

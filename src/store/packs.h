@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "store/index.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -77,12 +78,12 @@ class OpenPack : public PackReader {
 // A directory of packs. Any thread.
 class PackDir {
  public:
-  explicit PackDir(std::string path);
+  explicit PackDir(const SafePath& path);
   ~PackDir();
 
-  const std::string& path() const { return path_; }
-  std::string pack_file(PackId pack) const;
-  std::string toc_file(PackId pack) const;
+  const SafePath& path() const { return path_; }
+  SafePath pack_file(PackId pack) const;
+  SafePath toc_file(PackId pack) const;
 
   // not_found when it is gone. Those who hold one pack at a time share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
@@ -93,7 +94,7 @@ class PackDir {
   Result<std::shared_ptr<const PackListing>> listing(PackId pack) const;
 
  private:
-  const std::string path_;
+  const SafePath path_;
   std::mutex mutex_;
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
   const std::shared_ptr<PackListings> listings_;
@@ -102,16 +103,16 @@ class PackDir {
 // The packs directory of one store. Any thread.
 class Packs : public PackDir {
  public:
-  Packs(std::string store_path, IndexAccess& index);
+  Packs(SafePath store_path, IndexAccess& index);
 
-  const std::string& store_path() const { return store_path_; }
+  const SafePath& store_path() const { return store_path_; }
 
   Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open
   Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
 
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);
-  const std::string store_path_;
+  const SafePath store_path_;
   IndexAccess& index_;
 };
 
@@ -120,8 +121,7 @@ class Packs : public PackDir {
 class PackImport {
  public:
   virtual ~PackImport() = default;
-  static Result<std::unique_ptr<PackImport>> begin(const std::string& store_path, IndexAccess& index,
-                                                   Patience patience);
+  static Result<std::unique_ptr<PackImport>> begin(const SafePath& store_path, IndexAccess& index, Patience patience);
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                           Progress& progress) = 0;
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.

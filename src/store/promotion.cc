@@ -80,7 +80,7 @@ Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
     toc.promoted = true;
     WEFT_CHECK(replace_toc(toc_path(path_, pack), toc));
   }
-  WEFT_CHECK(sync_directory(path_ + "/packs"));
+  WEFT_CHECK(sync_directory(path_ / "packs"));
   return env_->write(lock, [&packs](Txn& txn) -> Status {
     for (const PackId pack : packs) WEFT_CHECK(erase_note(txn, kCached, pack));
     return bump_sequence(txn);
@@ -107,7 +107,7 @@ Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& pa
     toc.promoted = false;
     WEFT_CHECK(replace_toc(toc_path(path_, toc.pack), toc));
   }
-  return sync_directory(path_ + "/packs");
+  return sync_directory(path_ / "packs");
 }
 
 // What another publish has relied on since then stays this node's own; gc judges later.

@@ -252,10 +252,10 @@ Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress&
   WEFT_TRY(std::optional<Counters> mark, input.journal.mark());
   std::uint64_t expected = mark ? mark->journal_end : journal.size;
   if (input.journal_end != UINT64_MAX) expected = input.journal_end;
-  JournalSurvey survey(journal, mark, expected, input.journal.path());
+  JournalSurvey survey(journal, mark, expected, input.journal.path().str());
   auto& lines = input.mend ? report.repaired : report.problems;
   lines.insert(lines.end(), journal.damage.begin(), journal.damage.end());
-  if (!mark) lines.push_back(input.journal.path() + ": the marks of its copy are missing or damaged");
+  if (!mark) lines.push_back(input.journal.path().str() + ": the marks of its copy are missing or damaged");
   auto& losses = input.accept_loss ? report.lost : report.problems;
   losses.insert(losses.end(), survey.losses().begin(), survey.losses().end());
   Rebuilder rebuilder(env, lock, input, journal, survey, report);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "store/env.h"
 #include "store/journal.h"
 #include "store/manifests.h"
@@ -77,11 +78,11 @@ Result<FoundPacks> index_packs(Env& env, const WriterLock& lock, const RebuildIn
 bool is_damage(const Error& error);
 
 // As Store::rebuild.
-Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
+Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress);
 
 // index/gc: gc and rebuild hold it exclusively, fsck shared. Taken before the writer lock.
-Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience);
+Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patience& patience);
 
 // A record that cannot be applied is a problem of the store and gets a line. An error of the system is returned.
 Status tell(FsckReport& report, Status status, const std::string& what);

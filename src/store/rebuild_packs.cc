@@ -63,7 +63,7 @@ class PackIndexer {
         input_(input),
         progress_(progress),
         report_(report),
-        assembled_(input.packs.store_path() + "/cache") {}
+        assembled_(input.packs.store_path() / "cache") {}
 
   Result<FoundPacks> run(const std::function<Result<WantedExtents>()>& wanted);
 
@@ -159,7 +159,7 @@ bool PackIndexer::has_lost(const PackToc& toc, std::uint64_t size) const {
 }
 
 Status PackIndexer::sort_pack(PackId pack) {
-  const std::string path = pack_path(input_.packs.store_path(), pack);
+  const SafePath path = pack_path(input_.packs.store_path(), pack);
   auto toc = input_.packs.toc(pack);
   auto st = stat_file(path);
   if (!st.ok() && st.error().code == Errc::not_found) return {};  // gc or a failed publish has just removed it
@@ -205,7 +205,7 @@ Result<bool> PackIndexer::is_intact(const PackToc& toc) {
     if (needed_.contains(entry.id)) entries.push_back(&entry);
   if (entries.empty()) return true;
   WEFT_TRY(const auto pack, input_.packs.open(toc.pack));
-  const std::string where = pack_path(input_.packs.store_path(), toc.pack);
+  const SafePath where = pack_path(input_.packs.store_path(), toc.pack);
   std::vector<Status> checks(entries.size());
   pool_.parallel_for(entries.size(), [&](std::size_t i) {
     checks[i] = check_blob(pack->fd(), where, *entries[i], progress_);

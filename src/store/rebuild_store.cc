@@ -43,8 +43,7 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
 }
 
 // The places in these packs that the old index names. Rows that cannot be read are left out.
-Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const std::string& index_dir,
-                                                             const std::set<PackId>& packs) {
+Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const SafePath& index_dir, const std::set<PackId>& packs) {
   std::map<PackId, std::vector<PlacedBlob>> places;
   auto env = Env::open(index_dir, {});
   auto txn = env.ok() ? (*env)->read() : Result<Txn>(std::move(env).error());
@@ -63,8 +62,8 @@ Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const std::string& 
 
 // Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that
 // is gone. The file of an earlier loss stays: it knows more.
-Status keep_lost_toc(const std::string& path, PackId pack) {
-  const std::string kept = lost_toc_path(path, pack);
+Status keep_lost_toc(const SafePath& path, PackId pack) {
+  const SafePath kept = lost_toc_path(path, pack);
   Status linked = link_file(toc_path(path, pack), kept);
   if (!linked.ok() && linked.error().code == Errc::not_found) {
     auto empty = open_file(kept, O_WRONLY | O_CREAT);
@@ -73,7 +72,7 @@ Status keep_lost_toc(const std::string& path, PackId pack) {
   return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
 }
 
-Status put_packs(const std::string& path, const RebuildOutcome& outcome) {
+Status put_packs(const SafePath& path, const RebuildOutcome& outcome) {
   const FoundPacks& found = outcome.packs;
   if (found.fresh) {
     WEFT_CHECK(found.fresh->sync());
@@ -83,11 +82,11 @@ Status put_packs(const std::string& path, const RebuildOutcome& outcome) {
     if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
     WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
   }
-  return found.remade.empty() ? Status{} : sync_directory(path + "/packs");
+  return found.remade.empty() ? Status{} : sync_directory(path / "packs");
 }
 
 // Of damaged assembled files, what versions need is in packs by now.
-Status drop_damaged_assembled(const std::string& path, Progress& progress, FsckReport& report) {
+Status drop_damaged_assembled(const SafePath& path, Progress& progress, FsckReport& report) {
   AssembledPacks assembled(path);
   FsckReport found;
   WEFT_CHECK(verify_assembled(assembled, true, DamagedFiles::remove, progress, found));
@@ -97,8 +96,8 @@ Status drop_damaged_assembled(const std::string& path, Progress& progress, FsckR
 
 }  // namespace
 
-Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Patience& patience) {
-  std::string path = store_path + "/index/gc";
+Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patience& patience) {
+  const SafePath path = store_path / "index/gc";
   auto fd = open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR);
   if (!fd.ok() && fd.error().code == Errc::not_found)
     return Error{Errc::corrupt, fmt::format("{}: it is gone; run `weft fsck --rebuild`", path)};
@@ -106,12 +105,12 @@ Result<Fd> lock_collector(const std::string& store_path, LockKind kind, const Pa
   return fd;
 }
 
-Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& decode, const RebuildOptions& options,
+Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
   WEFT_TRY(const StoreInfo info, recover_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
-  std::string index_dir = path + "/index";
+  const SafePath index_dir = path / "index";
   WEFT_CHECK(make_directories(index_dir));
   WEFT_CHECK(Env::create_locks(index_dir));
   WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
@@ -149,7 +148,7 @@ Result<FsckReport> rebuild_store(const std::string& path, const ContentDecoder& 
   WEFT_CHECK(put_packs(path, outcome));
   WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
-  WEFT_CHECK(rename_file(scratch.dir() + "/data.mdb", index_dir + "/data.mdb"));
+  WEFT_CHECK(rename_file(scratch.dir() / "data.mdb", index_dir / "data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));
   report.rebuilt = true;
   if (options.data) WEFT_CHECK(drop_damaged_assembled(path, progress, report));

@@ -17,7 +17,7 @@ constexpr std::uint64_t kStep = 4 * kDigestChunk;
 
 }  // namespace
 
-Result<std::unique_ptr<RepairPack>> RepairPack::create(const std::string& store_path) {
+Result<std::unique_ptr<RepairPack>> RepairPack::create(const SafePath& store_path) {
   WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(store_path));
   WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::create(store_path, temp->path()));
   return std::unique_ptr<RepairPack>(new RepairPack(store_path, std::move(temp), std::move(pack)));

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "store/pack_file.h"
 #include "store/packs.h"
 #include "store/temp_area.h"
@@ -20,7 +21,7 @@ namespace weft {
 
 class RepairPack {
  public:
-  static Result<std::unique_ptr<RepairPack>> create(const std::string& store_path);
+  static Result<std::unique_ptr<RepairPack>> create(const SafePath& store_path);
 
   PackId id() const { return pack_->id(); }
   std::span<const NewBlob> blobs() const { return blobs_; }
@@ -30,12 +31,12 @@ class RepairPack {
   Status place();  // after sync(): it appears in packs/
 
  private:
-  RepairPack(std::string store_path, std::unique_ptr<TempArea> temp, std::unique_ptr<PackWriter> pack)
+  RepairPack(SafePath store_path, std::unique_ptr<TempArea> temp, std::unique_ptr<PackWriter> pack)
       : store_path_(std::move(store_path)), temp_(std::move(temp)), pack_(std::move(pack)) {}
   Result<PackEntry> copy(const ContentId& id, int fd, std::uint64_t offset, std::uint64_t to, std::string_view where,
                          const Progress& progress);
 
-  const std::string store_path_;
+  const SafePath store_path_;
   const std::unique_ptr<TempArea> temp_;
   const std::unique_ptr<PackWriter> pack_;
   std::vector<NewBlob> blobs_;

@@ -215,7 +215,7 @@ Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack)
 Result<PackToc> rescue_toc(const PackDir& packs, PackId id, std::span<const PlacedBlob> known, WantedBlobs& wanted,
                            const Progress& progress) {
   WEFT_TRY(std::shared_ptr<const OpenPack> pack, packs.open_alone(id));
-  PackRescue rescue(*pack, wanted, packs.pack_file(id), progress);
+  PackRescue rescue(*pack, wanted, packs.pack_file(id).str(), progress);
   WEFT_CHECK(rescue.take_known(known));
   WEFT_CHECK(rescue.search());
   return PackToc{id, pack->size(), rescue.take_entries()};

@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint64_t kMarkMax = 4096;
 constexpr std::size_t kChangesAtOnce = 256;  // of one commit, with the content of these versions in memory
 
-std::string mark_path(const std::string& path) {
-  return path + "/tmp/restoring";
+SafePath mark_path(const SafePath& path) {
+  return path / "tmp/restoring";
 }
 
 bool says(std::span<const std::byte> mark, std::string_view origin) {
@@ -30,21 +30,21 @@ bool says(std::span<const std::byte> mark, std::string_view origin) {
 }
 
 // A mark that is whole is not written again: cut short by a kill, it would make what is here another's.
-Status put_mark(const std::string& path, std::string_view origin) {
-  WEFT_CHECK(make_directories(path + "/tmp"));
+Status put_mark(const SafePath& path, std::string_view origin) {
+  WEFT_CHECK(make_directories(path / "tmp"));
   const auto mark = read_file(mark_path(path), kMarkMax);
   const bool whole = mark.ok() && says(*mark, origin);
   WEFT_TRY(const Fd fd, open_file(mark_path(path), O_WRONLY | O_CREAT | (whole ? 0 : O_TRUNC)));
   if (!whole) WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(origin)), mark_path(path)));
   WEFT_CHECK(sync_file(fd.get(), mark_path(path)));
-  return sync_directory(path + "/tmp");
+  return sync_directory(path / "tmp");
 }
 
 // Left by one that was killed before its mark was whole: nothing but that is here.
-bool is_hardly_begun(const std::string& path, std::string_view origin) {
+bool is_hardly_begun(const SafePath& path, std::string_view origin) {
   auto names = list_directory(path);
   if (names.ok()) std::erase(*names, "maker.lock");
-  const auto begun = list_directory(path + "/tmp");
+  const auto begun = list_directory(path / "tmp");
   if (!names.ok() || *names != std::vector<std::string>{"tmp"} || !begun.ok()) return false;
   if (begun->empty()) return true;
   const auto mark = read_file(mark_path(path), kMarkMax);
@@ -53,7 +53,7 @@ bool is_hardly_begun(const std::string& path, std::string_view origin) {
 }
 
 // Empty, or left by one that restored from this origin and did not come to its end.
-Status check_ours(const std::string& path, std::string_view origin) {
+Status check_ours(const SafePath& path, std::string_view origin) {
   const Status unused = check_unused(path);
   if (unused.ok() || check_is_store(path).ok()) return unused;
   if (is_hardly_begun(path, origin)) return {};
@@ -64,27 +64,28 @@ Status check_ours(const std::string& path, std::string_view origin) {
 }
 
 // Of a copy that was cut off.
-Status remove_leftovers(const std::string& path) {
-  WEFT_TRY(const auto names, list_directory(path + "/tmp"));
+Status remove_leftovers(const SafePath& path) {
+  WEFT_TRY(const auto names, list_directory(path / "tmp"));
   for (const std::string& name : names)
-    if (name != "restoring") WEFT_CHECK(remove_tree(fmt::format("{}/tmp/{}", path, name)));
+    if (name != "restoring") WEFT_CHECK(remove_tree(path / ("tmp/" + name)));
   return {};
 }
 
 }  // namespace
 
-Result<StoreRestore> StoreRestore::begin(const std::string& path, std::string_view origin, const Patience& patience) {
-  WEFT_TRY(Fd maker, lock_maker(path, patience));
+Result<StoreRestore> StoreRestore::begin(const std::string& store_path, std::string_view origin,
+                                         const Patience& patience) {
+  WEFT_TRY(Maker maker, lock_maker(store_path, patience));
+  const SafePath& path = maker.directory;
   Status ours = check_file_system(path);
   if (ours.ok()) ours = check_ours(path, origin);
   if (!ours.ok() && !check_is_store(path).ok()) static_cast<void>(remove_maker_lock(path));
   WEFT_CHECK(std::move(ours));
   WEFT_CHECK(put_mark(path, origin));
   WEFT_CHECK(remove_leftovers(path));
-  for (const std::string_view made_again : {"index", "journal"})
-    WEFT_CHECK(remove_tree(fmt::format("{}/{}", path, made_again)));
+  for (const std::string_view made_again : {"index", "journal"}) WEFT_CHECK(remove_tree(path / made_again));
   WEFT_CHECK(lay_out(path));
-  return StoreRestore(path, std::move(maker));
+  return StoreRestore(std::move(maker));
 }
 
 Result<bool> StoreRestore::has_pack(const PackToc& toc) const {
@@ -100,23 +101,23 @@ Result<bool> StoreRestore::has_pack(const PackToc& toc) const {
   return false;
 }
 
-std::string StoreRestore::pack_file() const {
-  return fmt::format("{}/tmp/{}", path_, random_hex(12));
+SafePath StoreRestore::pack_file() const {
+  return path_ / ("tmp/" + random_hex(12));
 }
 
-Status StoreRestore::add_pack(const std::string& file, const PackToc& toc) const {
+Status StoreRestore::add_pack(const SafePath& file, const PackToc& toc) const {
   WEFT_CHECK(rename_file(file, pack_path(path_, toc.pack)));
-  const std::string contents = pack_file();
+  const SafePath contents = pack_file();
   WEFT_CHECK(write_toc(contents, toc));
   return rename_file(contents, toc_path(path_, toc.pack));  // last: a pack that has one is whole
 }
 
 Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {
-  const std::string directory = path_ + "/packs";
+  const SafePath directory = path_ / "packs";
   WEFT_TRY(const auto names, list_directory(directory));
   for (const std::string& name : names) {
     const auto pack = pack_of_name(name, name.ends_with(".toc") ? ".toc" : ".pack");
-    if (!pack || !packs.contains(*pack)) WEFT_CHECK(remove_file(directory + "/" + name));
+    if (!pack || !packs.contains(*pack)) WEFT_CHECK(remove_file(directory / name));
   }
   return {};
 }
@@ -146,8 +147,7 @@ Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange
 }
 
 Status StoreRestore::finish() const {
-  for (const std::string_view filled : {"packs", "manifests"})
-    WEFT_CHECK(sync_directory(fmt::format("{}/{}", path_, filled)));
+  for (const std::string_view filled : {"packs", "manifests"}) WEFT_CHECK(sync_directory(path_ / filled));
   WEFT_CHECK(make_store(path_));
   return remove_file(mark_path(path_));
 }

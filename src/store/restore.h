@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
+#include "store/layout.h"
 #include "store/packs.h"
 #include "weft/cluster_store.h"
 #include "weft/progress.h"
@@ -24,13 +26,13 @@ class StoreRestore {
  public:
   // In a directory that is empty, not there, or holds what an earlier one left, of the origin of this id. Errors as
   // Store::create.
-  static Result<StoreRestore> begin(const std::string& path, std::string_view origin, const Patience& patience);
+  static Result<StoreRestore> begin(const std::string& store_path, std::string_view origin, const Patience& patience);
 
   // Whether this pack is there, with these blobs at least; one that has not all of them is taken away.
   Result<bool> has_pack(const PackToc& toc) const;
   // A new file below tmp/ for a pack; add_pack() puts it where packs are, with the blobs that `toc` lists.
-  std::string pack_file() const;
-  Status add_pack(const std::string& file, const PackToc& toc) const;
+  SafePath pack_file() const;
+  Status add_pack(const SafePath& file, const PackToc& toc) const;
   Status keep_packs(const std::set<PackId>& packs) const;  // takes others away, which an earlier one had needed
   Status add_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
 
@@ -41,9 +43,9 @@ class StoreRestore {
   Status finish() const;  // now it is a store
 
  private:
-  StoreRestore(std::string path, Fd maker) : path_(std::move(path)), maker_(std::move(maker)) {}
-  std::string path_;
-  Fd maker_;
+  explicit StoreRestore(Maker maker) : path_(std::move(maker.directory)), lock_(std::move(maker.lock)) {}
+  SafePath path_;
+  Fd lock_;
 };
 
 }  // namespace weft

@@ -14,8 +14,8 @@ constexpr std::string_view kScratch = "rebuild-";
 
 }  // namespace
 
-Result<ScratchIndex> ScratchIndex::make(const std::string& parent) {
-  ScratchIndex scratch(fmt::format("{}/{}{}", parent, kScratch, random_hex(8)));
+Result<ScratchIndex> ScratchIndex::make(const SafePath& parent) {
+  ScratchIndex scratch(parent / fmt::format("{}{}", kScratch, random_hex(8)));
   WEFT_CHECK(make_directory(scratch.dir_));
   WEFT_CHECK(Env::create(scratch.dir_));
   EnvOptions options;
@@ -27,7 +27,7 @@ Result<ScratchIndex> ScratchIndex::make(const std::string& parent) {
 
 ScratchIndex::~ScratchIndex() {
   env_.reset();
-  if (!dir_.empty()) static_cast<void>(remove_tree(dir_));
+  if (!dir_.str().empty()) static_cast<void>(remove_tree(dir_));
 }
 
 Status ScratchIndex::close() {
@@ -36,10 +36,10 @@ Status ScratchIndex::close() {
   return {};
 }
 
-Status remove_stale_scratch(const std::string& index_dir) {
+Status remove_stale_scratch(const SafePath& index_dir) {
   WEFT_TRY(std::vector<std::string> names, list_directory(index_dir));
   for (const std::string& name : names)
-    if (name.starts_with(kScratch)) WEFT_CHECK(remove_tree(fmt::format("{}/{}", index_dir, name)));
+    if (name.starts_with(kScratch)) WEFT_CHECK(remove_tree(index_dir / name));
   return {};
 }
 

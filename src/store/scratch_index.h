@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/safe_path.h"
 #include "store/env.h"
 #include "weft/result.h"
 
@@ -11,21 +12,21 @@ namespace weft {
 
 class ScratchIndex {
  public:
-  static Result<ScratchIndex> make(const std::string& parent);
+  static Result<ScratchIndex> make(const SafePath& parent);
   ~ScratchIndex();
   ScratchIndex(ScratchIndex&&) = default;
   ScratchIndex& operator=(ScratchIndex&&) = delete;
   Env& env() { return *env_; }
-  const std::string& dir() const { return dir_; }
+  const SafePath& dir() const { return dir_; }
   Status close();  // syncs; the files stay until the end
 
  private:
-  explicit ScratchIndex(std::string dir) : dir_(std::move(dir)) {}
-  std::string dir_;
+  explicit ScratchIndex(SafePath dir) : dir_(std::move(dir)) {}
+  SafePath dir_;
   std::unique_ptr<Env> env_;
 };
 
 // Of rebuilds that died. Under the writer lock.
-Status remove_stale_scratch(const std::string& index_dir);
+Status remove_stale_scratch(const SafePath& index_dir);
 
 }  // namespace weft

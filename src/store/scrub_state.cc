@@ -12,6 +12,7 @@
 #include "base/json_value.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "store/layout.h"
 #include "store/pack_file.h"
 
 namespace weft {
@@ -20,8 +21,8 @@ namespace {
 constexpr std::uint64_t kBytesMax = 1U << 20U;
 constexpr std::size_t kLineBytesMax = 2048;
 
-std::string path_of(const std::string& store_path) {
-  return store_path + "/scrub";
+SafePath path_of(const SafePath& store_path) {
+  return store_path / "scrub";
 }
 
 void write_pass(JsonWriter& json, std::string_view key, const std::optional<ScrubPass>& pass) {
@@ -52,18 +53,6 @@ Result<std::optional<ScrubPass>> read_pass(const JsonValue& state, std::string_v
   return std::optional(std::move(pass));
 }
 
-// Another user may own the store: neither a link nor a pipe is opened in the place of the file.
-Result<std::vector<std::byte>> read_regular(const std::string& path) {
-  WEFT_TRY(const Fd fd, open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  WEFT_TRY(const struct stat st, stat_fd(fd.get(), path));
-  const auto size = static_cast<std::uint64_t>(st.st_size);
-  if (!S_ISREG(st.st_mode) || size > kBytesMax)
-    return Error{Errc::corrupt, fmt::format("{}: expected a regular file of at most {} bytes", path, kBytesMax)};
-  std::vector<std::byte> bytes(size);
-  WEFT_CHECK(read_exact(fd.get(), 0, bytes, path));
-  return bytes;
-}
-
 Result<ScrubState> state_of(const JsonValue& value) {
   ScrubState state;
   WEFT_TRY(state.last, read_pass(value, "last"));
@@ -80,9 +69,16 @@ Result<ScrubState> state_of(const JsonValue& value) {
 }  // namespace
 
 Result<ScrubState> read_scrub_state(const std::string& store_path) {
-  const std::string path = path_of(store_path);
-  WEFT_TRY(const auto bytes, read_regular(path));
-  const auto value = JsonValue::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  WEFT_TRY(const SafePath store, open_store_directory(store_path));
+  return read_scrub_state(store);
+}
+
+Result<ScrubState> read_scrub_state(const SafePath& store_path) {
+  const SafePath path = path_of(store_path);
+  auto bytes = read_file(path, kBytesMax);
+  if (!bytes.ok() && bytes.error().code == Errc::invalid) return Error{Errc::corrupt, bytes.error().message};
+  if (!bytes.ok()) return std::move(bytes).error();
+  const auto value = JsonValue::parse({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
   auto state = value.ok() ? state_of(*value) : Result<ScrubState>(value.error());
   if (state.ok()) return state;
   return Error{Errc::corrupt, fmt::format("{}: not what a scrub writes: {}", path, state.error().message)};
@@ -100,7 +96,7 @@ void write_scrub(JsonWriter& json, const std::optional<ScrubPass>& pass) {
   json.end_array().end_object();
 }
 
-Status write_scrub_state(const std::string& store_path, const ScrubState& state) {
+Status write_scrub_state(const SafePath& store_path, const ScrubState& state) {
   JsonWriter json;
   json.begin_object();
   write_pass(json, "last", state.last);
@@ -108,16 +104,16 @@ Status write_scrub_state(const std::string& store_path, const ScrubState& state)
   json.member("next_pack", pack_name(state.next.pack)).member("next_offset", state.next.offset);
   json.member("next_assembled", state.assembled).end_object();
   const std::string text = json.text() + "\n";
-  const std::string path = path_of(store_path);
-  const std::string fresh = path + ".new";
-  WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW));
+  const SafePath path = path_of(store_path);
+  const SafePath fresh = path + ".new";
+  WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(text)), fresh));
   WEFT_CHECK(sync_file(fd.get(), fresh));
   WEFT_CHECK(rename_file(fresh, path));
   return sync_directory(store_path);
 }
 
-Status remove_scrub_state(const std::string& store_path) {
+Status remove_scrub_state(const SafePath& store_path) {
   WEFT_CHECK(remove_file(path_of(store_path) + ".new"));
   return remove_file(path_of(store_path));
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/safe_path.h"
 #include "weft/result.h"
 #include "weft/scrub.h"
 
@@ -12,7 +13,8 @@ namespace weft {
 inline constexpr std::size_t kScrubLinesMax = 100;  // lines of a pass that are kept
 
 // Durable, and whole or not at all.
-Status write_scrub_state(const std::string& store_path, const ScrubState& state);
-Status remove_scrub_state(const std::string& store_path);  // fine when it is not there
+Result<ScrubState> read_scrub_state(const SafePath& store_path);  // as that of scrub.h
+Status write_scrub_state(const SafePath& store_path, const ScrubState& state);
+Status remove_scrub_state(const SafePath& store_path);  // fine when it is not there
 
 }  // namespace weft

@@ -66,7 +66,7 @@ Status StoreImpl::look_at_stopped(FsckReport& report) const {
   if (!cluster()) return {};
   const auto alone = lock_against_daemon(path_);
   if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the daemon has settled it
-  WEFT_TRY(const WriterLock lock, Env::lock_writer(path_ + "/index", options_.patience));
+  WEFT_TRY(const WriterLock lock, Env::lock_writer(path_ / "index", options_.patience));
   const auto shown = this->shown();
   if (shown.ok() && *shown && (*shown)->whole < (*shown)->counters.journal_end)
     report.problems.push_back(fmt::format(
@@ -77,7 +77,7 @@ Status StoreImpl::look_at_stopped(FsckReport& report) const {
 }
 
 // The registry tells again what is behind the revision that the rebuilt index has.
-Status StoreImpl::rebuild_shown(const std::string& path, const OpenOptions& options) {
+Status StoreImpl::rebuild_shown(const SafePath& path, const OpenOptions& options) {
   if (!options.decode) return {};
   log_warning(
       "{}: the machine stopped while changes were written, and the index is ahead of its journal; rebuilding it", path);

@@ -19,12 +19,12 @@ Result<Row> or_not_found(Result<std::optional<Row>> row, std::string_view what) 
 }
 
 // Packs on disk, outside of the index.
-Status count_packs(const std::string& store_path, StoreCounts& counts) {
-  std::string dir = store_path + "/packs";
+Status count_packs(const SafePath& store_path, StoreCounts& counts) {
+  const SafePath dir = store_path / "packs";
   WEFT_TRY(std::vector<std::string> names, list_directory(dir));
   for (const std::string& name : names) {
     if (!name.ends_with(".pack")) continue;
-    auto st = stat_file(fmt::format("{}/{}", dir, name));
+    auto st = stat_file(dir / name);
     if (!st.ok()) continue;  // gc just removed it
     ++counts.packs;
     counts.pack_disk_bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
@@ -34,8 +34,7 @@ Status count_packs(const std::string& store_path, StoreCounts& counts) {
 
 class TxnSnapshot final : public Snapshot {
  public:
-  TxnSnapshot(std::string store_path, std::shared_ptr<const OpenVersions> open_versions, Txn txn,
-              const Counters& counters)
+  TxnSnapshot(SafePath store_path, std::shared_ptr<const OpenVersions> open_versions, Txn txn, const Counters& counters)
       : store_path_(std::move(store_path)),
         open_versions_(std::move(open_versions)),
         txn_(std::move(txn)),
@@ -124,7 +123,7 @@ class TxnSnapshot final : public Snapshot {
   Status count_blobs(StoreCounts& counts);
   Result<bool> has_view(VersionId version, Ino view);
 
-  const std::string store_path_;
+  const SafePath store_path_;
   const std::shared_ptr<const OpenVersions> open_versions_;
   Txn txn_;
   const Counters counters_;

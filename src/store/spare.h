@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include "base/safe_path.h"
+
 namespace weft {
 
 // Both best effort, under the writer lock. STORE/index/spare takes 4 MiB, less on small disks.
-void make_spare(const std::string& store_path);
+void make_spare(const SafePath& store_path);
 // Gives the room to whoever asks next. False: there was none.
-bool release_spare(const std::string& store_path);
+bool release_spare(const SafePath& store_path);
 
 }  // namespace weft

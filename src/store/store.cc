@@ -1,5 +1,6 @@
 #include "weft/store.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -15,7 +16,7 @@
 
 namespace weft {
 
-StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks,
+StoreImpl::StoreImpl(SafePath path, StoreInfo info, const OpenOptions& options, CommitHooks hooks,
                      std::unique_ptr<Env> env, Holds holds)
     : path_(std::move(path)),
       info_(std::move(info)),
@@ -30,11 +31,11 @@ StoreImpl::StoreImpl(std::string path, StoreInfo info, const OpenOptions& option
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
   Holds holds;
-  WEFT_CHECK(check_is_store(path));
+  WEFT_TRY(const SafePath directory, open_store_directory(path));
   if (options.write) {
-    WEFT_TRY(holds.writes, lock_against_daemon(path));
+    WEFT_TRY(holds.writes, lock_against_daemon(directory));
   }
-  WEFT_TRY(std::unique_ptr<StoreImpl> store, open_held(path, options, std::move(hooks), std::move(holds)));
+  WEFT_TRY(std::unique_ptr<StoreImpl> store, open_held(directory, options, std::move(hooks), std::move(holds)));
   if (options.write && store->cluster())
     return Error{Errc::read_only, fmt::format("{}: it belongs to cluster {}: only its daemon, weftd, writes to it",
                                               path, printable(store->cluster()->cluster))};
@@ -47,20 +48,21 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
   writing.write = true;
   const auto open = [&]() -> Result<std::unique_ptr<StoreImpl>> {
     Holds holds;
-    WEFT_CHECK(check_is_store(path));
-    WEFT_TRY(holds.writes, lock_as_daemon(path, options.patience));
-    return open_held(path, writing, hooks, std::move(holds));
+    WEFT_TRY(const SafePath directory, open_store_directory(path));
+    WEFT_TRY(holds.writes, lock_as_daemon(directory, options.patience));
+    return open_held(directory, writing, hooks, std::move(holds));
   };
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
   auto whole = store->settle_shown();
   if (!whole.ok() && whole.error().code != Errc::corrupt) return std::move(whole).error();
   if (!whole.ok() || *whole) return store;  // who uses a damaged index will say so
+  const SafePath directory = store->directory();
   store.reset();
-  WEFT_CHECK(rebuild_shown(path, writing));
+  WEFT_CHECK(rebuild_shown(directory, writing));
   return open();
 }
 
-Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path, const OpenOptions& options,
+Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, const OpenOptions& options,
                                                         CommitHooks hooks, Holds holds) {
   WEFT_TRY(StoreInfo info, read_identity(path));
   if (options.write) {  // a maker that was killed between its two last steps left one of the two files
@@ -73,26 +75,26 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const std::string& path,
   env_options.map_bytes = options.map_bytes;
   env_options.reader_wait_ms = options.reader_wait_ms;
   env_options.patience = options.patience;
-  auto env = Env::open(path + "/index", env_options);
+  auto env = Env::open(path / "index", env_options);
   if (!env.ok()) WEFT_CHECK(check_is_store(path));  // another process may have taken it away just now
   if (!env.ok()) return std::move(env).error();
   std::unique_ptr<StoreImpl> store(
       new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env).value(), std::move(holds)));
-  WEFT_TRY(store->open_versions_, OpenVersions::open(path + "/index", options.open_versions));
+  WEFT_TRY(store->open_versions_, OpenVersions::open(path / "index", options.open_versions));
   store->cluster_ = std::move(cluster);
   store->clustered_ = store->cluster_.has_value();
   return store;
 }
 
-Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const std::string& path, const OpenOptions& options) {
+Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const SafePath& path, const OpenOptions& options) {
   EnvOptions env_options;
   env_options.write = true;
   env_options.map_bytes = options.map_bytes;
   env_options.patience = options.patience;
-  WEFT_TRY(std::unique_ptr<Env> env, Env::open(path + "/index", env_options));
+  WEFT_TRY(std::unique_ptr<Env> env, Env::open(path / "index", env_options));
   const StoreInfo info{kStoreFormat, "", 0};
   std::unique_ptr<StoreImpl> store(new StoreImpl(path, info, options, {}, std::move(env), {}));
-  WEFT_TRY(store->open_versions_, OpenVersions::open(path + "/index", -1));
+  WEFT_TRY(store->open_versions_, OpenVersions::open(path / "index", -1));
   return store;
 }
 
@@ -133,11 +135,16 @@ Result<bool> StoreImpl::remove_unused() {
 
 Result<bool> Store::remove_unused(std::unique_ptr<Store> store, bool with_directory) {
   const std::string path = store->path();
-  WEFT_TRY(Fd maker, lock_maker(path, {}));
+  WEFT_TRY(const Maker maker, lock_maker(path, {}));
   WEFT_TRY(bool removed, static_cast<StoreImpl&>(*store).remove_unused());
-  if (removed) WEFT_CHECK(remove_maker_lock(path));
+  if (removed) WEFT_CHECK(remove_maker_lock(maker.directory));
   if (removed && with_directory) static_cast<void>(::rmdir(path.c_str()));
   return removed;
+}
+
+Result<Fd> index_file(const std::string& store_path) {
+  WEFT_TRY(const SafePath store, open_store_directory(store_path));
+  return open_file(store / "index/data.mdb", O_RDONLY);
 }
 
 Status Store::create(const std::string& path, const CreateOptions& options) {
@@ -156,7 +163,8 @@ Result<std::unique_ptr<ClusterStore>> ClusterStore::open(const std::string& path
 
 Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress,
                                   const RebuildOptions& options) {
-  return rebuild_store(path, decode, options, progress);
+  WEFT_TRY(const SafePath directory, open_store_directory(path));
+  return rebuild_store(directory, decode, options, progress);
 }
 
 }  // namespace weft

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "store/apply.h"
 #include "store/collect.h"
 #include "store/env.h"
@@ -46,10 +47,11 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
                                                            CommitHooks hooks = {});
 
   // Of a directory that is laid out, and no store yet: whoever makes it, under its lock. To write.
-  static Result<std::unique_ptr<StoreImpl>> open_unfinished(const std::string& path, const OpenOptions& options);
+  static Result<std::unique_ptr<StoreImpl>> open_unfinished(const SafePath& path, const OpenOptions& options);
 
   const StoreInfo& info() const override { return info_; }
-  const std::string& path() const override { return path_; }
+  const std::string& path() const override { return path_.str(); }
+  const SafePath& directory() const override { return path_; }
   const std::optional<ClusterIdentity>& cluster() const override { return clustered_ ? cluster_ : alone_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<IndexState> state() override { return env_->state(); }
@@ -135,9 +137,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   struct Holds {
     Fd writes;  // daemon.lock, of who writes
   };
-  StoreImpl(std::string path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
+  StoreImpl(SafePath path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
             Holds holds);
-  static Result<std::unique_ptr<StoreImpl>> open_held(const std::string& path, const OpenOptions& options,
+  static Result<std::unique_ptr<StoreImpl>> open_held(const SafePath& path, const OpenOptions& options,
                                                       CommitHooks hooks, Holds holds);
   Status check_alone() const;  // no registry decides on names
   Status check_clustered() const;
@@ -155,7 +157,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::optional<Shown>> shown() const;
   Result<bool> settle_shown();
   Status look_at_stopped(FsckReport& report) const;
-  static Status rebuild_shown(const std::string& path, const OpenOptions& options);
+  static Status rebuild_shown(const SafePath& path, const OpenOptions& options);
   Status undo(std::uint64_t journal_end, const Status& failure);
   // seal() makes what a publish brings durable, under names that mean nothing; place() gives the files their names. The
   // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
@@ -199,7 +201,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::vector<ContentId>> extents_of(VersionId id);
   Result<std::vector<ContentId>> extents_of_open(VersionId id);
   // In a cluster: left by a daemon before this one, so lately that the registry may still take what relies on it.
-  bool is_left_young(const std::string& path) const { return cluster() && is_young(path, opened_ns_); }
+  bool is_left_young(const SafePath& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
@@ -208,7 +210,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
   Status remove_orphans(const GcOptions& options, GcReport& report);
 
-  const std::string path_;
+  const SafePath path_;
   const StoreInfo info_;
   const std::optional<ClusterIdentity> alone_;
   std::optional<ClusterIdentity> cluster_;  // set once, before
@@ -238,7 +240,7 @@ Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids)
 Result<std::vector<VersionRow>> unreaped_versions(Txn& txn);
 
 // A Snapshot of this transaction.
-std::unique_ptr<Snapshot> make_snapshot(std::string store_path, Txn txn);
+std::unique_ptr<Snapshot> make_snapshot(SafePath store_path, Txn txn);
 std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
 std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);
 

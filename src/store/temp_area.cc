@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kAttempts = 16;
 
-Result<Fd> lock_directory(const std::string& path) {
-  const std::string lock = path + "/lock";
+Result<Fd> lock_directory(const SafePath& path) {
+  const SafePath lock = path / "lock";
   WEFT_TRY(Fd fd, open_file(lock, O_RDWR | O_CREAT, 0600));
   WEFT_CHECK(lock_fd(fd.get(), LockKind::exclusive, LockWait::no, lock));
   return fd;
@@ -20,7 +20,7 @@ Result<Fd> lock_directory(const std::string& path) {
 
 // Between mkdir and the lock a collector can take the directory for a dead one; whoever has the lock of a file that is
 // still there is the owner.
-Result<Fd> TempArea::claim(const std::string& path) {
+Result<Fd> TempArea::claim(const SafePath& path) {
   WEFT_CHECK(make_directory(path, 0700));  // nobody else opens, and so locks, what is not placed yet
   WEFT_TRY(Fd fd, lock_directory(path));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
@@ -28,11 +28,11 @@ Result<Fd> TempArea::claim(const std::string& path) {
   return fd;
 }
 
-Result<std::unique_ptr<TempArea>> TempArea::make(const std::string& store_path) {
-  WEFT_CHECK(make_directories(store_path + "/tmp"));
+Result<std::unique_ptr<TempArea>> TempArea::make(const SafePath& store_path) {
+  WEFT_CHECK(make_directories(store_path / "tmp"));
   Error last;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::string path = store_path + "/tmp/" + random_hex(8);
+    SafePath path = store_path / ("tmp/" + random_hex(8));
     auto lock = claim(path);
     if (lock.ok()) return std::unique_ptr<TempArea>(new TempArea(std::move(path), std::move(lock).value()));
     last = lock.error();
@@ -41,19 +41,19 @@ Result<std::unique_ptr<TempArea>> TempArea::make(const std::string& store_path) 
   return last;
 }
 
-Result<std::unique_ptr<TempArea>> TempArea::make_at(std::string path) {
+Result<std::unique_ptr<TempArea>> TempArea::make_at(const SafePath& path) {
   WEFT_CHECK(remove_if_stale(path, false));
   auto lock = claim(path);
   if (!lock.ok() && lock.error().code == Errc::exists) return Error{Errc::busy, fmt::format("{}: in use", path)};
   if (!lock.ok()) return std::move(lock).error();
-  return std::unique_ptr<TempArea>(new TempArea(std::move(path), std::move(lock).value()));
+  return std::unique_ptr<TempArea>(new TempArea(path, std::move(lock).value()));
 }
 
 TempArea::~TempArea() {
   static_cast<void>(remove_tree(path_));
 }
 
-Result<bool> remove_if_stale(const std::string& path, bool dry_run) {
+Result<bool> remove_if_stale(const SafePath& path, bool dry_run) {
   auto lock = lock_directory(path);
   if (!lock.ok()) {
     if (lock.error().code == Errc::busy || lock.error().code == Errc::not_found) return false;

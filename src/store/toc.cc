@@ -136,7 +136,7 @@ std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pac
   return blobs;
 }
 
-Result<Fd> begin_toc(const std::string& path, const PackToc& toc) {
+Result<Fd> begin_toc(const SafePath& path, const PackToc& toc) {
   std::vector<std::byte> bytes = encode_toc(toc);
   WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
   WEFT_CHECK(write_exact(fd.get(), 0, bytes, path));
@@ -144,28 +144,28 @@ Result<Fd> begin_toc(const std::string& path, const PackToc& toc) {
   return fd;
 }
 
-Status write_toc(const std::string& path, const PackToc& toc) {
+Status write_toc(const SafePath& path, const PackToc& toc) {
   WEFT_TRY(Fd fd, begin_toc(path, toc));
   return sync_file(fd.get(), path);
 }
 
-Status replace_toc(const std::string& path, const PackToc& toc) {
-  const std::string fresh = path + ".new";
+Status replace_toc(const SafePath& path, const PackToc& toc) {
+  const SafePath fresh = path + ".new";
   WEFT_CHECK(write_toc(fresh, toc));
   return rename_file(fresh, path);
 }
 
-Result<PackToc> read_toc(const std::string& path) {
+Result<PackToc> read_toc(const SafePath& path) {
   WEFT_TRY(std::vector<std::byte> bytes, read_file(path, limits::kRecordMax));
   return decode_toc(bytes, path);
 }
 
-Result<PackToc> read_toc_of(const std::string& store_path, PackId pack) {
+Result<PackToc> read_toc_of(const SafePath& store_path, PackId pack) {
   return read_toc_in(packs_dir(store_path), pack);
 }
 
-Result<PackToc> read_toc_in(const std::string& directory, PackId pack) {
-  const std::string path = toc_in(directory, pack);
+Result<PackToc> read_toc_in(const SafePath& directory, PackId pack) {
+  const SafePath path = toc_in(directory, pack);
   WEFT_TRY(PackToc toc, read_toc(path));
   if (toc.pack != pack)
     return Error{Errc::corrupt,

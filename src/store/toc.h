@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/packs.h"
 #include "weft/result.h"
@@ -21,12 +22,12 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
 std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pack);
 
 // Written, its way to the disk begun; to be synced by the caller.
-Result<Fd> begin_toc(const std::string& path, const PackToc& toc);
+Result<Fd> begin_toc(const SafePath& path, const PackToc& toc);
 // Durable, but for its directory entry: `path` is new, or replaced by way of `path`.new.
-Status write_toc(const std::string& path, const PackToc& toc);
-Status replace_toc(const std::string& path, const PackToc& toc);
-Result<PackToc> read_toc(const std::string& path);
-Result<PackToc> read_toc_in(const std::string& directory, PackId pack);  // Errc::corrupt also when it is another's
-Result<PackToc> read_toc_of(const std::string& store_path, PackId pack);
+Status write_toc(const SafePath& path, const PackToc& toc);
+Status replace_toc(const SafePath& path, const PackToc& toc);
+Result<PackToc> read_toc(const SafePath& path);
+Result<PackToc> read_toc_in(const SafePath& directory, PackId pack);  // Errc::corrupt also when it is another's
+Result<PackToc> read_toc_of(const SafePath& store_path, PackId pack);
 
 }  // namespace weft

@@ -49,7 +49,7 @@ class Verifier {
   void check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry);
   Status check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
   void note(const Status& status, const PackToc& toc, const PackEntry& entry);
-  std::string where(PackId pack) const { return pack_in(packs_.path(), pack); }
+  SafePath where(PackId pack) const { return pack_in(packs_.path(), pack); }
   Status stopped() const;
 
   const PackDir& packs_;
@@ -178,7 +178,7 @@ Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const Pac
     problem(place.error().message);
     return true;
   }
-  const std::string where = pack_in(packs_.path(), toc.pack);
+  const SafePath where = pack_in(packs_.path(), toc.pack);
   if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
     problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
                         to_hex(entry.id.root), (*place)->offset, entry.offset));
@@ -210,7 +210,7 @@ Status Verifier::check_data(const PackReader& pack, const PackToc& toc, const st
       progress_.advance(entry.id.length);
     }
   }
-  const std::string name = where(toc.pack);
+  const SafePath name = where(toc.pack);
   pool_.parallel_for(small.size(), [&](std::size_t i) {
     if (progress_.cancelled()) return;
     note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
@@ -222,7 +222,7 @@ Status Verifier::check_data(const PackReader& pack, const PackToc& toc, const st
 
 // Chunks are shared between threads. The first damaged one tells of the blob.
 void Verifier::check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
-  const std::string name = where(toc.pack);
+  const SafePath name = where(toc.pack);
   std::vector<Status> found(entry.chunks.size());
   pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
     if (progress_.cancelled()) return;
@@ -239,7 +239,7 @@ void Verifier::check_large(const PackReader& pack, const PackToc& toc, const Pac
 }
 
 Status Verifier::check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
-  const std::string name = where(toc.pack);
+  const SafePath name = where(toc.pack);
   const BlobSink read = [this](std::uint64_t, std::span<const std::byte> piece) {
     pace_->have_read(piece.size());
     return Status{};

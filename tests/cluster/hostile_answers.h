@@ -10,6 +10,7 @@
 #include "node/local_bytes.h"
 #include "node/peer_answers.h"
 #include "node/toc_cache.h"
+#include "store/toc.h"
 
 namespace weft::hostile {
 
@@ -26,7 +27,8 @@ bool is_fault(std::string_view name);
 // What a store has, also when no daemon runs. Any thread.
 class StoredBytes final : public LocalBytes {
  public:
-  explicit StoredBytes(Store& store) : store_(store), tocs_(store.path()) {}
+  explicit StoredBytes(Store& store)
+      : store_(store), tocs_(store.path(), [&store](PackId pack) { return read_toc_of(store.directory(), pack); }) {}
   Result<std::vector<LockedPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
 

@@ -10,11 +10,13 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "hanging_file.h"
 #include "node/origin_dir.h"
 #include "source_twin_world.h"
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 #include "testing.h"
 #include "weft/origin.h"
 
@@ -77,22 +79,10 @@ class OriginWorld final : public SourceWorld {
     return true;
   }
 
-  // Who opens a pipe that nobody writes to waits, as on a directory that does not answer.
   void hang(const Blob& blob) override {
-    const std::string file = pack_path(path_, pack_of_.at(blob.id));
-    std::filesystem::rename(file, file + ".kept");
-    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
-    pipes_.push_back(file);
+    hangs_.push_back(std::make_unique<testing::HangingFile>(pack_path(path_, pack_of_.at(blob.id))));
   }
-  void let_go() override {
-    for (const std::string& pipe : pipes_) {
-      const auto opened = open_file(pipe, O_RDWR | O_NONBLOCK);  // lets readers in
-      std::filesystem::rename(pipe + ".kept", pipe);
-      ends_.push_back(opened.ok() ? Fd(::dup(opened->get())) : Fd());
-    }
-    pipes_.clear();
-    ends_.clear();
-  }
+  void let_go() override { hangs_.clear(); }
   void vanish() override { std::filesystem::rename(path_, path_ + ".gone"); }
 
  private:
@@ -126,8 +116,7 @@ class OriginWorld final : public SourceWorld {
   const std::string path_ = made(temp_ / "origin");
   PackId next_pack_ = 0x1000;
   std::map<ContentId, PackId> pack_of_;
-  std::vector<std::string> pipes_;
-  std::vector<Fd> ends_;
+  std::vector<std::unique_ptr<testing::HangingFile>> hangs_;
 };
 
 }  // namespace

@@ -105,7 +105,10 @@ class FakeManifest final : public ManifestReader {
 class BlobStore::Filling final : public FetchPack {
  public:
   Filling(BlobStore& store, Fd fd, PackId id, std::uint64_t size)
-      : store_(store), fd_(std::move(fd)), id_(id), size_(size) {}
+      : store_(store), fd_(std::move(fd)), id_(id), size_(size) {
+    ++store_.filled;
+  }
+  ~Filling() override { --store_.filled; }
   PackId id() const override { return id_; }
   int fd() const override { return fd_.get(); }
   std::uint64_t size() const override { return size_; }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/safe_path.h"
 #include "testing.h"
 #include "weft/cluster_store.h"
 
@@ -30,8 +31,9 @@ class BlobStore final : public ClusterStore {
   VersionId add_version(const Digest& manifest, std::string_view publisher = "");
   void own(const ContentId& id, VersionId first);  // the version that first had it
   void add_absent(const ContentId& id);
-  Status no_room;            // what adding fetched blobs fails with
-  std::size_t adds() const;  // how often fetched blobs were added
+  Status no_room;               // what adding fetched blobs fails with
+  std::size_t adds() const;     // how often fetched blobs were added
+  std::atomic<int> filled = 0;  // packs that are being filled now
 
   std::function<void()> before_lock = [] {};  // called by lock_blob()
   std::atomic<int> locks = 0;                 // how often lock_blob() was called
@@ -40,6 +42,7 @@ class BlobStore final : public ClusterStore {
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
+  const SafePath& directory() const override { return safe_; }
   const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<IndexState> state() override;
@@ -83,6 +86,7 @@ class BlobStore final : public ClusterStore {
   Result<std::unique_ptr<FetchPack>> fill(PackId pack, std::uint64_t size);
 
   TempDir directory_;
+  const SafePath safe_ = must(SafePath::open_owned(directory_.path()));
   StoreInfo info_;
   std::optional<ClusterIdentity> cluster_;
   PackId packs_ = 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the format targets, corpus/TARGET/*. Their output is committed; run it after a change."""
+"""Writes the seed corpora of the format targets, corpus/TARGET/*, and one seed of the peers' messages. Their output is
+committed; run it after a change."""
 
 import json
 import pathlib
@@ -142,7 +143,18 @@ def write_control():
     write(target, "long", bytes([0]) + struct.pack("<I", 2**31))
 
 
+def write_peers():
+    """The seed `read` is what the program encodes. Its two runs lie 8 bytes aligned; four bytes before them move them."""
+    target = "peers"
+    read = (CORPUS / target / "read").read_bytes()
+    at = 0x28  # the offset of the vector of runs, from here
+    offset, = struct.unpack_from("<I", read, at)
+    assert struct.unpack_from("<I", read, at + offset) == (2,)
+    write(target, "misaligned_runs", read[:at] + struct.pack("<I", offset + 4) + bytes(4) + read[at + 4:])
+
+
 if __name__ == "__main__":
+    write_peers()
     write_control()
     write_etcd()
     write_bases()

@@ -296,11 +296,6 @@ def test_source_that_changes(unchanged, tmp_path):
         writer.join()
 
 
-def take_interrupts():
-    """Whoever started us in the background of a shell had us ignore Ctrl-C, and our children with us."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name)
 def test_stopped_import(kept, tmp_path, stop):
     """The store is as before at once; what a kill leaves lying about, gc clears."""
@@ -309,7 +304,7 @@ def test_stopped_import(kept, tmp_path, stop):
     with open(path, "wb") as file:
         file.truncate(4 << 30)  # sparse, and long to hash
     with subprocess.Popen([WEFT, "--store", kept.path, "import", path, "--name", "large"], env=environment(),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=take_interrupts) as importer:
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as importer:
         time.sleep(0.3)
         importer.send_signal(stop)
         importer.communicate(timeout=20)
@@ -417,7 +412,7 @@ def test_interrupt_while_waiting(kept, tmp_path):
         for words in (["import", model, "--name", "waits"], ["rm", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
                       ["fsck"], ["fsck", "--rebuild"]):
             with subprocess.Popen([WEFT, "--store", kept.path, *words], env=environment(), stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts) as waiting:
+                                  stderr=subprocess.PIPE, text=True) as waiting:
                 assert "which process 4711 (somebody) holds" in waiting.stderr.readline()
                 waiting.send_signal(signal.SIGINT)
                 waiting.communicate(timeout=20)

@@ -1,4 +1,5 @@
 """A publish that is answered with an error does not appear later, whichever of its system calls begin to fail and go on to."""
+import collections
 import shutil
 
 import pytest
@@ -15,6 +16,12 @@ def failing(call, number, error, words):
     return run(["strace", "-f", "-o", "/dev/null", "-e", inject, *words], check=False)
 
 
+def calls_before_main(log):
+    """How often the dynamic loader makes each call. A program that does not start publishes nothing."""
+    run(["strace", "-o", log, "-e", "trace=" + ",".join(CALLS), "-E", "LD_TRACE_LOADED_OBJECTS=1", WEFT])
+    return collections.Counter(line.split("(")[0] for line in log.read_text().splitlines())
+
+
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC", "EMFILE"])
 def test_what_failed_does_not_appear(tmp_path, error):
@@ -25,8 +32,9 @@ def test_what_failed_does_not_appear(tmp_path, error):
     Store(whole).publish(first, name="m")
     path = tmp_path / "store"
     failed = 0
+    earlier = calls_before_main(tmp_path / "log")
     for call in CALLS:
-        for number in range(1, 500):
+        for number in range(earlier[call] + 1, 500):
             shutil.copytree(whole, path)
             store = object.__new__(Store)
             store.path = path

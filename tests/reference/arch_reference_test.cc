@@ -13,6 +13,7 @@
 #include "reference/arch_graphs.h"
 #include "store/arch_index.h"
 #include "store/arch_match.h"
+#include "store_paths.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -23,11 +24,11 @@ constexpr unsigned kRounds = 1200;
 // The four tables alone, in a transaction that is never committed.
 struct Index {
   Index() {
-    must(Env::create(dir.path()));
+    must(Env::create(safe(dir.path())));
     EnvOptions options;
     options.write = true;
     options.sync = false;
-    env = must(Env::open(dir.path(), options));
+    env = must(Env::open(safe(dir.path()), options));
     lock.emplace(must(env->lock_writer()));
   }
   Txn begin() { return must(env->write(*lock)); }

@@ -60,6 +60,7 @@ TEST_CASE("mistakes are named with their line") {
            {"metrics_port = -1", ":1: metrics_port: expected a number"},
            {"store = ['/s']", ":1: store: expected a text"},
            {"store = true", ":1: store: expected a text"},
+           {"store = '/s'\ntrust_store = 'maybe'", ":2: trust_store: expected true or false"},
            {"store = '/s'\ndrain_seconds = 99999", ":2: drain_seconds: expected a number up to 3600"},
            {"store = '/s'\norigin = '/o'", "origin: expected etcd.endpoints with it"},
            {"[control.publish]\nx = 1", ": control.publish: expected texts"},

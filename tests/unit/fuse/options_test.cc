@@ -41,8 +41,8 @@ TEST_CASE("what mount(8) passes on") {
 }
 
 TEST_CASE("every option") {
-  const auto options =
-      parsed({"-f", "-oallow_other,uid=7,gid=8,umask=027", "-o", "views=hidden,xattr,log=/x,loglevel=debug", "s", "d"});
+  const auto options = parsed({"-f", "-oallow_other,uid=7,gid=8,umask=027", "-o",
+                               "views=hidden,xattr,trust_store,log=/x,loglevel=debug", "s", "d"});
   CHECK(options.foreground);
   CHECK(options.allow_other);
   CHECK(options.uid == 7);
@@ -50,6 +50,7 @@ TEST_CASE("every option") {
   CHECK(options.umask == 027);
   CHECK_FALSE(options.show_views);
   CHECK(options.xattr);
+  CHECK(options.trust_store);
   CHECK(options.log_file == "/x");
   CHECK(options.log_level == "debug");
   CHECK_FALSE(options.assembly_cache_max);
@@ -93,7 +94,7 @@ TEST_CASE("help and version need nothing else") {
 
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
-      "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,loglevel=debug,"
+      "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,trust_store,loglevel=debug,"
       "stall=7,cold=stream,assembly_cache_max=5,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
@@ -115,6 +116,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.foreground == given.foreground);
     CHECK(again.show_views == given.show_views);
     CHECK(again.xattr == given.xattr);
+    CHECK(again.trust_store == given.trust_store);
   }
 }
 

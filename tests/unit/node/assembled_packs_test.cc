@@ -17,6 +17,7 @@
 #include "fixture.h"
 #include "node/fill.h"
 #include "store/toc.h"
+#include "store_paths.h"
 #include "testing.h"
 #include "weft/progress.h"
 
@@ -59,7 +60,7 @@ struct Directory {
     options.bytes_max = bytes_max;
     options.pinned = [this] { return pinned; };
     options.boot = boot;
-    return std::make_unique<AssembledPacks>(top.path(), std::move(options));
+    return std::make_unique<AssembledPacks>(safe(top.path()), std::move(options));
   }
   std::set<std::string> names() const {
     const auto listed = list_directory(top / "cache");
@@ -346,7 +347,7 @@ TEST_CASE("nothing is evicted while nobody knows what is pinned") {
     if (known) return std::set<PackId>{};
     return Error{Errc::io, "the index cannot be read"};
   };
-  AssembledPacks packs(directory.top.path(), options);
+  AssembledPacks packs(safe(directory.top.path()), options);
   make(packs, 1);
   known = false;
   CHECK(begin_error(packs, 2, 40) == Errc::io);

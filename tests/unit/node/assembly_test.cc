@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "fixture.h"
 #include "node/fill.h"
+#include "store_paths.h"
 #include "weft/vfs.h"
 
 namespace weft::testing {
@@ -48,7 +49,7 @@ struct Derived : Fixture {
   void assemble_under(const std::string& boot, bool damaged) {
     AssembledPacks::Options options;
     options.boot = boot;
-    AssembledPacks packs(store->path(), options);
+    AssembledPacks packs(store->directory(), options);
     AssemblyCounts counts;
     REQUIRE(assemble_now(
                 *store, packs, source, 0, UINT64_MAX, [] { return false; }, counts)
@@ -193,7 +194,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
 
 TEST_CASE("a reader who is at it is not disturbed: the file is made when they close it") {
   Derived store;
-  if (sharing_block_bytes(store.store->path()) != 0) return;  // made at once, it costs nothing
+  if (sharing_block_bytes(store.store->directory()) != 0) return;  // made at once, it costs nothing
   Told told;
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, told.teller());

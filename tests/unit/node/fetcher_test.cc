@@ -228,6 +228,23 @@ class ProvesFirst final : public TwinsReads {
   int fails = 0;
 };
 
+// A twin that does not end telling others what has come until it is told to.
+class TellsSlowly final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "tells slowly"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { told_.wait(); }
+  void end() { may_end_.set_value(); }
+
+ private:
+  std::promise<void> may_end_;
+  std::shared_future<void> told_ = may_end_.get_future().share();
+};
+
 // Bytes that each of two sources gave, one after the other asked for all chunks of a file.
 std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap, std::chrono::milliseconds other) {
   Away away(std::vector<std::size_t>(60, kDigestChunk));
@@ -349,6 +366,27 @@ TEST_CASE("what nobody waits for is let go, with what has come in the store") {
   CHECK(away.store.lock_blob(away.file.extents[0].id).ok());
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+}
+
+TEST_CASE("a pack whose bytes have come is let go at once, whatever waits in line for them") {
+  for (int round = 0; round < 20; ++round) {
+    Away away(std::vector<std::size_t>(400, 2'000));  // many units a request
+    Fetcher fetcher(away.store, {away.twin}, {});
+    REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+    fetcher.let_go();
+    CHECK(fetcher.status().transfers == 0);
+    CHECK(away.store.filled == 0);
+  }
+}
+
+TEST_CASE("a pack whose bytes have come is let go while others are told of them") {
+  Away away({3 * kDigestChunk});
+  const auto telling = std::make_shared<TellsSlowly>(away.twin);
+  Fetcher fetcher(away.store, {telling}, {});
+  REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+  fetcher.let_go();
+  CHECK(away.store.filled == 0);
+  telling->end();
 }
 
 TEST_CASE("a whole file comes whose end is here already") {

@@ -10,6 +10,7 @@
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/record.h"
+#include "store_paths.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -58,6 +59,26 @@ TEST_CASE("an origin is made in a directory, once, and known again") {
   CHECK(OriginDir::open(temp / "none", "cluster").error().code == Errc::not_found);
   write_file(temp / "weft-origin", "something else");
   CHECK(OriginDir::open(temp.path(), "cluster").error().code == Errc::corrupt);
+}
+
+TEST_CASE("no link below an origin is followed, to read or to write") {
+  const TempDir temp;
+  REQUIRE(make_directory(temp / "origin").ok());
+  const OriginDir origin = must_open(temp / "origin");
+  const LocalPack pack = make_pack(temp / "pack", 0xabc, {100});
+  REQUIRE(put(origin, pack).ok());
+  const std::string stored = origin.path() + "/packs/0000000000000abc.pack";
+  std::filesystem::rename(stored, temp / "secret");
+  std::filesystem::create_symlink(temp / "secret", stored);
+  CHECK(origin.open_pack(0xabc).error().message == stored + ": expected no symbolic link in this path");
+  std::filesystem::rename(temp / "origin/tmp", temp / "elsewhere");
+  std::filesystem::create_directory_symlink(temp / "elsewhere", temp / "origin/tmp");
+  CHECK_FALSE(put(origin, make_pack(temp / "other", 0xdef, {100})).ok());
+  CHECK_FALSE(origin.put_manifest({}, as_bytes("bytes")).ok());
+  CHECK(std::filesystem::is_empty(temp / "elsewhere"));
+  std::filesystem::rename(temp / "origin/weft-origin", temp / "identity");
+  std::filesystem::create_symlink(temp / "identity", temp / "origin/weft-origin");
+  CHECK(OriginDir::open_existing(temp / "origin").error().message.ends_with("expected no symbolic link in this path"));
 }
 
 TEST_CASE("a pack that is put at an origin is there byte for byte, with its table of contents") {

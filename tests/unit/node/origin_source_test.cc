@@ -15,6 +15,7 @@
 #include "node/stage.h"
 #include "node/verified_source.h"
 #include "store/pack_file.h"
+#include "store_paths.h"
 #include "weft/deadline.h"
 
 namespace weft::testing {

@@ -11,6 +11,7 @@
 #include "store/pack_file.h"
 #include "store/record.h"
 #include "store/toc.h"
+#include "store_paths.h"
 #include "weft/origin.h"
 
 namespace weft::testing {

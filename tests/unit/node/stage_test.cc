@@ -10,6 +10,7 @@
 
 #include "base/sys.h"
 #include "fixture.h"
+#include "hanging_file.h"
 #include "node/verified_source.h"
 #include "weft/deadline.h"
 #include "weft/origin.h"
@@ -111,7 +112,7 @@ TEST_CASE("a store that is taken back while the origin hangs is not touched any 
   Staged test;
   const VersionRow row = test.publish(1, "model");
   const std::string hanging = test.origin.path() + "/places/" + to_hex(row.manifest);
-  REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);  // who opens it to read waits for who writes
+  auto hangs = std::make_unique<HangingFile>(hanging);
   LentStore lent(*test.node.store);
   Status staged;
   LookedFor looked_for;
@@ -119,7 +120,7 @@ TEST_CASE("a store that is taken back while the origin hangs is not touched any 
   std::this_thread::sleep_for(50ms);
   lent.take_back();
   test.node.store.reset();
-  CHECK(open_file(hanging, O_WRONLY).ok());
+  hangs.reset();
   behind.join();
   CHECK(staged.error().code == Errc::cancelled);
 }

@@ -10,6 +10,7 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "hanging_file.h"
 #include "node/origin_dir.h"
 #include "testing.h"
 #include "weft/node.h"
@@ -198,19 +199,16 @@ TEST_CASE("another origin is not taken once who asked for it has gone") {
   const std::string known = must(told.store->origin());
   told.put_away(told.dir / "real");
   const std::string hanging = told.origin + "/weft-origin";
-  REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);
+  auto hangs = std::make_unique<HangingFile>(hanging);
   told.hear({heard("a", 2)}, 3);
   WriteBehind behind(*told.store, told.origin);
   std::this_thread::sleep_for(200ms);  // it hangs there by then
   const auto end = std::chrono::steady_clock::now() + 300ms;
   const auto late = [end] { return std::chrono::steady_clock::now() > end; };
   CHECK(behind.take_new_origin(late).error().code == Errc::cancelled);
-  std::string other;
-  {
-    const Fd answers = must(open_file(hanging, O_WRONLY));  // who reads there waits for its end
-    std::filesystem::remove(hanging);
-    other = must(OriginDir::open(told.origin, kCluster)).uuid();
-  }
+  std::filesystem::remove(hanging);
+  const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
+  hangs.reset();
   CHECK(behind.wait(kNever).error().message.find("got the origin " + other) != std::string::npos);
   CHECK(must(told.store->origin()) == known);
 }
@@ -279,14 +277,14 @@ TEST_CASE("a thread that hangs in the origin is left behind without the store, a
   Told told;
   told.hear({heard("a", 1)}, 3);
   const std::string hanging = told.origin + "/weft-origin";
-  REQUIRE(::mkfifo(hanging.c_str(), 0600) == 0);  // who opens it to read waits for who writes
+  std::filesystem::remove(hanging);
+  auto hangs = std::make_unique<HangingFile>(hanging);
   {
     const WriteBehind behind(*told.store, told.origin);
     std::this_thread::sleep_for(200ms);
   }
   told.store.reset();
-  static_cast<void>(
-      open_file(hanging, O_WRONLY | O_NONBLOCK));  // nobody waits there if the thread was so slow to begin
+  hangs.reset();
   std::filesystem::remove(hanging);
   told.open();
   CHECK(told.tell() == 1);

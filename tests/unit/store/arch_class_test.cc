@@ -3,6 +3,7 @@
 #include "base/sha256.h"
 #include "store/arch_class.h"
 #include "store/arch_marks.h"
+#include "store_paths.h"
 #include "testing.h"
 
 using namespace weft;
@@ -12,10 +13,10 @@ namespace {
 
 struct Index {
   Index() {
-    must(Env::create(dir.path()));
+    must(Env::create(safe(dir.path())));
     EnvOptions options;
     options.write = true;
-    env = must(Env::open(dir.path(), options));
+    env = must(Env::open(safe(dir.path()), options));
     lock.emplace(must(env->lock_writer()));
   }
 

@@ -5,6 +5,7 @@
 
 #include "store/arch_list.h"
 #include "store/arch_marks.h"
+#include "store_paths.h"
 #include "testing.h"
 
 using namespace weft;
@@ -17,10 +18,10 @@ const std::string kItem(20, 'i');
 // The set of one item, of so many places, between those of two others.
 struct Places {
   explicit Places(std::uint64_t count) {
-    must(Env::create(dir.path()));
+    must(Env::create(safe(dir.path())));
     EnvOptions options;
     options.write = true;
-    env = must(Env::open(dir.path(), options));
+    env = must(Env::open(safe(dir.path()), options));
     lock.emplace(must(env->lock_writer()));
     txn.emplace(must(env->write(*lock)));
     put(std::string(20, 'h'), {{1, 1}, 0});

@@ -8,6 +8,7 @@
 #include "index_support.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -11,6 +11,7 @@
 #include "store/pack_file.h"
 #include "store/toc.h"
 #include "store/uuid.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -14,6 +14,7 @@
 #include "cluster_support.h"
 #include "random_runs.h"
 #include "store/pack_file.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -89,6 +90,8 @@ class Run {
   }
 
  private:
+  using PacksByContent = std::map<PackId, std::set<unsigned>>;
+
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
 
   Files random_files() {
@@ -178,7 +181,9 @@ class Run {
 
   void own_cached(const Naive& version) {
     std::erase_if(cached_, [&](const auto& pack) {
-      return std::any_of(pack.second.begin(), pack.second.end(), [&](unsigned n) { return version.needs(n); });
+      const bool owned = std::ranges::any_of(pack.second, [&](unsigned n) { return version.needs(n); });
+      if (owned) promoted_.insert(pack);
+      return owned;
     });
   }
 
@@ -221,6 +226,7 @@ class Run {
       if (const auto pack = pack_of_name(name, ".pack"); pack && !cached_.contains(*pack)) own.push_back(*pack);
     if (own.empty()) return;
     const PackId pack = own[below(own.size())];
+    promoted_.erase(pack);
     CHECK(must(cluster_.store->make_evictable(pack)));
     std::set<unsigned>& contents = cached_[pack];
     auto snapshot = must(cluster_.store->snapshot());
@@ -242,7 +248,9 @@ class Run {
       CHECK(refused.error().code == Errc::busy);
       while (pick(is_bare) != nullptr) adopt_one();
     }
+    make_old();
     must(cluster_.store->gc({false, revision_, true}, no_progress()));
+    give_back_promoted();
     // A cached pack goes when nothing in it is live, and is never rewritten.
     std::erase_if(cached_, [&](const auto& pack) {
       return std::ranges::none_of(pack.second, [&](unsigned n) { return is_held(n); });
@@ -254,6 +262,28 @@ class Run {
     for (const Naive& version : versions_)
       if (!version.removed) needed.insert(manifest_of(version.files));
     manifests_ = std::move(needed);
+  }
+
+  // As if the last publish were long ago. A daemon that was just started leaves for a minute what the daemon before it
+  // may have asked the registry for.
+  void make_old() {
+    const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const std::string& name : must(list_directory(cluster_.path + "/packs")))
+      std::filesystem::last_write_time(cluster_.path + "/packs/" + name, long_ago);
+  }
+
+  // A pack that a publish of this node took from the cache is cached again when no version of this node needs it. A
+  // pack that gc wrote is none of these.
+  void give_back_promoted() {
+    std::erase_if(promoted_, [&](const auto& pack) {
+      const bool needed = std::ranges::any_of(pack.second, [&](unsigned n) { return is_held_as_own(n); });
+      if (!needed) cached_.insert(pack);
+      return !needed || !std::filesystem::exists(pack_path(cluster_.path, pack.first));
+    });
+  }
+
+  bool is_held_as_own(unsigned content) {
+    return std::ranges::any_of(versions_, [&](const Naive& it) { return it.own && it.holds(content); });
   }
 
   void again() {
@@ -333,10 +363,11 @@ class Run {
   TestCluster cluster_;
   std::mt19937_64 random_;
   std::uint64_t revision_ = 0;
-  std::vector<Naive> versions_;                  // in the registry's order
-  std::set<unsigned> present_;                   // contents that are here
-  std::map<PackId, std::set<unsigned>> cached_;  // packs
-  std::set<std::vector<std::byte>> manifests_;   // that are here
+  std::vector<Naive> versions_;  // in the registry's order
+  std::set<unsigned> present_;   // contents that are here
+  PacksByContent cached_;
+  PacksByContent promoted_;                     // that were cached
+  std::set<std::vector<std::byte>> manifests_;  // that are here
 };
 
 }  // namespace

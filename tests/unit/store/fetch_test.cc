@@ -10,6 +10,7 @@
 #include "cluster_support.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -16,6 +16,7 @@
 #include "index_support.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -183,7 +184,7 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   });
   REQUIRE(WIFSIGNALED(status));
   auto store = open_store(test.path);
-  Packs packs(test.path, *store);
+  Packs packs(safe(test.path), *store);
   GcReport report;  // of a gc that was past its first steps when the publisher died
   REQUIRE(collect_packs(packs, *store, {}, no_progress(), report).ok());
   REQUIRE(store->lock_writer().ok());

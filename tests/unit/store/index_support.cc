@@ -24,6 +24,7 @@
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 namespace weft::testing {
 std::vector<std::byte> content_bytes(unsigned n) {
@@ -227,7 +228,7 @@ void assemble(const std::string& store_path, const std::vector<unsigned>& conten
     bytes.insert(bytes.end(), content.begin(), content.end());
   }
   file.size = bytes.size();
-  AssembledPacks packs(store_path);
+  AssembledPacks packs(safe(store_path));
   AssembledPart part = must(packs.begin(file, 0));
   must(write_exact(part.writer->fd(), 0, bytes, "part"));
   must(packs.finish(std::move(part), std::move(entries)));

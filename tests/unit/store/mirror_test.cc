@@ -8,6 +8,7 @@
 
 #include "base/sha256.h"
 #include "cluster_support.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -287,7 +288,7 @@ TEST_CASE("what a mirror shows it keeps when it dies before it is durable") {
   test.open();
   CHECK(dump(*test.store) == shown);
   CHECK(test.store->snapshot().value()->registry_revision() == 7);
-  CHECK(Journal(test.path).mark().value()->journal_end == test.store->snapshot().value()->journal_end());
+  CHECK(Journal(safe(test.path)).mark().value()->journal_end == test.store->snapshot().value()->journal_end());
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   const std::string before = dump(*test.store, false);
   test.close();

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "index_support.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -146,7 +147,7 @@ TEST_CASE("what a process held through a description that it inherited outlives 
   auto store = open_store(test.path);
   const VersionRow kept = import_version(*store, test, "m", {{1}});
   const VersionRow left = import_version(*store, test, "m", {{2}});
-  const Fd inherited = open_file(open_versions_path(test.path), O_RDONLY).value();
+  const Fd inherited = must(open_versions_file(test.path));
   OpenOptions options;
   options.open_versions = inherited.get();
   const auto hold_and_die = [&] {
@@ -216,5 +217,5 @@ TEST_CASE("a view is kept by a version that has it, a live one before a removed 
 
 TEST_CASE("a user outside the store's group cannot lock versions") {
   TestStore test;
-  CHECK((stat_file(open_versions_path(test.path))->st_mode & 0777) == 0640);
+  CHECK((stat_file(test.path + "/index/open")->st_mode & 0777) == 0640);
 }

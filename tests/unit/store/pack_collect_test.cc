@@ -6,6 +6,7 @@
 
 #include "pack_fixture.h"
 #include "store/temp_area.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -329,9 +330,9 @@ TEST_CASE("a pack without a readable .toc is not touched") {
 
 TEST_CASE("a directory below tmp/ is claimed by one at a time") {
   PackStore store;
-  auto area = must(TempArea::make(store.path));
+  auto area = must(TempArea::make(safe(store.path)));
   CHECK_FALSE(must(remove_if_stale(area->path(), false)));
-  const std::string path = area->path();
+  const SafePath path = area->path();
   area.reset();
   CHECK_FALSE(must(remove_if_stale(path, false)));
   CHECK(store.temporaries().empty());

@@ -17,6 +17,7 @@
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -493,7 +494,7 @@ TEST_CASE("a rebuild brings hints back, and gc takes them with their blobs") {
   {
     auto store = open_store(test.path);
     must_publish(*store, "m", {{1}});
-    auto import = PackImport::begin(test.path, *store, {}).value();
+    auto import = PackImport::begin(safe(test.path), *store, {}).value();
     write_file(test.dir / "source", as_text(bytes));
     Fd fd = open_file(test.dir / "source", O_RDONLY).value();
     const Range all{0, bytes.size()};

@@ -8,6 +8,7 @@
 
 #include "base/sha256.h"
 #include "pack_fixture.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -42,7 +43,7 @@ TEST_CASE("a pack that was written past the page cache leaves no stray pages in 
   }
   must(make_directories(dir / "packs"));
   const Bytes bytes = random_bytes((3U << 20U) + 700, 1);
-  auto pack = must(PackWriter::create(dir.path(), dir.path()));
+  auto pack = must(PackWriter::create(safe(dir.path()), safe(dir.path())));
   must(pack->write(0, bytes));  // whole blocks go past the cache, the last 700 bytes do not
   CHECK(cached_pages(pack->fd(), bytes.size()) > 0);
   pack->list({{bytes.size(), tree_sha256(bytes)}, 0, {}});
@@ -58,7 +59,7 @@ TEST_CASE("zeros in a pack are holes, at its end too, and the pack reads as what
   must(make_directories(dir / "packs"));
   Bytes bytes(6U << 20U);
   std::ranges::copy(random_bytes(100'000, 1), bytes.begin() + (2U << 20U) + 700);
-  auto pack = must(PackWriter::create(dir.path(), dir.path()));
+  auto pack = must(PackWriter::create(safe(dir.path()), safe(dir.path())));
   must(pack->write(0, bytes));
   pack->list({{bytes.size(), tree_sha256(bytes)}, 0, {}});
   must(pack->sync());
@@ -73,7 +74,7 @@ TEST_CASE("zeros in a pack are holes, at its end too, and the pack reads as what
 TEST_CASE("zeros that take the place of bytes which were given back are written") {
   TempDir dir;
   must(make_directories(dir / "packs"));
-  auto pack = must(PackWriter::create(dir.path(), dir.path()));
+  auto pack = must(PackWriter::create(safe(dir.path()), safe(dir.path())));
   const Bytes first = random_bytes(1U << 20U, 1);
   const Bytes zeros(1U << 20U);
   must(pack->write(pack->reserve(first.size(), 0), first));

@@ -17,6 +17,7 @@
 #include "store/pack_import.h"
 #include "store/packs.h"
 #include "store/toc.h"
+#include "store_paths.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -58,11 +59,11 @@ inline ImportTuning small_windows() {
 struct PackStore {
   PackStore() {
     must(make_directories(path + "/packs"));
-    packs = std::make_unique<Packs>(path, index);
+    packs = std::make_unique<Packs>(safe(path), index);
   }
 
   std::unique_ptr<Importer> begin(ImportTuning tuning = small_windows()) {
-    return must(Importer::begin(path, index, std::move(tuning)));
+    return must(Importer::begin(safe(path), index, std::move(tuning)));
   }
   // A source file with these bytes, opened.
   Fd source(const Bytes& bytes, const std::string& name = "source") {

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "pack_fixture.h"
 #include "store/hash.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -444,7 +445,7 @@ TEST_CASE("a full disk is no_space and leaves nothing") {
     PackStore source;
     MemoryIndex index;
     must(make_directories(path + "/packs"));
-    auto import = must(Importer::begin(path, index, small_windows()));
+    auto import = must(Importer::begin(safe(path), index, small_windows()));
     auto added = source.add(*import, model(1));
     Status finished = added.ok() ? import->finish() : Status{added.error()};
     CHECK(code_of(finished) == Errc::no_space);
