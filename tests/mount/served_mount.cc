@@ -98,6 +98,7 @@ ServedMount::ServedMount(const std::function<std::unique_ptr<Vfs>()>& tree, Moun
   options.store = store_.path();
   options.directory = directory_.path();
   std::filesystem::create_directory(store_ / "index");
+  std::ofstream(store_ / "weft-store") << "identity";
   std::ofstream(store_ / "index/data.mdb") << "index";
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {

@@ -46,7 +46,7 @@ TEST_CASE("completions are the files that are kept, and leave out no option of a
       CAPTURE(name);
       CAPTURE(option);
       CHECK(part(bash, "\n    " + name + ") echo", ";;").find("--" + option) != std::string::npos);
-      bool common = option == "help" || option == "store" || option == "quiet";
+      const bool common = option == "help" || option == "store" || option == "trust-store" || option == "quiet";
       std::string in_zsh = part(zsh, "\n    " + name + ") ", ";;");
       CHECK(in_zsh.find(common ? "$common" : option == "json" ? "$json" : "--" + option) != std::string::npos);
       std::string condition =
