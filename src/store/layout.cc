@@ -182,9 +182,15 @@ Status make_store(const SafePath& path) {
 Result<SafePath> open_store_directory(const std::string& path) {
   auto opened = SafePath::open_owned(path);
   if (!opened.ok() && is_gone(opened.error())) return no_store(path);
-  if (!opened.ok()) return opened;
-  WEFT_CHECK(check_is_store(*opened));
-  WEFT_CHECK(check_writers(*opened));
+  if (opened.ok()) WEFT_CHECK(check_is_store(*opened));
+  if (opened.ok()) WEFT_CHECK(check_writers(*opened));
+  return opened;
+}
+
+Result<SafePath> open_directory_to_rebuild(const std::string& path) {
+  auto opened = SafePath::open_owned(path);
+  if (!opened.ok() && is_gone(opened.error())) return no_store(path);
+  if (opened.ok()) WEFT_CHECK(check_writers(*opened));
   return opened;
 }
 

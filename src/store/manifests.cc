@@ -74,7 +74,8 @@ Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const 
 // A gc may have taken what was staged for a left-over of a process that died.
 Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
   if (has(digest)) return {};
-  return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
+  // Nothing was staged if a file of these bytes was there, which gc has removed meanwhile.
+  return staged.fd() >= 0 && staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
 }
 
 Status Manifests::sync() const {
