@@ -81,19 +81,6 @@ std::map<std::string, std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Makes every open of a file fail, by a link that leads to itself, until it goes.
-class Unopenable {
- public:
-  explicit Unopenable(const std::string& path) : path_(path) {
-    std::filesystem::rename(path_, path_ + ".away");
-    std::filesystem::create_symlink(path_, path_);
-  }
-  ~Unopenable() { std::filesystem::rename(path_ + ".away", path_); }
-
- private:
-  std::string path_;
-};
-
 // Flips the low bit of the byte in the middle of a blob.
 void damage_blob(StoreImpl& store, const std::string& path, unsigned content) {
   const BlobPlace place = store.snapshot().value()->find_blob(content_id(content)).value();
@@ -104,29 +91,6 @@ void damage_blob(StoreImpl& store, const std::string& path, unsigned content) {
 }
 
 }  // namespace
-
-TEST_CASE("a rebuild that cannot open a file just now ends with an error and changes nothing") {
-  TestStore test;
-  std::string toc, manifest;
-  {
-    auto store = open_store(test.path);
-    must_publish(*store, "m", {{1, 2}, {3}});
-    manifest = test.path + "/manifests/" + to_hex(must_publish(*store, "n", {{2, 4}}).version.manifest);
-    toc = toc_path(test.path, pack_of(*store, 2));
-  }
-  const std::string before = state(test.path);
-  for (const std::string& file : {toc, manifest}) {
-    CAPTURE(file);
-    const auto files = files_of(test.path);
-    {
-      Unopenable hidden(file);
-      CHECK_FALSE(Store::rebuild(test.path, decode, no_progress(), {true, {}}).ok());
-    }
-    CHECK(files_of(test.path) == files);
-    CHECK(rebuild(test.path).clean());
-    CHECK(state(test.path) == before);
-  }
-}
 
 TEST_CASE("a rebuild that runs out of descriptors at any point changes nothing") {
   TestStore test;
