@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -81,17 +82,16 @@ std::map<std::string, std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Makes every open of a file fail, by a link that leads to itself, until it goes.
+// Makes every open of a file that does not wait fail, until it goes: another open file has a lease on it.
 class Unopenable {
  public:
-  explicit Unopenable(const std::string& path) : path_(path) {
-    std::filesystem::rename(path_, path_ + ".away");
-    std::filesystem::create_symlink(path_, path_);
+  explicit Unopenable(const std::string& path) : lease_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    ::signal(SIGIO, SIG_IGN);  // tells the holder that somebody wants the file
+    REQUIRE(::fcntl(lease_.get(), F_SETLEASE, F_WRLCK) == 0);
   }
-  ~Unopenable() { std::filesystem::rename(path_ + ".away", path_); }
 
  private:
-  std::string path_;
+  Fd lease_;
 };
 
 // Flips the low bit of the byte in the middle of a blob.
