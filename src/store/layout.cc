@@ -179,18 +179,16 @@ Status make_store(const SafePath& path) {
   return put_identity(path, identity_path(path), info);
 }
 
-Result<SafePath> open_store_directory(const std::string& path) {
+Result<SafePath> open_damaged_store(const std::string& path) {
   auto opened = SafePath::open_owned(path);
   if (!opened.ok() && is_gone(opened.error())) return no_store(path);
-  if (opened.ok()) WEFT_CHECK(check_is_store(*opened));
   if (opened.ok()) WEFT_CHECK(check_writers(*opened));
   return opened;
 }
 
-Result<SafePath> open_directory_to_rebuild(const std::string& path) {
-  auto opened = SafePath::open_owned(path);
-  if (!opened.ok() && is_gone(opened.error())) return no_store(path);
-  if (opened.ok()) WEFT_CHECK(check_writers(*opened));
+Result<SafePath> open_store_directory(const std::string& path) {
+  WEFT_TRY(SafePath opened, open_damaged_store(path));
+  WEFT_CHECK(check_is_store(opened));
   return opened;
 }
 

@@ -15,8 +15,8 @@ namespace weft {
 // The store's directory, by which everything below it is reached: with the owner rule of beneath.h. Errc::not_found
 // where there is no store. Errc::permission: this is root, and users other than the store's owner can write to it.
 Result<SafePath> open_store_directory(const std::string& path);
-// The same for a rebuild, which asks recover_identity() whether a store is there.
-Result<SafePath> open_directory_to_rebuild(const std::string& path);
+// The same for a rebuild, which also takes a directory whose files of the identity are both gone.
+Result<SafePath> open_damaged_store(const std::string& path);
 
 // As Store::create.
 Status create_store(const std::string& path, const CreateOptions& options);

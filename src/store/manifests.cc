@@ -42,6 +42,7 @@ Status StagedManifest::sync() const {
 }
 
 Status StagedManifest::place(const SafePath& path) {
+  if (!fd_.valid()) return Error{Errc::not_found, fmt::format("{}: nothing is staged for it", path)};
   WEFT_CHECK(rename_file(path_, path));
   fd_.reset();
   return {};
@@ -74,8 +75,7 @@ Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const 
 // A gc may have taken what was staged for a left-over of a process that died.
 Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
   if (has(digest)) return {};
-  // Nothing was staged if a file of these bytes was there, which gc has removed meanwhile.
-  return staged.fd() >= 0 && staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
+  return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
 }
 
 Status Manifests::sync() const {

@@ -29,7 +29,7 @@ class StagedManifest {
   int fd() const { return fd_.get(); }
   void begin_sync() const;
   Status sync() const;
-  Status place(const SafePath& path);
+  Status place(const SafePath& path);  // Errc::not_found: nothing was staged
 
  private:
   SafePath path_;

@@ -163,7 +163,7 @@ Result<std::unique_ptr<ClusterStore>> ClusterStore::open(const std::string& path
 
 Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress,
                                   const RebuildOptions& options) {
-  WEFT_TRY(const SafePath directory, open_directory_to_rebuild(path));
+  WEFT_TRY(const SafePath directory, open_damaged_store(path));
   return rebuild_store(directory, decode, options, progress);
 }
 

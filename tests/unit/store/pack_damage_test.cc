@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -81,6 +82,18 @@ std::map<std::string, std::string> files_of(const std::string& path) {
   return files;
 }
 
+// Makes every open of a file that does not wait fail, until it goes: another open file has a lease on it.
+class Unopenable {
+ public:
+  explicit Unopenable(const std::string& path) : lease_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    ::signal(SIGIO, SIG_IGN);  // tells the holder that somebody wants the file
+    REQUIRE(::fcntl(lease_.get(), F_SETLEASE, F_WRLCK) == 0);
+  }
+
+ private:
+  Fd lease_;
+};
+
 // Flips the low bit of the byte in the middle of a blob.
 void damage_blob(StoreImpl& store, const std::string& path, unsigned content) {
   const BlobPlace place = store.snapshot().value()->find_blob(content_id(content)).value();
@@ -91,6 +104,29 @@ void damage_blob(StoreImpl& store, const std::string& path, unsigned content) {
 }
 
 }  // namespace
+
+TEST_CASE("a rebuild that cannot open a file just now ends with an error and changes nothing") {
+  TestStore test;
+  std::string toc, manifest;
+  {
+    auto store = open_store(test.path);
+    must_publish(*store, "m", {{1, 2}, {3}});
+    manifest = test.path + "/manifests/" + to_hex(must_publish(*store, "n", {{2, 4}}).version.manifest);
+    toc = toc_path(test.path, pack_of(*store, 2));
+  }
+  const std::string before = state(test.path);
+  for (const std::string& file : {toc, manifest}) {
+    CAPTURE(file);
+    const auto files = files_of(test.path);
+    {
+      Unopenable hidden(file);
+      CHECK_FALSE(Store::rebuild(test.path, decode, no_progress(), {true, {}}).ok());
+    }
+    CHECK(files_of(test.path) == files);
+    CHECK(rebuild(test.path).clean());
+    CHECK(state(test.path) == before);
+  }
+}
 
 TEST_CASE("a rebuild that runs out of descriptors at any point changes nothing") {
   TestStore test;
