@@ -118,13 +118,15 @@ Status ExportTarget::enter(std::string_view directory) {
 Status ExportTarget::publish() {
   WEFT_CHECK(stage_.sync_file_system());
   Status moved = move_entries();
-  if (moved.ok()) moved = target_.remove(stage_name_, stage_inode_);
   if (moved.ok()) moved = target_.sync();
   if (moved.ok() && parent_.valid()) moved = parent_.sync();
+  // The stage goes last: it takes the entries back if anything fails before.
+  if (moved.ok()) moved = target_.remove(stage_name_, stage_inode_);
   if (!moved.ok()) {
     move_back();
     return moved;
   }
+  static_cast<void>(target_.sync());  // a stage that a power cut brings back is empty
   published_ = true;
   return {};
 }
