@@ -42,7 +42,7 @@ Status StagedManifest::sync() const {
 }
 
 Status StagedManifest::place(const SafePath& path) {
-  if (!fd_.valid()) return Error{Errc::not_found, fmt::format("{}: nothing was staged for it", path)};
+  if (!fd_.valid()) return Error{Errc::not_found, fmt::format("{}: nothing is staged for it", path)};
   WEFT_CHECK(rename_file(path_, path));
   fd_.reset();
   return {};
