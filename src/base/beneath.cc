@@ -122,8 +122,14 @@ Result<OpenedFile> Beneath::create(const std::string& path, int flags, mode_t mo
                  fmt::format("{}: only user {}, who owns {}, and root make files there", where(path), *owner_, path_)};
   OpenedFile made;
   WEFT_TRY(made.fd, open_at(path, flags | O_CREAT | O_EXCL, mode));
-  WEFT_CHECK(give(made.fd.get(), path));
-  WEFT_TRY(made.st, stat_fd(made.fd.get(), where(path)));
+  const Status given = give(made.fd.get(), path);
+  auto st = given.ok() ? stat_fd(made.fd.get(), where(path)) : Result<struct stat>(given.error());
+  if (!st.ok()) {  // the caller does not learn of the file, and could not remove it
+    const auto at = leaf(path);
+    if (at.ok()) static_cast<void>(::unlinkat(at->directory, at->name.c_str(), 0));
+    return std::move(st).error();
+  }
+  made.st = *st;
   return made;
 }
 

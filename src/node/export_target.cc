@@ -94,13 +94,10 @@ Status ExportTarget::make_stage() {
 Result<Fd> ExportTarget::create(std::string_view path) {
   WEFT_CHECK(enter(parent_of(path)));
   const Beneath& directory = open_.empty() ? stage_ : open_.back().directory;
-  WEFT_TRY(Fd file, directory.open_file(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode));
-  const auto st = stat_fd(file.get(), path);
-  // Nobody else may write to the stage: the name is this file's.
-  if (!st.ok()) static_cast<void>(::unlinkat(directory.fd(), std::string(name_in(path)).c_str(), 0));
-  if (!st.ok()) return st.error();
-  made_.push_back({path, inode_of(*st)});
-  return file;
+  WEFT_TRY(OpenedFile file,
+           directory.open_with_stat(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode));
+  made_.push_back({path, inode_of(file.st)});
+  return std::move(file.fd);
 }
 
 // In byte order all paths below one directory follow each other, so a directory that was left does not come again.

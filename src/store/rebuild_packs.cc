@@ -78,6 +78,7 @@ class PackIndexer {
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
   Status add_fitting();
   bool has_lost(const PackToc& toc, std::uint64_t size) const;
+  Status trust_unread();
   Status rescue(const WantedExtents& wanted);
   Status rescue_suspect(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
   Result<std::unique_ptr<RepairPack>> rescue_from_assembled(const std::vector<Extent>& wanted);
@@ -319,7 +320,19 @@ Status PackIndexer::rescue_suspect(const Suspect& suspect, std::vector<PlacedBlo
   return {};
 }
 
-// A pack in which no version needs anything may have changed places with another one.
+// No pack has changed places with one in which no version needs anything: that would be a suspect.
+Status PackIndexer::trust_unread() {
+  for (PackToc& toc : std::exchange(unread_, {})) {
+    if (toc.cached)
+      cached_.push_back(std::move(toc));
+    else
+      WEFT_CHECK(add(toc));
+  }
+  std::ranges::sort(cached_, {}, &PackToc::pack);
+  return {};
+}
+
+// A suspect may have changed places with a pack in which no version needs anything.
 Status PackIndexer::rescue(const WantedExtents& wanted) {
   progress_.phase("looking for blobs in damaged packs");
   WantedBlobs blobs;
@@ -342,6 +355,7 @@ Result<FoundPacks> PackIndexer::run(const std::function<Result<WantedExtents>()>
       for (const Extent& extent : *part) needed_.insert(extent.id);
   }
   WEFT_CHECK(sort_packs());
+  if (suspects_.empty()) WEFT_CHECK(trust_unread());
   for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
   if (!input_.mend) {
     WEFT_CHECK(add_fitting());

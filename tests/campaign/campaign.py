@@ -130,6 +130,7 @@ def parse(arguments):
     parser.add_argument("--resume", action="store_true", help="go on behind the totals of earlier runs")
     parser.add_argument("--dir", type=pathlib.Path, default=TOTALS, help="the totals (build/campaign)")
     parser.add_argument("--programs", type=pathlib.Path, help="a directory with another weft")
+    parser.add_argument("--commit", help="for report: the commit of the code that the totals are of")
     return parser, parser.parse_args(arguments)
 
 
@@ -154,8 +155,8 @@ def run_all(options, job, totals):
     return found
 
 
-def report(totals):
-    put_section(TOP / "bench/RESULTS.md", section(totals))
+def report(totals, commit):
+    put_section(TOP / "bench/RESULTS.md", section(totals, commit))
     print(table(totals))
     return 0
 
@@ -164,7 +165,7 @@ def main(arguments):
     parser, options = parse(arguments)
     totals = Totals(options.dir)
     if options.campaign == "report":
-        return report(totals)
+        return report(totals, options.commit)
     if options.state is not None and (options.seed is None or options.fs is None or options.campaign == "all"):
         parser.error("--state needs --seed, --fs and one campaign")
     if totals.rows and not options.resume and options.state is None:

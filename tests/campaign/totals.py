@@ -102,16 +102,17 @@ def table(totals):
     return "\n".join(lines)
 
 
-def section(totals):
+def section(totals, commit=None):
     """The section of RESULTS.md."""
+    code = f"All states are of the code of commit {commit}." if commit else "The commit of the code was not given."
     text = f"""{HEAD}
 
 What a store of a few MiB was put through, over all runs: crash states of a recorded disk, commands killed before a system
 call, system calls that failed, and damaged files. Lost: acknowledged, and not there. Wrong: shown and never acknowledged, or
 other bytes. Untrue: fsck said something else than was so. Stuck: a command ended by a signal, did not end, or refused what it
-must do. The goal of crash is for each file system, the others are for both together.
+must do. The goal of crash is for each file system, the others are for both together. {code}
 
-    scripts/campaign all --minutes N; scripts/campaign report
+    scripts/campaign all --minutes N; scripts/campaign report --commit COMMIT
 
 {table(totals)}
 """

@@ -212,11 +212,12 @@ def test_totals_are_counted_over_runs_and_reported(tmp_path):
     assert again.counts()["kill", "xfs"] == {"states": 4, "lost": 2}
     results = tmp_path / "RESULTS.md"
     results.write_text(f"# Results\n\n{totals.HEAD}\n\nold\n\n## other\n\nkept\n")
-    totals.put_section(results, totals.section(again))
+    totals.put_section(results, totals.section(again, "0123abc"))
     text = results.read_text()
+    assert "All states are of the code of commit 0123abc." in text
     assert "| kill | xfs | 4 |" in text and "old" not in text and text.endswith("\n\n## other\n\nkept\n")
     assert "- 2 × kill: lost: MODEL is not listed (killed): `scripts/campaign kill --fs xfs --seed 1 --state 1:3`" in text
-    totals.put_section(results, totals.section(again))
+    totals.put_section(results, totals.section(again, "0123abc"))
     assert results.read_text() == text
 
 

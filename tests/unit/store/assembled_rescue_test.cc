@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/sha256.h"
 #include "base/sys.h"
 #include "index_support.h"
-#include "store/assembled_packs.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
 #include "store_paths.h"
@@ -30,26 +28,6 @@ bool reads(StoreImpl& store, unsigned content) {
   return read_exact(place->pack->fd(), place->offset, bytes, "pack").ok() && bytes == content_bytes(content);
 }
 
-// An assembled file of these contents.
-void assemble(const std::string& path, std::initializer_list<unsigned> contents, PackId id = kAssembled) {
-  AssembledPacks packs(safe(path));
-  AssembledSource file{id, 0, {}, "a file"};
-  for (const unsigned n : contents) {
-    file.blobs.push_back(content_id(n));
-    file.size += content_id(n).length;
-  }
-  auto part = packs.begin(file, 0).value();
-  std::vector<PackEntry> entries;
-  std::uint64_t at = 0;
-  for (const unsigned n : contents) {
-    const auto bytes = content_bytes(n);
-    REQUIRE(write_exact(part.writer->fd(), at, bytes, "part").ok());
-    entries.push_back({content_id(n), at, {sha256(bytes)}});
-    at += bytes.size();
-  }
-  REQUIRE(packs.finish(std::move(part), std::move(entries)).ok());
-}
-
 void flip(const std::string& path, std::uint64_t offset) {
   std::string bytes = read_text(path);
   bytes[offset] = static_cast<char>(bytes[offset] ^ 1);
@@ -64,7 +42,7 @@ struct AssembledStore : TestStore {
     must_publish(*store, "n", {{3}});
     pack = pack_of(*store, 2);
     offset = store->snapshot().value()->find_blob(content_id(2)).value().offset;
-    assemble(path, {1, 2, 3});
+    assemble(path, {1, 2, 3}, kAssembled);
   }
   FsckReport rebuild(bool data = true) {
     return Store::rebuild(path, decode, no_progress(), {false, {}, data}).value();

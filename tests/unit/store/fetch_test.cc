@@ -386,6 +386,21 @@ TEST_CASE("a deleted index knows again what is cached, absent and pinned") {
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
+TEST_CASE("a rebuild takes from assembled files only what this node must have") {
+  TestCluster test;
+  mirror(*test.store, {record("m", 1, {{1, 2}})}, 7);
+  must(adopt(*test.store, "m", 1, {{1, 2}}));
+  fetch(*test.store, {1});
+  test.close();
+  assemble(test.path, {1, 2}, 0x1234);
+  const auto packs = must(list_directory(test.path + "/packs"));
+  CHECK(must(Store::rebuild(test.path, decode, no_progress())).repaired == std::vector<std::string>{});
+  CHECK(must(list_directory(test.path + "/packs")) == packs);
+  test.open();
+  CHECK(reads_well(*test.store, 1));
+  CHECK(test.store->lock_blob(content_id(2)).error().code == Errc::absent);
+}
+
 TEST_CASE("gc makes room in cached packs, and takes no cached pack for its own") {
   TestCluster test;
   std::vector<MirrorChange> changes;

@@ -20,6 +20,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "store/assembled_packs.h"
 #include "store/hash.h"
 #include "store/pack_file.h"
 #include "store/toc.h"
@@ -215,6 +216,23 @@ void dump_inodes(std::string& out, Snapshot& snapshot, bool local) {
 }
 
 }  // namespace
+
+void assemble(const std::string& store_path, const std::vector<unsigned>& contents, PackId id) {
+  AssembledSource file{id, 0, {}, "a file"};
+  std::vector<std::byte> bytes;
+  std::vector<PackEntry> entries;
+  for (const unsigned n : contents) {
+    const auto content = content_bytes(n);
+    file.blobs.push_back(content_id(n));
+    entries.push_back({content_id(n), bytes.size(), {sha256(content)}});
+    bytes.insert(bytes.end(), content.begin(), content.end());
+  }
+  file.size = bytes.size();
+  AssembledPacks packs(safe(store_path));
+  AssembledPart part = must(packs.begin(file, 0));
+  must(write_exact(part.writer->fd(), 0, bytes, "part"));
+  must(packs.finish(std::move(part), std::move(entries)));
+}
 
 std::string dump(Store& store, bool local) {
   auto snapshot = must(store.snapshot());

@@ -35,6 +35,9 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
                                const PublishArgs& args = {});
 PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args = {});
 
+// Makes an assembled file of these contents, one behind the other.
+void assemble(const std::string& store_path, const std::vector<unsigned>& contents, PackId id);
+
 // Everything that a snapshot tells, as text. `local`: what is of removed versions only until gc, too.
 std::string dump(Store& store, bool local = true);
 
