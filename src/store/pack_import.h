@@ -102,6 +102,7 @@ class Importer final : public PackImport {
 
   // Extents that fit a window (pack_import_batch.cc).
   Result<std::size_t> add_batch(Source& source, std::size_t first);
+  Status look_up_hashed();
   Status resolve_ready();
   Status resolve_oldest();
   Status resolve_all();

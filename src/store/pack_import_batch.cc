@@ -32,8 +32,10 @@ struct Run {
 
 // While a window is filled, the one before is compared: no thread waits for the stages of one window in turn.
 Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
+  WEFT_CHECK(look_up_hashed());
   while (!unresolved_.empty() && unresolved_.front().window == &ring_.next()) WEFT_CHECK(resolve_oldest());
   WEFT_TRY(ImportWindow * window, ring_.take());
+  WEFT_CHECK(look_up_hashed());
   std::size_t count = window->count_fitting(file_.ranges.subspan(first));
   WEFT_CHECK(window->fill(source, file_.ranges.subspan(first, count), first));
   unresolved_.push_back({window, false, {}});
@@ -41,9 +43,15 @@ Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
   return count;
 }
 
-Status Importer::resolve_ready() {
+// Before this thread waits or reads, so that the others have comparing to do meanwhile.
+Status Importer::look_up_hashed() {
   for (FilledWindow& filled : unresolved_)
     if (!filled.looked_up && filled.window->hashing.idle()) WEFT_CHECK(look_up(filled));
+  return {};
+}
+
+Status Importer::resolve_ready() {
+  WEFT_CHECK(look_up_hashed());
   while (!unresolved_.empty() && unresolved_.front().looked_up && unresolved_.front().window->hashing.idle())
     WEFT_CHECK(resolve_oldest());
   return {};
