@@ -139,8 +139,8 @@ class ClusterStore : public Store {
   virtual Result<bool> make_evictable(PackId pack) = 0;
 
   // If the stored bytes of a blob that versions need are damaged or missing, the blob is absent from now on, so that it
-  // is fetched again. Returns the place that it had, and whether its pack was cache. Nothing: its bytes are whole, or no
-  // live version needs it.
+  // is fetched again. Returns the place that it had, and whether its pack was cache. Nothing: its bytes are whole, or
+  // no live version needs it.
   struct ForgottenPlace {
     BlobPlace place;
     bool cached = false;

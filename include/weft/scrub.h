@@ -1,4 +1,5 @@
-// weft scrub: all packs of a store, and then its assembled files, are read and verified, in pieces and at a bounded rate.
+// weft scrub: all packs of a store, and then its assembled files, are read and verified, in pieces and at a bounded
+// rate.
 #pragma once
 
 #include <chrono>
