@@ -1,6 +1,6 @@
 // The nodes that are open now. All opens of one node at one time share one OpenFile, and one backing id or none: the
 // kernel refuses a node that is open passthrough and otherwise at once, or a mapping of it. Straight and cached go
-// together. What a new server must know of them lies in an OpenTable. While a node is open, its versions are held, so
+// together. An OpenTable keeps what a new server must know of the open nodes. An open node holds its versions, so
 // that each server can open it again, whatever was removed and collected. Any thread.
 #pragma once
 

@@ -29,7 +29,8 @@ struct AffectedFiles {
   std::vector<AffectedFile> files;  // by model, number and path
   std::uint64_t more = 0;           // files that are left out
 };
-// Of the holders of these blobs. A version whose manifest is not here, or cannot be read, is left out: fsck names it.
+// The files that contain these blobs. A version whose manifest is not here, or cannot be read, is left out: fsck names
+// it.
 Result<AffectedFiles> affected_files(Store& store, std::span<const DamagedBlob> blobs, std::size_t count_max);
 
 // Takes a blob from `fd` at `offset` and verifies it. Errc::corrupt, Errc::io: it is not there; other errors end the

@@ -20,7 +20,7 @@
 
 namespace weft {
 
-// What a name led to, so that a later look can tell if it still does.
+// The inode that a name led to. A later comparison tells if the name still leads there.
 struct Inode {
   dev_t device = 0;
   ino_t number = 0;

@@ -36,7 +36,7 @@ void append_escaped(std::string& out, char c) {
     out += c;
 }
 
-// JSON is shown on terminals too. What steers one lies in the basic plane, so it fits one escape.
+// Terminals show JSON too. All characters that control a terminal are in the basic plane, so one escape holds each.
 void append_utf8(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const CodePoint c = first_code_point(text);

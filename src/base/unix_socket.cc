@@ -45,8 +45,8 @@ Result<sockaddr_un> address_of(const std::string& shown, std::string_view path) 
   return address;
 }
 
-// What bind(2) has just made, before anybody connects. chmod(2) and chown(2) by name could meet what another user put
-// in its place; a socket of this process with a second name is somebody else's.
+// Sets the mode of a socket that bind(2) has just made, before anybody connects. chmod(2) and chown(2) by name could
+// meet what another user put in its place; a socket of this process with a second name is somebody else's.
 Status open_to(const SafePath& place, mode_t mode) {
   WEFT_TRY(const Fd made, place.root().open_made_socket(place.relative()));
   WEFT_TRY(const std::string path, path_of_descriptor(made.get(), place));
@@ -54,7 +54,7 @@ Status open_to(const SafePath& place, mode_t mode) {
   return {};
 }
 
-// Who answers decides what this process goes on to do.
+// The answers of a daemon decide what this process does next, so a third user's daemon is refused.
 Status check_peer(int socket, const SafePath& place) {
   WEFT_TRY(const PeerCredentials peer, peer_credentials(socket));
   if (peer.uid == 0 || peer.uid == place.root().owner() || trusts_all_owners()) return {};

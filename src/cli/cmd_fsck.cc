@@ -92,7 +92,7 @@ class FsckCommand final : public Command {
     return report;
   }
 
-  // What is wrong with the records is looked at again: a repair may have changed it.
+  // Checks the records again, because a repair may have changed them.
   Status repair(const Context& context, FsckReport& report) const {
     WEFT_TRY(const auto store, context.open_to_read());
     WEFT_TRY(RepairOutcome outcome, repair_blobs(context, *store, report.damaged, from_));
