@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "base/mounts.h"
-#include "server.h"
+#include "protocol.h"
 
 namespace weft {
 namespace {

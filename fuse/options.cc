@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "node/cold_wire.h"
 
 namespace weft {
 namespace {

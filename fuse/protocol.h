@@ -4,7 +4,14 @@
 
 #include <sys/ioctl.h>
 
+#include <cstddef>
 #include <cstdint>
+
+namespace weft {
+
+inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // of one request: what kernels allow without fs.fuse settings
+
+}  // namespace weft
 
 namespace weft::kernel {
 

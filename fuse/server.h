@@ -15,8 +15,7 @@
 
 namespace weft {
 
-inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // of one request: what kernels allow without fs.fuse settings
-inline constexpr unsigned kReadAheadKilobytes = 4096;    // of the mount: four such requests ahead of a reader
+inline constexpr unsigned kReadAheadKilobytes = 4096;  // of the mount: four such requests ahead of a reader
 
 struct Server {
   Server(Vfs& tree, const MountOptions& mount_options, SharedState& shared_state)

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/content.h"
@@ -18,6 +20,9 @@ enum class ColdPolicy : std::uint8_t {
   stream,     // each read brings what it reads, and a little ahead of readers who go on
   fetch,      // the first open brings all of it; then it is read as a native file
 };
+
+std::string_view name_of(ColdPolicy policy);  // "auto", "stream", "fetch"
+std::optional<ColdPolicy> cold_policy_named(std::string_view name);
 
 // What who brings bytes knows of how they are best read.
 struct ColdAdvice {

@@ -77,4 +77,19 @@ std::string spec_of(std::string_view model, std::uint64_t number) {
   return fmt::format("{}@{}", model, number);
 }
 
+Status check_key_component(std::string_view text, std::string_view what) {
+  if (!text.empty() && text.size() <= limits::kModelComponentMax && text.find('\0') == std::string_view::npos &&
+      text.find('/') == std::string_view::npos && text != "latest" && !all_digits(text))
+    return {};
+  return Error{Errc::invalid, fmt::format("\"{}\" cannot be part of a {}", printable(text), what)};
+}
+
+Status check_key_name(std::string_view name) {
+  if (name.size() > limits::kModelNameMax)
+    return Error{Errc::invalid,
+                 fmt::format("a model's name: expected at most {} bytes, got {}", limits::kModelNameMax, name.size())};
+  for (std::string_view component : split(name, '/')) WEFT_CHECK(check_key_component(component, "model's name"));
+  return {};
+}
+
 }  // namespace weft

@@ -18,7 +18,6 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPolicies{"auto", "stream", "fetch"};  // as ColdPolicy
 constexpr std::size_t kPiecesMax = 8192;  // of one answer; who wants more asks again
 
 using Packs = std::vector<std::shared_ptr<const PackReader>>;
@@ -72,16 +71,6 @@ void write_pieces(JsonWriter& json, const std::vector<ColdPiece>& pieces, Packs&
 }
 
 }  // namespace
-
-std::string_view name_of(ColdPolicy policy) {
-  return kPolicies[static_cast<std::size_t>(policy)];
-}
-
-std::optional<ColdPolicy> cold_policy_named(std::string_view name) {
-  const auto found = std::find(kPolicies.begin(), kPolicies.end(), name);
-  if (found == kPolicies.end()) return std::nullopt;
-  return static_cast<ColdPolicy>(found - kPolicies.begin());
-}
 
 std::string encode_cold_advice(const ColdAdvice& advice) {
   JsonWriter json;

@@ -17,8 +17,6 @@
 
 namespace weft {
 
-std::string_view name_of(ColdPolicy policy);  // "auto", "stream", "fetch"
-std::optional<ColdPolicy> cold_policy_named(std::string_view name);
 std::string encode_cold_advice(const ColdAdvice& advice);
 Result<ColdAdvice> decode_cold_advice(const JsonValue& body);
 

@@ -16,6 +16,7 @@
 #include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/generation.h"
+#include "store/keys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"
@@ -25,35 +26,6 @@ struct MDB_txn;
 
 namespace weft {
 
-enum class Table : std::uint8_t {
-  meta,
-  models,
-  model_ids,
-  names,
-  dirs,
-  versions,
-  numbers,
-  tags,
-  locals,
-  owned,
-  blobs,
-  holders,
-  dead,
-  views,
-  inodes,
-  children,
-  manifests,
-  architectures,
-  arch_of,
-  arch_versions,
-  arch_items,
-  hints,
-};
-inline constexpr std::size_t kTableCount = 22;
-bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
-std::string_view table_name(Table table);
-
-using Bytes = std::string_view;
 struct Entry {
   Bytes key, value;  // valid until the transaction ends or writes
 };

@@ -1,5 +1,6 @@
 #include "store/keys.h"
 
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -8,6 +9,12 @@
 
 namespace weft {
 namespace {
+
+// Of literals: each ends with a NUL.
+constexpr std::array<std::string_view, kTableCount> kNames = {
+    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers", "tags",
+    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",  "children",
+    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints"};
 
 constexpr std::size_t kHolderBytes = 20;
 
@@ -30,6 +37,14 @@ void append(std::string& key, const Digest& digest) {
 }
 
 }  // namespace
+
+std::string_view table_name(Table table) {
+  return kNames[static_cast<std::size_t>(table)];
+}
+
+bool keeps_sets(Table table) {
+  return table == Table::holders || table == Table::arch_versions || table == Table::arch_items;
+}
 
 std::string key_of(std::uint64_t number) {
   std::string key;

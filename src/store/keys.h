@@ -7,10 +7,39 @@
 #include <string_view>
 #include <utility>
 
-#include "store/env.h"
 #include "weft/store.h"
 
 namespace weft {
+
+enum class Table : std::uint8_t {
+  meta,
+  models,
+  model_ids,
+  names,
+  dirs,
+  versions,
+  numbers,
+  tags,
+  locals,
+  owned,
+  blobs,
+  holders,
+  dead,
+  views,
+  inodes,
+  children,
+  manifests,
+  architectures,
+  arch_of,
+  arch_versions,
+  arch_items,
+  hints,
+};
+inline constexpr std::size_t kTableCount = 22;
+bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
+std::string_view table_name(Table table);
+
+using Bytes = std::string_view;
 
 std::string key_of(std::uint64_t number);
 std::string key_of(std::uint64_t first, std::uint64_t second);

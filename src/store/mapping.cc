@@ -8,11 +8,6 @@
 namespace weft {
 namespace {
 
-constexpr std::array<const char*, kTableCount> kNames = {
-    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers", "tags",
-    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",  "children",
-    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints"};
-
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS;
 constexpr int kReadAttempts = 1000;
 // A page of a larger index is read alone. The kernel would read as much around it as the disk is set to, up to some MiB
@@ -40,14 +35,6 @@ std::uint64_t rounded(std::uint64_t bytes) {
 }
 
 }  // namespace
-
-std::string_view table_name(Table table) {
-  return kNames[static_cast<std::size_t>(table)];
-}
-
-bool keeps_sets(Table table) {
-  return table == Table::holders || table == Table::arch_versions || table == Table::arch_items;
-}
 
 Error lmdb_error(int code, std::string_view path, std::string_view what) {
   if (code > 0) return sys_error(code, fmt::format("{}: {}", path, what));
@@ -119,11 +106,13 @@ Status Mapping::open_env(const OpenedFile& file, unsigned flags, std::uint64_t m
 
 Status Mapping::open_tables(MDB_txn* txn, unsigned flags) {
   for (std::size_t i = 0; i < kTableCount; ++i) {
-    int code = call_lmdb([&] { return mdb_dbi_open(txn, kNames[i], table_flags(i) | flags, &tables_[i]); });
+    int code = call_lmdb([&] {
+      return mdb_dbi_open(txn, table_name(static_cast<Table>(i)).data(), table_flags(i) | flags, &tables_[i]);
+    });
     unsigned got = 0;
     if (code == 0) code = mdb_dbi_flags(txn, tables_[i], &got);
     if (code == 0 && got != table_flags(i)) code = MDB_CORRUPTED;
-    if (code != 0) return lmdb_error(code, path_, fmt::format("table {}", kNames[i]));
+    if (code != 0) return lmdb_error(code, path_, fmt::format("table {}", table_name(static_cast<Table>(i)).data()));
   }
   return {};
 }

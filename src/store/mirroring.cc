@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "store/plan_parts.h"
 #include "store/uuid.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -64,14 +65,14 @@ Status Mirroring::add(Event event) {
 
 Status Mirroring::check_version(const MirroredVersion& change) const {
   const VersionRow& version = change.version;
-  WEFT_CHECK(check_name(version.model_name));
+  WEFT_CHECK(check_key_name(version.model_name));
   WEFT_CHECK(check_bounds(change));
   if (version.number == 0) return Error{Errc::invalid, "expected a number from 1 on, got 0"};
   if (!sources_.restores && !parse_uuid(version.publisher))
     return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
   if (change.tree_nodes == 0 && !version.removed)
     return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
-  for (const std::string& tag : change.tags) WEFT_CHECK(check_component(tag, "tag"));
+  for (const std::string& tag : change.tags) WEFT_CHECK(check_key_component(tag, "tag"));
   return {};
 }
 
@@ -167,7 +168,7 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns) {
 }
 
 Status Mirroring::take(const MirroredRemoval& change) {
-  if (Status status = check_name(change.model); !status.ok())
+  if (Status status = check_key_name(change.model); !status.ok())
     return refuse(name_of(change.model, change.number), status.error().message);
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};
@@ -177,8 +178,8 @@ Status Mirroring::take(const MirroredRemoval& change) {
 }
 
 Status Mirroring::take(const MirroredTag& change) {
-  Status named = check_name(change.model);
-  if (named.ok()) named = check_component(change.name, "tag");
+  Status named = check_key_name(change.model);
+  if (named.ok()) named = check_key_component(change.name, "tag");
   if (!named.ok()) return refuse(name_of(change.model, change.number), named.error().message);
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};

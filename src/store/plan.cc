@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "store/plan_parts.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -27,7 +28,7 @@ Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRe
 }  // namespace
 
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest) {
-  WEFT_CHECK(check_name(request.model));
+  WEFT_CHECK(check_key_name(request.model));
   WEFT_CHECK(check_hides_none(txn, request.model));
   VersionRow version;
   WEFT_TRY(version.parents, plan_parents(txn, request.parents));
@@ -71,7 +72,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   Allocator inos(counters);
   TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
   for (const auto& [tag, number] : wishes) {
-    WEFT_CHECK(check_component(tag, "tag"));
+    WEFT_CHECK(check_key_component(tag, "tag"));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
     if (number) WEFT_CHECK(live_version(txn, model_name, *number));
     if (!number && !row)

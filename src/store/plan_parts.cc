@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -22,22 +23,6 @@ Result<Ino> tag_ino(Txn& txn, ModelId model, const std::string& tag, Allocator& 
 }
 
 }  // namespace
-
-Status check_component(std::string_view text, std::string_view what) {
-  if (!text.empty() && text.size() <= limits::kModelComponentMax && text.find('\0') == std::string_view::npos &&
-      text.find('/') == std::string_view::npos && text != "latest" && !all_digits(text))
-    return {};
-  return Error{Errc::invalid, fmt::format("\"{}\" cannot be part of a {}", printable(text), what)};
-}
-
-// The grammar is the command line's; this keeps keys sound.
-Status check_name(std::string_view name) {
-  if (name.size() > limits::kModelNameMax)
-    return Error{Errc::invalid,
-                 fmt::format("a model's name: expected at most {} bytes, got {}", limits::kModelNameMax, name.size())};
-  for (std::string_view component : split(name, '/')) WEFT_CHECK(check_component(component, "model's name"));
-  return {};
-}
 
 Status check_hides_none(Txn& txn, std::string_view name) {
   for (std::string_view path = name; !path.empty(); path = split_name(path).first) {
@@ -81,7 +66,7 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
   std::sort(tags.begin(), tags.end());
   tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
   for (std::string& tag : tags) {
-    WEFT_CHECK(check_component(tag, "tag"));
+    WEFT_CHECK(check_key_component(tag, "tag"));
     WEFT_TRY(Ino ino, tag_ino(txn, event.version.model, tag, inos));
     event.tags.push_back({std::move(tag), ino});
   }

@@ -28,8 +28,6 @@ class Allocator {
   Ino next_;
 };
 
-Status check_component(std::string_view text, std::string_view what);  // of a model's name, or a tag
-Status check_name(std::string_view name);
 Status check_hides_none(Txn& txn, std::string_view name);
 
 // Numbers of the event's model, known or new, by its name; the version's is the model's next.

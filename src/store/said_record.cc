@@ -9,9 +9,9 @@
 #include "base/sha256.h"
 #include "said_generated.h"
 #include "store/flat.h"
-#include "store/plan_parts.h"
 #include "store/record.h"
 #include "store/rows.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -69,7 +69,7 @@ Status check_number(std::uint64_t number, std::string_view where) {
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
-  if (const Status named = check_name(model); !named.ok()) return corrupt(where, named.error().message);
+  if (const Status named = check_key_name(model); !named.ok()) return corrupt(where, named.error().message);
   return check_number(number, where);
 }
 
@@ -90,7 +90,8 @@ Result<SaidRecord> decode_tag(std::span<const std::byte> payload, std::string_vi
   if (in == nullptr) return corrupt(where, "not a tag");
   MirroredTag tag{flat::text(in->model()), flat::text(in->name()), in->number(), in->time_ns(), in->revision()};
   WEFT_CHECK(check_subject(tag.model, tag.number, where));
-  if (const Status named = check_component(tag.name, "tag"); !named.ok()) return corrupt(where, named.error().message);
+  if (const Status named = check_key_component(tag.name, "tag"); !named.ok())
+    return corrupt(where, named.error().message);
   std::string cluster = flat::text(in->cluster());
   if (cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
   return SaidRecord{std::move(tag), std::move(cluster)};
