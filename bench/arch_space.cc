@@ -3,7 +3,7 @@
 #include <deque>
 #include <random>
 
-#include "node/arch_items.h"
+#include "blobs/arch_items.h"
 
 namespace weft::bench {
 namespace {

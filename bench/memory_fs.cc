@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/sys.h"
-#include "fuse/ops.h"
-#include "fuse/server.h"
+#include "fuse/ops/ops.h"
+#include "fuse/state/server.h"
 
 namespace {
 

@@ -25,9 +25,9 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "net/endpoint.h"
-#include "net/fabric.h"
-#include "net/provider.h"
+#include "net/transport/endpoint.h"
+#include "net/transport/fabric.h"
+#include "net/transport/provider.h"
 
 namespace {
 

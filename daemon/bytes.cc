@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "node/cold_wire.h"
+#include "daemon_api/cold_wire.h"
 #include "weft/origin.h"
 
 namespace weft {

@@ -11,8 +11,8 @@
 #include "daemon/figures.h"
 #include "daemon/live_config.h"
 #include "daemon/peers.h"
-#include "node/fetcher.h"
-#include "node/write_behind.h"
+#include "fetch/fetcher.h"
+#include "origin/write_behind.h"
 #include "weft/cluster_store.h"
 #include "weft/registry.h"
 

@@ -7,8 +7,8 @@
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
-#include "node/control_messages.h"
-#include "node/removal.h"
+#include "daemon_api/control_messages.h"
+#include "query/removal.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 

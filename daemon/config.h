@@ -8,7 +8,7 @@
 
 #include "daemon/access.h"
 #include "daemon/settings.h"
-#include "node/peer_address.h"
+#include "peers/address.h"
 #include "weft/registry.h"
 
 namespace weft {

@@ -8,9 +8,9 @@
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
-#include "node/control_messages.h"
-#include "node/fetch_version.h"
-#include "node/import_sources.h"
+#include "daemon_api/control_messages.h"
+#include "fetch/version.h"
+#include "publish/import_sources.h"
 
 namespace weft {
 namespace {

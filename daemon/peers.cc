@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "node/peer_address.h"
+#include "peers/address.h"
 
 namespace weft {
 namespace {

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "base/sys.h"
-#include "program.h"
+#include "fuse/program.h"
 
 int main(int argc, char** argv) {
   weft::survive_size_limit();

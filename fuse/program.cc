@@ -1,4 +1,4 @@
-#include "program.h"
+#include "fuse/program.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -13,16 +13,16 @@
 #include <memory>
 #include <ostream>
 
-#include "background.h"
 #include "base/beneath.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "channel.h"
-#include "mountpoint.h"
-#include "options.h"
-#include "serve.h"
-#include "supervisor.h"
+#include "fuse/process/channel.h"
+#include "fuse/process/mountpoint.h"
+#include "fuse/process/options.h"
+#include "fuse/process/supervisor.h"
+#include "fuse/serve.h"
+#include "fuse/state/background.h"
 #include "weft/cold.h"
 #include "weft/store.h"
 #include "weft/vfs.h"

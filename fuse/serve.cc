@@ -1,13 +1,13 @@
-#include "serve.h"
+#include "fuse/serve.h"
 
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/sys.h"
-#include "channel.h"
-#include "server.h"
-#include "session.h"
-#include "watcher.h"
+#include "fuse/ops/session.h"
+#include "fuse/process/channel.h"
+#include "fuse/state/server.h"
+#include "fuse/watcher.h"
 #include "weft/store.h"
 
 namespace weft {

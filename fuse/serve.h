@@ -1,8 +1,8 @@
 // One server: serves a tree on the device that its supervisor gives it.
 #pragma once
 
-#include "options.h"
-#include "server_process.h"
+#include "fuse/process/options.h"
+#include "fuse/process/server_process.h"
 #include "weft/vfs.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "watcher.h"
+#include "fuse/watcher.h"
 
 #include <malloc.h>
 #include <poll.h>
@@ -14,11 +14,11 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mounts.h"
-#include "channel.h"
-#include "mounting.h"
-#include "mountpoint.h"
-#include "read_buffer.h"
-#include "supervisor.h"
+#include "fuse/ops/read_buffer.h"
+#include "fuse/process/channel.h"
+#include "fuse/process/mounting.h"
+#include "fuse/process/mountpoint.h"
+#include "fuse/process/supervisor.h"
 #include "weft/store.h"
 
 namespace weft {

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/sys.h"
-#include "server.h"
-#include "session.h"
+#include "fuse/ops/session.h"
+#include "fuse/state/server.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 // LeakSanitizer asks for this. libfabric 1.17 leaves copies of fi_info behind that it makes for itself; those that we
-// ask it for have owners (src/net/provider.h).
+// ask it for have owners (src/net/transport/provider.h).
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions();
 // NOLINTNEXTLINE(bugprone-reserved-identifier)

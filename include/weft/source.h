@@ -1,6 +1,6 @@
 // Where bytes can be had that are not on this node: the origin now, other nodes.
 //
-// Trust: none. What a source gives is what a disk or a peer said; src/node/verified_source.h checks it, and nothing
+// Trust: none. What a source gives is what a disk or a peer said; src/fetch/verified_source.h checks it, and nothing
 // else calls a source. Threads: every call from any thread; calls may run at once. Waiting: every call returns by its
 // deadline, whatever the other side does: Errc::timed_out. What it was doing may go on behind, on memory of its own.
 // Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to ask.

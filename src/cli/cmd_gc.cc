@@ -1,7 +1,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "node/control_messages.h"
+#include "daemon_api/control_messages.h"
 #include "weft/assembly.h"
 
 namespace weft {

@@ -1,7 +1,7 @@
 #include "cli/catalog.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "node/removal.h"
+#include "query/removal.h"
 
 namespace weft {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "cli/daemon_call.h"
-#include "node/control_messages.h"
-#include "node/gather.h"
-#include "node/import_sources.h"
+#include "daemon_api/control_messages.h"
+#include "publish/gather.h"
+#include "publish/import_sources.h"
 
 namespace weft {
 namespace {

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "node/lock_blobs.h"
-#include "node/peer_messages.h"
+#include "blobs/open_blobs.h"
+#include "peers/messages.h"
 #include "testing.h"
 
 namespace weft::hostile {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <utility>
 
+#include "blobs/local_bytes.h"
+#include "blobs/toc_cache.h"
 #include "conformance/tapped_transport.h"
-#include "node/local_bytes.h"
-#include "node/peer_answers.h"
-#include "node/toc_cache.h"
+#include "peers/answers.h"
 #include "store/toc.h"
 
 namespace weft::hostile {

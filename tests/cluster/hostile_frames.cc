@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "conformance/tapped_transport.h"
-#include "net/exchange.h"
-#include "net/frame.h"
-#include "net/handshake.h"
-#include "node/peer_messages.h"
+#include "net/calls/exchange.h"
+#include "net/session/frame.h"
+#include "net/session/handshake.h"
+#include "peers/messages.h"
 #include "testing.h"
 #include "weft/manifest.h"
 

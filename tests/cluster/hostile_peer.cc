@@ -20,8 +20,8 @@
 #include "hostile_answers.h"
 #include "hostile_frames.h"
 #include "hostile_session.h"
-#include "net/exchange.h"
-#include "node/peer_address.h"
+#include "net/calls/exchange.h"
+#include "peers/address.h"
 
 namespace weft::hostile {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "net/call_messages.h"
-#include "net/channel.h"
-#include "net/handshake.h"
+#include "net/calls/call_messages.h"
+#include "net/calls/channel.h"
+#include "net/session/handshake.h"
 #include "testing.h"
 
 namespace weft::hostile {

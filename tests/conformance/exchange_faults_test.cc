@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "exchange_support.h"
-#include "net/frame.h"
-#include "net/identity.h"
-#include "net/twin_transport.h"
+#include "fakes/twin_transport.h"
+#include "net/session/frame.h"
+#include "net/session/identity.h"
 
 namespace weft {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "net/exchange.h"
+#include "net/calls/exchange.h"
 #include "tapped_transport.h"
 #include "testing.h"
 #include "transport_worlds.h"

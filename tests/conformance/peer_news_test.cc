@@ -1,5 +1,5 @@
 // Who tells whom what is here: over exchanges of twins, to a node whose directory answers or does not.
-#include "node/peer_news.h"
+#include "peers/news.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@
 #include "base/sha256.h"
 #include "exchange_support.h"
 #include "fakes/blob_store.h"
-#include "node/peer_address.h"
-#include "node/peer_source.h"
+#include "peers/address.h"
+#include "peers/source.h"
 
 namespace weft::conformance {
 namespace {

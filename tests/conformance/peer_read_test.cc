@@ -1,5 +1,5 @@
 // What is read of an answer whose windows end meanwhile.
-#include "node/peer_read.h"
+#include "peers/read.h"
 
 #include <memory>
 #include <utility>

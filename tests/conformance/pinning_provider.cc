@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "net/endpoint.h"
-#include "net/fabric_transport.h"
-#include "net/provider.h"
+#include "net/transport/endpoint.h"
+#include "net/transport/fabric_transport.h"
+#include "net/transport/provider.h"
 
 namespace weft::conformance {
 namespace {

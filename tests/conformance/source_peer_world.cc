@@ -3,9 +3,9 @@
 #include "exchange_support.h"
 #include "fakes/blob_store.h"
 #include "fakes/twin_source.h"
-#include "node/peer_address.h"
-#include "node/peer_answers.h"
-#include "node/peer_source.h"
+#include "peers/address.h"
+#include "peers/answers.h"
+#include "peers/source.h"
 #include "source_twin_world.h"
 
 namespace weft::conformance {

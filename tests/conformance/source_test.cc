@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/sha256.h"
-#include "node/verified_source.h"
+#include "fetch/verified_source.h"
 #include "source_worlds.h"
 #include "testing.h"
 

@@ -11,7 +11,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "hanging_file.h"
-#include "node/origin_dir.h"
+#include "origin/dir.h"
 #include "source_twin_world.h"
 #include "store/hash.h"
 #include "store/pack_file.h"

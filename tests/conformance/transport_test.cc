@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "net/provider.h"
+#include "net/transport/provider.h"
 #include "testing.h"
 #include "transport_worlds.h"
 #include "weft/window_memory.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "net/twin_transport.h"
+#include "fakes/twin_transport.h"
 #include "pinning_provider.h"
 
 namespace weft::conformance {

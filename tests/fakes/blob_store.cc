@@ -9,7 +9,7 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "node/held_pack.h"
+#include "blobs/held_pack.h"
 #include "weft/scrub.h"
 
 namespace weft::testing {

@@ -1,10 +1,10 @@
 // Frames from the network: the envelope, each message of a handshake, as anybody can send them, and those of a session.
-#include "net/frame.h"
+#include "net/session/frame.h"
 
 #include "fuzzing.h"
-#include "net/call_messages.h"
-#include "net/handshake.h"
-#include "net/handshake_messages.h"
+#include "net/calls/call_messages.h"
+#include "net/session/handshake.h"
+#include "net/session/handshake_messages.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Requests and answers of other daemons, as anybody who holds the cluster's key can send them.
 #include "fuzzing.h"
-#include "node/peer_address.h"
-#include "node/peer_messages.h"
+#include "peers/address.h"
+#include "peers/messages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;

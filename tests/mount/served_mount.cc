@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "base/log.h"
-#include "fuse/channel.h"
+#include "fuse/process/channel.h"
+#include "fuse/process/supervisor.h"
 #include "fuse/serve.h"
-#include "fuse/supervisor.h"
 #include "weft/store.h"
 
 namespace weft::testing {

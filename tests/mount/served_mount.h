@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "fuse/options.h"
+#include "fuse/process/options.h"
 #include "testing.h"
 #include "weft/result.h"
 #include "weft/vfs.h"

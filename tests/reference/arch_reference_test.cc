@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
-#include "node/arch_items.h"
+#include "blobs/arch_items.h"
 #include "reference/arch_graphs.h"
 #include "store/arch_index.h"
 #include "store/arch_match.h"

@@ -1,4 +1,4 @@
-#include "freshness.h"
+#include "fuse/state/freshness.h"
 
 #include <doctest/doctest.h>
 

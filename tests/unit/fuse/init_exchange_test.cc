@@ -1,4 +1,4 @@
-#include "init_exchange.h"
+#include "fuse/kernel/init_exchange.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "listings.h"
+#include "fuse/state/listings.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "notifier.h"
+#include "fuse/state/notifier.h"
 
 #include <doctest/doctest.h>
 

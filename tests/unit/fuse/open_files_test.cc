@@ -1,4 +1,4 @@
-#include "open_files.h"
+#include "fuse/state/open_files.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "fakes/memory_vfs.h"
-#include "shared_state.h"
+#include "fuse/process/shared_state.h"
 #include "testing.h"
 
 namespace weft {

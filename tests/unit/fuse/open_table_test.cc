@@ -1,4 +1,4 @@
-#include "open_table.h"
+#include "fuse/process/open_table.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "shared_state.h"
+#include "fuse/process/shared_state.h"
 #include "testing.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "fuse/process/options.h"
 
 #include <doctest/doctest.h>
 

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <thread>
 
-#include "channel.h"
-#include "server_process.h"
+#include "fuse/process/channel.h"
+#include "fuse/process/server_process.h"
+#include "fuse/process/upgrade_door.h"
 #include "testing.h"
-#include "upgrade_door.h"
 
 namespace weft {
 namespace {

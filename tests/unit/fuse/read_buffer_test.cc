@@ -1,4 +1,4 @@
-#include "read_buffer.h"
+#include "fuse/ops/read_buffer.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/page_cache.h"
-#include "server.h"
+#include "fuse/state/server.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "restart_policy.h"
+#include "fuse/process/restart_policy.h"
 
 #include <doctest/doctest.h>
 

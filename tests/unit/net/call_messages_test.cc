@@ -1,8 +1,8 @@
-#include "net/call_messages.h"
+#include "net/calls/call_messages.h"
 
 #include <doctest/doctest.h>
 
-#include "net/frame.h"
+#include "net/session/frame.h"
 #include "testing.h"
 #include "weft/exchange.h"
 

@@ -1,4 +1,4 @@
-#include "net/frame.h"
+#include "net/session/frame.h"
 
 #include <doctest/doctest.h>
 

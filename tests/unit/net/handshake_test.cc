@@ -1,8 +1,8 @@
-#include "net/handshake.h"
+#include "net/session/handshake.h"
 
 #include <doctest/doctest.h>
 
-#include "net/handshake_messages.h"
+#include "net/session/handshake_messages.h"
 #include "testing.h"
 
 namespace weft::net {

@@ -1,4 +1,4 @@
-#include "net/newcomers.h"
+#include "net/calls/newcomers.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "net/secret.h"
+#include "net/session/secret.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

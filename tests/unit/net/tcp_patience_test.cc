@@ -1,4 +1,4 @@
-#include "net/tcp_patience.h"
+#include "net/transport/tcp_patience.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

@@ -1,0 +1,24 @@
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fuse/ops/ops.h"
+
+namespace weft {
+
+// Asked only where the kernel does not check modes by itself: then everybody may read everything (see session.cc).
+Status op_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask) {
+  if ((mask & W_OK) != 0) {
+    fuse_reply_err(request, EROFS);
+    return {};
+  }
+  bool refused = false;
+  if ((mask & X_OK) != 0) {
+    WEFT_TRY(const Attr attr, server.vfs.getattr(ino_of(node)));
+    refused = attr.type == FileType::regular;
+  }
+  fuse_reply_err(request, refused ? EACCES : 0);
+  return {};
+}
+
+}  // namespace weft

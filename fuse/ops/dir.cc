@@ -1,0 +1,99 @@
+#include <cerrno>
+#include <vector>
+
+#include "fuse/ops/ops.h"
+
+namespace weft {
+namespace {
+
+// Directory entries of one reply, packed as the kernel wants them.
+class EntryBuffer {
+ public:
+  // `attributes`: those of the entries are of now.
+  EntryBuffer(Server& server, fuse_req_t request, std::size_t size, bool attributes, bool told)
+      : server_(server), request_(request), bytes_(size), attributes_(attributes), told_(told) {}
+
+  // False when it does not fit any more. `next` is where a later call goes on.
+  bool add(const DirEntry& entry, off_t next) {
+    struct stat facts {};
+    facts.st_ino = entry.attr.ino;
+    facts.st_mode = mode_of(entry.attr.type, server_.options);
+    return took(fuse_add_direntry(request_, here(), room(), entry.name.c_str(), &facts, next));
+  }
+
+  bool add_plus(const DirEntry& entry, off_t next) {
+    fuse_entry_param facts = to_entry(entry.attr, server_.options, told_);
+    facts.ino = choose_node(server_, entry.attr);
+    if (!entry.attr_known || !attributes_) facts.ino = 0;  // the kernel then takes the name, inode and type alone
+    return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next));
+  }
+
+  void reply() { fuse_reply_buf(request_, bytes_.data(), used_); }
+
+ private:
+  char* here() { return bytes_.data() + used_; }
+  std::size_t room() const { return bytes_.size() - used_; }
+  bool took(std::size_t needed) {
+    if (needed > room()) return false;
+    used_ += needed;
+    return true;
+  }
+
+  Server& server_;
+  fuse_req_t request_;
+  std::vector<char> bytes_;
+  bool attributes_;
+  bool told_;  // as to_entry() wants it
+  std::size_t used_ = 0;
+};
+
+using AddEntry = bool (EntryBuffer::*)(const DirEntry&, off_t);
+
+// The end of names that change. The kernel keeps a listing that ends with no bytes; so few it passes over, and it asks
+// for the listing again when somebody else wants it.
+constexpr char kEndNotKept[8] = {};
+
+Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddEntry add) {
+  ListingPlace place = ListingPlace::at(offset);
+  WEFT_TRY(const auto found, server.listings.find(server.vfs, dir, place, server.freshness.now()));
+  const auto& listing = found.listing;
+  const auto& entries = listing->entries;
+  if (place.index >= entries.size() && !listing->lasting) {
+    fuse_reply_buf(request, kEndNotKept, std::min(size, sizeof kEndNotKept));
+    return {};
+  }
+  const Freshness::Pass pass = server.freshness.pass(listing->looked);
+  EntryBuffer buffer(server, request, std::min(size, kReadBytesMax), found.current, pass.keeps());
+  for (place.number = listing->number; place.index < entries.size();) {
+    const DirEntry& entry = entries[place.index++];
+    if (!(buffer.*add)(entry, place.offset())) break;
+  }
+  buffer.reply();
+  return {};
+}
+
+}  // namespace
+
+// Nothing is to be known of open directories: the kernel is told to open them by itself from now on, and then keeps
+// what they list, as far as reply_entries() lets it.
+Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file) {
+  if (opens_directories(server.shared.head().init)) {
+    fuse_reply_err(request, ENOSYS);
+    return {};
+  }
+  WEFT_TRY(const Attr attr, server.vfs.getattr(dir));
+  file->cache_readdir = attr.lasting_entries ? 1 : 0;
+  file->keep_cache = attr.lasting_entries ? 1 : 0;
+  fuse_reply_open(request, file);
+  return {};
+}
+
+Status op_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info*) {
+  return reply_entries(server, request, dir, size, offset, &EntryBuffer::add);
+}
+
+Status op_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info*) {
+  return reply_entries(server, request, dir, size, offset, &EntryBuffer::add_plus);
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+#include <cerrno>
+#include <string_view>
+
+#include "base/limits.h"
+#include "fuse/ops/ops.h"
+
+namespace weft {
+namespace {
+
+Status reply_absent(Server& server, fuse_req_t request, fuse_ino_t parent, const Error& error) {
+  const auto dir = server.vfs.getattr(parent);
+  if (!dir.ok() || !dir->lasting_entries) return error;
+  const fuse_entry_param entry = absent_entry();
+  fuse_reply_entry(request, &entry);
+  return {};
+}
+
+}  // namespace
+
+Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const char* name) {
+  if (std::string_view(name).size() > limits::kNameMax) {  // the kernel passes up to 1,024 bytes
+    fuse_reply_err(request, ENAMETOOLONG);
+    return {};
+  }
+  const Freshness::Time looked = server.freshness.now();
+  const auto found = server.vfs.lookup(parent, name);
+  if (!found.ok() && found.error().code == Errc::not_found) return reply_absent(server, request, parent, found.error());
+  if (!found.ok()) return found.error();
+  const NodeId node = choose_node(server, *found);
+  const Freshness::Pass pass = server.freshness.pass(looked);
+  fuse_entry_param entry = to_entry(*found, server.options, pass.keeps());
+  entry.ino = node;
+  fuse_reply_entry(request, &entry);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,47 @@
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "fuse/kernel/init_exchange.h"
+#include "fuse/ops/ops.h"
+
+namespace weft {
+namespace {
+
+int reply_passthrough(fuse_req_t request, std::uint64_t handle, std::int32_t backing_id) {
+  const kernel::OpenOut out{handle, kernel::kOpenPassthrough | kernel::kOpenNoFlush, backing_id};
+  return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof out);
+}
+
+int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
+  file->noflush = 1;
+  file->keep_cache = way == ReadWay::direct ? 0 : 1;
+  file->direct_io = way == ReadWay::direct || way == ReadWay::straight ? 1 : 0;
+  return fuse_reply_open(request, file);
+}
+
+}  // namespace
+
+Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  if ((file->flags & O_ACCMODE) != O_RDONLY || (file->flags & O_TRUNC) != 0)
+    return Error{Errc::read_only, "open for writing"};
+  const std::uint64_t handle = current_request();
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, handle));
+  file->fh = handle;
+  // A node that was open before its file was assembled keeps new openers from it: the next ones go by the other.
+  const bool served = answer.way == ReadWay::cached || answer.way == ReadWay::straight;
+  if (answer.joined && served && server.vfs.assembled(ino_of(node))) reconsider_node(server, ino_of(node));
+  const int sent = answer.way == ReadWay::passthrough ? reply_passthrough(request, handle, answer.backing_id)
+                                                      : reply_open(request, file, answer.way);
+  if (sent == -ENOENT) server.open_files.close(node, handle);  // the opener was interrupted: no release will come
+  if (answer.opened) answer.opened->opened();
+  return {};
+}
+
+Status op_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  server.open_files.close(node, file->fh);
+  fuse_reply_err(request, 0);
+  return {};
+}
+
+}  // namespace weft

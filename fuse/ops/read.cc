@@ -1,0 +1,69 @@
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+
+#include "base/limits.h"
+#include "fuse/ops/ops.h"
+#include "fuse/ops/read_buffer.h"
+
+namespace weft {
+namespace {
+
+// To look for these in memory, and to map them, takes longer than to copy them once more.
+constexpr std::size_t kCopiedMax = 16U << 10U;
+
+// One copy, the kernel's. What cannot be had any more it makes EIO of by itself.
+void reply_from_memory(fuse_req_t request, std::span<const std::span<const std::byte>> parts) {
+  std::array<iovec, limits::kReadPartsMax> vectors{};
+  std::ranges::transform(parts, vectors.begin(), [](std::span<const std::byte> part) {
+    return iovec{const_cast<std::byte*>(part.data()), part.size()};
+  });
+  fuse_reply_iov(request, vectors.data(), static_cast<int>(parts.size()));
+}
+
+// The kernel reads what is open, and what was until a moment ago.
+Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
+  WEFT_TRY(auto file, server.open_files.find(node));
+  if (file) return file;
+  return server.vfs.open(ino_of(node));
+}
+
+}  // namespace
+
+Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info) {
+  if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
+  WEFT_TRY(const auto file, open_file_of(server, node));
+  if (file->streamed() && info->lock_owner == 0) server.open_files.mapped(node);  // read(2) has an owner
+  const auto at = static_cast<std::uint64_t>(offset);
+  const auto in_memory = [&] { return file->in_memory(at, std::min(size, kReadBytesMax)); };
+  const bool copied = size <= kCopiedMax && !file->better_in_memory();
+  WEFT_TRY(const MemoryParts parts, copied ? MemoryParts() : in_memory());
+  if (!parts.empty()) {
+    reply_from_memory(request, parts);
+    return {};
+  }
+  const ReadBuffer own;
+  if (own.bytes().empty()) return Error{Errc::io, "no memory to read into"};
+  const std::span<std::byte> buffer = own.bytes().first(std::min(size, own.bytes().size()));
+  WEFT_TRY(const std::size_t filled, file->read(at, buffer));
+  fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), filled);
+  return {};
+}
+
+// No file has holes: all of it is data, and the only hole is at its end.
+Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info*) {
+  WEFT_TRY(const auto file, open_file_of(server, node));
+  const auto size = static_cast<off_t>(file->size());
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) return Error{Errc::invalid, "seek of an unknown kind"};
+  if (offset < 0 || offset >= size)
+    fuse_reply_err(request, ENXIO);
+  else
+    fuse_reply_lseek(request, whence == SEEK_DATA ? offset : size);
+  return {};
+}
+
+}  // namespace weft

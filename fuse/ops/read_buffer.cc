@@ -1,0 +1,72 @@
+#include "fuse/ops/read_buffer.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fuse/state/server.h"
+
+namespace weft {
+namespace {
+
+class Buffer;
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Buffer*> buffers;  // guarded by mutex
+};
+
+// Never destroyed: threads may end after everything else.
+Registry& registry() {
+  static Registry* const all = new Registry;
+  return *all;
+}
+
+// Pages come with their first use.
+class Buffer {
+ public:
+  Buffer() : memory_(::mmap(nullptr, kReadBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    const std::lock_guard lock(registry().mutex);
+    registry().buffers.push_back(this);
+  }
+  ~Buffer() {
+    {
+      const std::lock_guard lock(registry().mutex);
+      std::erase(registry().buffers, this);
+    }
+    if (memory_ != MAP_FAILED) ::munmap(memory_, kReadBytesMax);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::span<std::byte> bytes() const {
+    if (memory_ == MAP_FAILED) return {};
+    return {static_cast<std::byte*>(memory_), kReadBytesMax};
+  }
+  void trim() {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    if (lock.owns_lock() && memory_ != MAP_FAILED) ::madvise(memory_, kReadBytesMax, MADV_DONTNEED);
+  }
+
+  std::mutex mutex;  // after Registry::mutex: who uses it holds it
+
+ private:
+  void* const memory_;
+};
+
+Buffer& own_buffer() {
+  thread_local Buffer buffer;
+  return buffer;
+}
+
+}  // namespace
+
+ReadBuffer::ReadBuffer() : in_use_(own_buffer().mutex), bytes_(own_buffer().bytes()) {}
+
+void trim_read_buffers() {
+  const std::lock_guard lock(registry().mutex);
+  for (Buffer* const buffer : registry().buffers) buffer->trim();
+}
+
+}  // namespace weft

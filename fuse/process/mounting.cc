@@ -1,0 +1,116 @@
+#include "fuse/process/mounting.h"
+
+#define FUSE_USE_VERSION 314
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <fuse.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/mounts.h"
+#include "fuse/kernel/libfuse_log.h"
+#include "fuse/process/mountpoint.h"
+#include "fuse/process/server_process.h"
+
+namespace weft {
+namespace {
+
+// The mount that shows at `directory`; nullopt also where no list of mounts can be read.
+std::optional<WeftMount> mount_at(const std::string& directory) {
+  const auto mounts = weft_mounts();
+  if (!mounts.ok()) return std::nullopt;
+  return top_mount(*mounts, directory);
+}
+
+Result<Fd> mount_ourselves(const MountOptions& options, SharedHead& head) {
+  WEFT_TRY(Fd device, open_fuse_device());
+  head.init.stack_depth = on_overlayfs(options.store) ? 2 : 1;  // before: the mount answers nothing yet
+  WEFT_CHECK(mount_device(device.get(), options));
+  return device;
+}
+
+Result<Fd> mount_by_fusermount(const MountOptions& options, SharedHead& head, std::string_view why) {
+  Fd device(fuse_open_channel(options.directory.c_str(), fusermount_options(options).c_str()));
+  if (!device.valid())
+    return Error{Errc::permission,
+                 fmt::format("mounting on {} by fusermount3: {}", options.directory, last_libfuse_message())};
+  keep_private(device.get());
+  head.by_fusermount = 1;
+  head.init.stack_depth = 0;
+  set_shared_text(head.passthrough_refused, why);
+  return device;
+}
+
+Result<Fd> mount_either_way(const MountOptions& options, SharedHead& head) {
+  if (::geteuid() != 0) return mount_by_fusermount(options, head, "only root can mount with it");
+  auto mounted = mount_ourselves(options, head);
+  if (mounted.ok() || mounted.error().code != Errc::permission) return mounted;
+  auto otherwise = mount_by_fusermount(options, head, "root may not mount here; fusermount3 did");
+  return otherwise.ok() ? std::move(otherwise) : std::move(mounted);
+}
+
+// "major:minor" of the one mount at `directory` that was not there before; "" if that cannot be told.
+std::string new_device(const std::string& directory, const std::vector<WeftMount>& before) {
+  const auto after = weft_mounts();
+  if (!after.ok()) return "";
+  const auto is_new = [&](const WeftMount& mount) {
+    return mount.directory == directory && std::ranges::find(before, mount.device, &WeftMount::device) == before.end();
+  };
+  const auto found = std::ranges::find_if(*after, is_new);
+  if (found == after->end() || std::any_of(found + 1, after->end(), is_new)) return "";
+  return found->device;
+}
+
+short events_of(int device) {
+  pollfd state{device, POLLIN, 0};
+  return ::poll(&state, 1, 0) < 0 ? POLLERR : state.revents;
+}
+
+}  // namespace
+
+Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
+  keep_libfuse_messages();
+  const auto before = weft_mounts();
+  WEFT_TRY(Fd device, mount_either_way(options, head));
+  if (before.ok()) set_shared_text(head.mount_device, new_device(options.directory, *before));
+  Status kept = keep_init(device.get(), head.init);
+  if (kept.ok()) return device;
+  unmount(options, head);
+  return std::move(kept).error();
+}
+
+void unmount(const MountOptions& options, const SharedHead& head) {
+  const std::string ours = shared_text(head.mount_device);
+  if (!ours.empty()) {
+    const auto mount = mount_at(options.directory);
+    if (!mount || mount->device != ours) return;
+  }
+  if (head.by_fusermount != 0)
+    unmount_by_fusermount(options.directory);
+  else
+    force_unmount(options.directory);
+}
+
+// While the connection lives its number is not given to another file system. So the file that was opened before the
+// look at the connection is the mount's.
+Status set_read_ahead(int device, const SharedHead& head, unsigned kilobytes) {
+  const std::string number = shared_text(head.mount_device);
+  if (number.empty()) return Error{Errc::unsupported, "the device number of this mount is not known"};
+  const std::string path = fmt::format("/sys/class/bdi/{}/read_ahead_kb", number);
+  WEFT_TRY(const Fd file, open_file(path, O_WRONLY));
+  if (disconnected(device)) return Error{Errc::io, fmt::format("{}: the mount is gone", path)};
+  const std::string text = std::to_string(kilobytes);
+  return append_exact(file.get(), std::as_bytes(std::span(text)), path);
+}
+
+bool disconnected(int device) {
+  return (events_of(device) & (POLLERR | POLLNVAL)) != 0;
+}
+
+bool requests_wait(int device) {
+  return (events_of(device) & POLLIN) != 0;
+}
+
+}  // namespace weft

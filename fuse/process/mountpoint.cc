@@ -1,0 +1,127 @@
+#include "fuse/process/mountpoint.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/magic.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+
+#include "base/mounts.h"
+#include "fuse/kernel/protocol.h"
+
+namespace weft {
+namespace {
+
+constexpr char kType[] = "fuse.weft";
+
+constexpr std::chrono::seconds kPatience{5};  // with a mount that is there
+
+bool server_is_gone(const std::string& path) {
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOTCONN;
+}
+
+// What is wrong with the mount at `path`, so that it may be cleared; empty when nothing is.
+Result<std::string> why_abandoned(const std::string& path) {
+  const auto status = read_mount_status(path, kPatience);
+  if (!status.ok() && status.error().code == Errc::busy)
+    return Error{Errc::busy, "in use by a weft mount that does not answer; `weft umount --lazy` takes it away"};
+  if (!status.ok()) return std::string(server_is_gone(path) ? "whose server was gone" : "");
+  const auto processes = mount_processes(*status);
+  return std::string(processes.ok() && processes->supervisor_pid == 0 ? "whose supervisor was gone" : "");
+}
+
+// Who has files open there goes on reading them where a server is left.
+Result<std::string> clear_abandoned(const std::string& path) {
+  const auto mounts = weft_mounts();
+  const auto mount = mounts.ok() ? top_mount(*mounts, path) : std::nullopt;
+  if (!mount) return std::string();
+  WEFT_TRY(const std::string why, why_abandoned(path));
+  if (why.empty()) return Error{Errc::busy, "in use by a weft mount"};
+  if (::umount2(path.c_str(), MNT_DETACH) != 0) unmount_by_fusermount(path);
+  const auto after = weft_mounts();
+  const auto left = after.ok() ? top_mount(*after, path) : std::nullopt;
+  if (left && left->device == mount->device)
+    return Error{Errc::busy, fmt::format("a mount {}, which cannot be unmounted", why)};
+  return fmt::format("{}: cleared a mount {}", path, why);
+}
+
+// Does the kernel have to check modes? Where everybody may read everything, it need not, and then a write is answered
+// with EROFS for every user, and a path walk needs no fresh attributes.
+bool modes_restrict(const MountOptions& options) {
+  return (options.umask & 0555U) != 0;
+}
+
+// A comma would end libfuse's option, a backslash is its escape.
+std::string escape_option(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Mountpoint> usable_mountpoint(const std::string& directory) {
+  const auto failed = [&directory](const Error& error) {
+    return Error{error.code, fmt::format("mount point {}: {}", directory, error.message)};
+  };
+  const auto path = mount_point_path(directory);
+  if (!path.ok()) return failed(path.error());
+  const auto cleared = clear_abandoned(*path);
+  if (!cleared.ok()) return failed(cleared.error());
+  WEFT_TRY(const auto facts, stat_file(*path));
+  if (!S_ISDIR(facts.st_mode)) return Error{Errc::not_dir, fmt::format("mount point {}: not a directory", directory)};
+  return Mountpoint{*path, *cleared};
+}
+
+Result<Fd> open_fuse_device() {
+  return open_file("/dev/fuse", O_RDWR | O_CLOEXEC);
+}
+
+Status mount_device(int device, const MountOptions& options) {
+  const std::string data = fmt::format("fd={},rootmode=40000,user_id={},group_id={},max_read={}{}{}", device,
+                                       ::getuid(), ::getgid(), kReadBytesMax, options.allow_other ? ",allow_other" : "",
+                                       modes_restrict(options) ? ",default_permissions" : "");
+  // Read-only by its super block too: else the kernel forgets the time of access with each read by passthrough, and
+  // asks for all attributes again at the next fstat(2).
+  unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (options.no_exec) flags |= MS_NOEXEC;
+  if (::mount(options.store.c_str(), options.directory.c_str(), kType, flags, data.c_str()) == 0) return {};
+  return sys_error(errno, fmt::format("mounting on {}", options.directory));
+}
+
+std::string fusermount_options(const MountOptions& options) {
+  std::string out =
+      fmt::format("fsname={},subtype=weft,ro,nosuid,nodev,max_read={}", escape_option(options.store), kReadBytesMax);
+  if (options.no_exec) out += ",noexec";
+  if (options.allow_other) out += ",allow_other";
+  if (modes_restrict(options)) out += ",default_permissions";
+  return out;
+}
+
+void force_unmount(const std::string& directory) {
+  ::umount2(directory.c_str(), MNT_FORCE | MNT_DETACH);
+}
+
+void unmount_by_fusermount(const std::string& directory) {
+  const char* const words[] = {"fusermount3", "-u", "-q", "-z", "--", directory.c_str(), nullptr};
+  pid_t child = 0;
+  if (::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char**>(words), environ) == 0)
+    ::waitpid(child, nullptr, 0);
+}
+
+bool on_overlayfs(const std::string& path) {
+  struct statfs facts {};
+  return ::statfs(path.c_str(), &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+}  // namespace weft

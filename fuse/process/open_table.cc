@@ -1,0 +1,109 @@
+#include "fuse/process/open_table.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+enum SlotState : std::uint32_t { kFree = 0, kOpen = 1, kRetired = 2 };
+
+constexpr std::size_t kKeptBytes = 64U << 10U;  // of slots that are free: to give back so few is not worth the call
+
+}  // namespace
+
+OpenTable::OpenTable(OpenTableHead& head, std::span<OpenSlot> slots) : head_(head), slots_(slots) {
+  const auto used = std::min<std::size_t>(head_.slots_used.load(std::memory_order_acquire), slots_.size());
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const std::uint32_t state = slots_[i].state.load(std::memory_order_acquire);
+    if (state == kFree) free_.push_back(i);
+    if (state == kOpen) places_.emplace(slots_[i].handle, i);
+  }
+}
+
+OpenRecord OpenTable::record_at(std::uint32_t slot) const {
+  const OpenSlot& from = slots_[slot];
+  return {from.handle, from.ino, from.way, from.backing_id, from.versions};
+}
+
+std::vector<OpenRecord> OpenTable::records() const {
+  std::vector<OpenRecord> out;
+  out.reserve(places_.size());
+  for (const auto& place : places_) out.push_back(record_at(place.second));
+  return out;
+}
+
+std::vector<OpenTable::Retired> OpenTable::retired() const {
+  std::vector<Retired> out;
+  const std::uint32_t used = head_.slots_used.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i)
+    if (slots_[i].state.load(std::memory_order_relaxed) == kRetired) out.push_back({i, slots_[i].backing_id});
+  return out;
+}
+
+std::optional<std::uint32_t> OpenTable::free_slot() {
+  if (!free_.empty()) {
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  const std::uint32_t used = head_.slots_used.load(std::memory_order_relaxed);
+  if (used >= slots_.size()) return std::nullopt;
+  head_.slots_used.store(used + 1, std::memory_order_release);
+  return used;
+}
+
+bool OpenTable::add(const OpenRecord& record) {
+  const auto slot = free_slot();
+  if (!slot) return false;
+  OpenSlot& to = slots_[*slot];
+  to.way = record.way;
+  to.backing_id = record.backing_id;
+  to.handle = record.handle;
+  to.ino = record.ino;
+  to.versions = record.versions;
+  to.state.store(kOpen, std::memory_order_release);
+  places_.emplace(record.handle, *slot);
+  return true;
+}
+
+std::optional<OpenRecord> OpenTable::find(std::uint64_t handle) const {
+  const auto found = places_.find(handle);
+  if (found == places_.end()) return std::nullopt;
+  return record_at(found->second);
+}
+
+void OpenTable::remove(std::uint64_t handle) {
+  const auto found = places_.find(handle);
+  if (found == places_.end()) return;
+  const std::uint32_t slot = found->second;
+  places_.erase(found);
+  release_slot(slot);
+}
+
+OpenTable::Retired OpenTable::retire(std::uint64_t handle) {
+  const auto found = places_.find(handle);
+  const std::uint32_t slot = found->second;
+  slots_[slot].state.store(kRetired, std::memory_order_release);
+  places_.erase(found);
+  return {slot, slots_[slot].backing_id};
+}
+
+void OpenTable::finish(const Retired& retired) {
+  release_slot(retired.slot);
+}
+
+// With the last slot the memory of many goes back to the system.
+void OpenTable::release_slot(std::uint32_t slot) {
+  slots_[slot].state.store(kFree, std::memory_order_release);
+  free_.push_back(slot);
+  const std::uint32_t used = head_.slots_used.load(std::memory_order_relaxed);
+  if (free_.size() < used) return;
+  head_.slots_used.store(0, std::memory_order_release);
+  if (used * sizeof(OpenSlot) > kKeptBytes) ::madvise(slots_.data(), slots_.size_bytes(), MADV_REMOVE);
+  free_ = {};
+  places_ = {};
+}
+
+}  // namespace weft

@@ -1,0 +1,307 @@
+#include "fuse/process/options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+// What mount(8) and fstab may say of any file system, and means nothing more here.
+constexpr std::array kIgnored{"ro",         "rw",         "auto",   "noauto",     "user",       "nouser",
+                              "users",      "owner",      "group",  "nofail",     "_netdev",    "nosuid",
+                              "nodev",      "exec",       "dev",    "suid",       "defaults",   "relatime",
+                              "norelatime", "noatime",    "atime",  "nodiratime", "diratime",   "strictatime",
+                              "lazytime",   "nolazytime", "sync",   "async",      "dirsync",    "silent",
+                              "loud",       "mand",       "nomand", "iversion",   "noiversion", "default_permissions"};
+
+constexpr std::uint64_t kStallMax = 86400;
+constexpr std::string_view kServe = "--serve=";
+constexpr std::string_view kSupervise = "--supervise=";
+constexpr std::string_view kLogFile = "--log-file=";  // as the option log=, of a path that may have a comma
+
+bool ignored(std::string_view option) {
+  return option.empty() || option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
+         option.starts_with("uhelper=") || option.starts_with("helper=") ||
+         std::find(kIgnored.begin(), kIgnored.end(), option) != kIgnored.end();
+}
+
+Error usage(std::string message) {
+  return Error{Errc::invalid, std::move(message)};
+}
+
+Result<std::uint32_t> parse_id(std::string_view key, std::string_view value) {
+  const auto number = parse_u64(value);
+  if (!number || *number >= 0xffffffffU) return usage(fmt::format("{}={}: expected a number", key, printable(value)));
+  return static_cast<std::uint32_t>(*number);
+}
+
+Result<std::uint64_t> parse_bytes_max(std::string_view key, std::string_view value) {
+  const auto bytes = parse_bytes(value);
+  if (!bytes) return usage(fmt::format("{}={}: expected a size, as 0 or 20G", key, printable(value)));
+  return *bytes;
+}
+
+Result<mode_t> parse_umask(std::string_view value) {
+  unsigned mode = 0;
+  const bool octal = !value.empty() && value.size() <= 5 &&
+                     std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '7'; });
+  for (const char c : value) mode = mode * 8 + static_cast<unsigned>(c - '0');
+  if (!octal || mode > 0777)
+    return usage(fmt::format("umask={}: expected an octal number up to 777", printable(value)));
+  return static_cast<mode_t>(mode);
+}
+
+Status set_views(MountOptions& options, std::string_view value) {
+  if (value != "shown" && value != "hidden")
+    return usage(fmt::format("views={}: expected shown or hidden", printable(value)));
+  options.show_views = value == "shown";
+  return {};
+}
+
+Status set_cold(MountOptions& options, std::string_view value) {
+  options.cold = cold_policy_named(value);
+  if (!options.cold) return usage(fmt::format("cold={}: expected auto, stream or fetch", printable(value)));
+  return {};
+}
+
+Status set_log_level(MountOptions& options, std::string_view value) {
+  if (value != "debug" && value != "info" && value != "warning" && value != "error")
+    return usage(fmt::format("loglevel={}: expected debug, info, warning or error", printable(value)));
+  options.log_level = value;
+  return {};
+}
+
+Status set_stall(MountOptions& options, std::string_view value) {
+  const auto seconds = parse_u64(value);
+  if (!seconds || *seconds > kStallMax)
+    return usage(fmt::format("stall={}: expected seconds up to {}", printable(value), kStallMax));
+  options.stall_s = static_cast<std::uint32_t>(*seconds);
+  return {};
+}
+
+bool set_flag(MountOptions& options, std::string_view key) {
+  if (key == "noexec")
+    options.no_exec = true;
+  else if (key == "allow_other")
+    options.allow_other = true;
+  else if (key == "xattr")
+    options.xattr = true;
+  else if (key == "trust_store")
+    options.trust_store = true;
+  else
+    return false;
+  return true;
+}
+
+Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
+  if (key == "views") return set_views(options, value);
+  if (key == "cold") return set_cold(options, value);
+  if (key == "stall") return set_stall(options, value);
+  if (key == "loglevel") return set_log_level(options, value);
+  if (key == "log") {
+    if (value.empty()) return usage("log=: expected a file");
+    options.log_file = value;
+  } else if (key == "assembly_cache_max") {
+    WEFT_TRY(options.assembly_cache_max, parse_bytes_max(key, value));
+  } else if (key == "uid") {
+    WEFT_TRY(options.uid, parse_id(key, value));
+  } else if (key == "gid") {
+    WEFT_TRY(options.gid, parse_id(key, value));
+  } else if (key == "umask") {
+    WEFT_TRY(options.umask, parse_umask(value));
+  } else {
+    return usage(fmt::format("unknown option {}={}", printable(key), printable(value)));
+  }
+  return {};
+}
+
+Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
+  if (ignored(option) || set_flag(options, option)) return {};
+  const auto equals = option.find('=');
+  const bool known_key = equals != std::string_view::npos;
+  Status status = known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
+                            : Status(usage(fmt::format("unknown option {}", printable(option))));
+  if (!status.ok() && sloppy && status.error().message.starts_with("unknown")) return {};
+  return status;
+}
+
+// The command line split up, before -o is looked into (a later -s concerns an earlier -o).
+struct Words {
+  std::vector<std::string_view> positional;
+  std::vector<std::string_view> option_lists;
+  bool foreground = false;
+  bool sloppy = false;
+  std::optional<Action> other;
+  std::string_view inherited;  // numbers, of --serve and --supervise
+  std::string_view log_file;
+};
+
+Result<std::string_view> argument_of(std::span<const char* const> arguments, std::size_t& index) {
+  const std::string_view word = arguments[index];
+  if (word.size() > 2) return word.substr(2);
+  if (index + 1 == arguments.size()) return usage(fmt::format("{} needs an argument", word));
+  return std::string_view(arguments[++index]);
+}
+
+Status read_letters(Words& words, std::string_view letters) {
+  for (const char letter : letters) {
+    switch (letter) {
+      case 'f':
+        words.foreground = true;
+        break;
+      case 's':
+        words.sloppy = true;
+        break;
+      case 'n':
+      case 'v':
+        break;
+      case 'h':
+        words.other = Action::help;
+        break;
+      case 'V':
+        words.other = Action::version;
+        break;
+      default:
+        return usage(fmt::format("unknown option -{}", printable({&letter, 1})));
+    }
+  }
+  return {};
+}
+
+Status read_word(Words& words, std::span<const char* const> arguments, std::size_t& index) {
+  const std::string_view word = arguments[index];
+  if (word == "--help")
+    words.other = Action::help;
+  else if (word == "--version")
+    words.other = Action::version;
+  else if (word.starts_with(kServe) || word.starts_with(kSupervise))
+    words.inherited = word;
+  else if (word.starts_with(kLogFile))
+    words.log_file = word.substr(kLogFile.size());
+  else if (word.starts_with("--"))
+    return usage(fmt::format("unknown option {}", printable(word)));
+  else if (word.starts_with("-o")) {
+    WEFT_TRY(auto list, argument_of(arguments, index));
+    words.option_lists.push_back(list);
+  } else if (word.starts_with("-t") || word.starts_with("-N")) {
+    WEFT_CHECK(argument_of(arguments, index));
+  } else if (word.size() > 1 && word.starts_with('-')) {
+    return read_letters(words, word.substr(1));
+  } else {
+    words.positional.push_back(word);
+  }
+  return {};
+}
+
+Status set_places(MountOptions& options, const std::vector<std::string_view>& positional, const Caller& caller) {
+  if (positional.empty() || positional.size() > 2)
+    return usage(fmt::format("expected STORE DIR, got {} arguments", positional.size()));
+  options.directory = positional.back();
+  options.store = positional.size() == 2 ? std::string(positional.front()) : caller.store;
+  if (options.store.empty()) return usage("no store: name it before DIR, or set WEFT_STORE");
+  if (options.directory.empty()) return usage("the mount point's name is empty");
+  return {};
+}
+
+// "--serve=3,4,5" and the like.
+Status set_inherited(CommandLine& line, std::string_view word) {
+  if (word.empty()) return {};
+  const bool serves = word.starts_with(kServe);
+  line.action = serves ? Action::serve : Action::supervise;
+  std::vector<int*> places = {&line.ends.channel, &line.ends.state, &line.ends.open};
+  InheritedEnds& all = line.inherited;
+  if (!serves) places = {&all.device, &all.state, &all.open, &all.channel, &all.door, &all.client, &all.server_pid};
+  const auto numbers = split(word.substr((serves ? kServe : kSupervise).size()), ',');
+  if (numbers.size() != places.size()) return usage(fmt::format("{}: expected {} numbers", word, places.size()));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto number = parse_u64(numbers[i]);
+    if (!number || *number > INT_MAX) return usage(fmt::format("{}: expected numbers", printable(word)));
+    *places[i] = static_cast<int>(*number);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(std::span<const char* const> arguments, const Caller& caller) {
+  Words words;
+  for (std::size_t i = 0; i < arguments.size(); ++i) WEFT_CHECK(read_word(words, arguments, i));
+  CommandLine line;
+  if (words.other) {
+    line.action = *words.other;
+    return line;
+  }
+  MountOptions& options = line.mount;
+  options.uid = caller.uid;
+  options.gid = caller.gid;
+  options.allow_other = caller.uid == 0;
+  options.foreground = words.foreground;
+  WEFT_CHECK(set_places(options, words.positional, caller));
+  for (const std::string_view list : words.option_lists)
+    for (const std::string_view option : split(list, ',')) WEFT_CHECK(set_option(options, option, words.sloppy));
+  if (!words.log_file.empty()) options.log_file = words.log_file;
+  WEFT_CHECK(set_inherited(line, words.inherited));
+  return line;
+}
+
+std::vector<std::string> to_words(const MountOptions& options) {
+  std::string list =
+      fmt::format("uid={},gid={},umask={:o},views={},loglevel={},stall={}", options.uid, options.gid, options.umask,
+                  options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+  if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
+  if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
+  if (options.no_exec) list += ",noexec";
+  if (options.allow_other) list += ",allow_other";
+  if (options.xattr) list += ",xattr";
+  if (options.trust_store) list += ",trust_store";
+  std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};
+  if (!options.log_file.empty()) words.push_back(std::string(kLogFile) + options.log_file);
+  if (options.foreground) words.emplace_back("-f");
+  return words;
+}
+
+std::string help_text() {
+  return R"(usage: mount.weft [STORE] DIR [-o OPTION[,OPTION]...] [-fnsv]
+       mount -t weft STORE DIR [-o OPTION[,OPTION]...]
+
+Shows the models of a weft store as files below DIR. STORE may be left out
+where WEFT_STORE names it. Returns when the mount answers.
+
+  -o OPTIONS       mount options, see below
+  -f               stay in the foreground
+  -s               ignore unknown mount options
+  -n, -v           accepted for mount(8), without effect
+  -t TYPE, -N NS   accepted for mount(8), without effect
+  -h, --help       print this and exit
+  -V, --version    print the version and exit
+
+Mount options:
+  noexec           no program may be run from the mount
+  allow_other      let other users in (default when root mounts)
+  uid=N, gid=N     owner of the files shown (default: the mounting user)
+  umask=MODE       permission bits to take away, octal (default 0)
+  views=shown      list generated files: tensors, layers, info.json (default)
+  views=hidden     do not list them; they can still be opened by name
+  assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
+  cold=auto        bytes of other nodes: fetch where that is quick, else stream
+  cold=stream      each read waits for what it reads
+  cold=fetch       the first open waits for the whole file (without: as weftd says)
+  xattr            answer user.weft.* extended attributes of tensor views
+  trust_store      root: mount the store also if other users can write to it
+  log=FILE         append messages to FILE
+  loglevel=LEVEL   debug, info (default), warning or error
+  stall=SECONDS    replace a server that answers nothing for so long (60)
+
+Exit status: 0 mounted, 1 failed, 2 bad usage.
+)";
+}
+
+}  // namespace weft

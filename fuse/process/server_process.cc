@@ -1,0 +1,127 @@
+#include "fuse/process/server_process.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "base/argv.h"
+#include "fuse/process/channel.h"
+
+namespace weft {
+namespace {
+
+Result<Fd> open_pid(pid_t pid) {
+  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.valid()) return sys_error(errno, "watching the server");
+  return fd;
+}
+
+void redirect_streams(const MountOptions& options) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  int messages = options.log_file.empty() ? -1 : ::open(options.log_file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (messages < 0) messages = null;
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(messages, STDERR_FILENO);
+}
+
+// In the child.
+[[noreturn]] void exec_server(const std::string& program, const MountOptions& options, std::vector<char*>& words,
+                              const ServerEnds& ends) {
+  inherit(ends.channel);
+  inherit(ends.state);
+  inherit(ends.open);
+  if (!options.foreground) redirect_streams(options);
+  ::execv(program.c_str(), words.data());
+  const Error error = sys_error(errno, program);
+  if (!say(ends.channel, Say::failed, error.message).ok()) ::_exit(126);
+  ::_exit(127);
+}
+
+// The first word of a line of /proc/PID/status.
+std::string process_field(pid_t pid, std::string_view name) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  for (std::string key, word, rest; file >> key >> word && std::getline(file, rest);)
+    if (key == name) return word;
+  return "";
+}
+
+}  // namespace
+
+void inherit(int fd) {
+  ::fcntl(fd, F_SETFD, 0);
+}
+
+void keep_private(int fd) {
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+Launcher exec_launcher(std::string program, MountOptions options) {
+  return [program = std::move(program), options = std::move(options)](const ServerEnds& ends) -> Result<pid_t> {
+    std::vector<std::string> words = to_words(options);
+    words.insert(words.begin(), "mount.weft");
+    words.push_back(fmt::format("--serve={},{},{}", ends.channel, ends.state, ends.open));
+    std::vector<char*> argv = argv_of(words);
+    const pid_t pid = ::fork();
+    if (pid == 0) exec_server(program, options, argv, ends);
+    if (pid < 0) return sys_error(errno, "starting a server");
+    return pid;
+  };
+}
+
+Result<ServerProcess> ServerProcess::start(const Launcher& launcher, int state, int open) {
+  WEFT_TRY(ChannelEnds ends, make_channel());
+  WEFT_TRY(const pid_t pid, launcher({ends.server.get(), state, open}));
+  return adopt(pid, std::move(ends.supervisor));
+}
+
+Result<ServerProcess> ServerProcess::adopt(pid_t pid, Fd channel) {
+  WEFT_TRY(Fd exit, open_pid(pid));
+  return ServerProcess(pid, std::move(exit), std::move(channel));
+}
+
+void ServerProcess::kill() const {
+  ::kill(pid_, SIGKILL);
+}
+
+std::optional<int> ServerProcess::wait(std::chrono::milliseconds time) const {
+  pollfd ended{exit_.get(), POLLIN, 0};
+  int ready = -1;
+  do ready = ::poll(&ended, 1, static_cast<int>(time.count()));
+  while (ready < 0 && errno == EINTR);
+  int status = 0;
+  if (ready <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  return status;
+}
+
+bool ServerProcess::traced() const {
+  const std::string tracer = process_field(pid_, "TracerPid:");
+  return !tracer.empty() && tracer != "0";
+}
+
+bool ServerProcess::stopped() const {
+  return process_field(pid_, "State:") == "T";
+}
+
+bool readable(int fd) {
+  pollfd event{fd, POLLIN, 0};
+  return fd >= 0 && ::poll(&event, 1, 0) > 0;
+}
+
+std::string describe_end(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) return fmt::format("ended with exit code {}", WEXITSTATUS(wait_status));
+  const char* name = ::sigabbrev_np(WTERMSIG(wait_status));
+  return fmt::format("was killed by {}{}", name == nullptr ? "signal " : "SIG",
+                     name == nullptr ? std::to_string(WTERMSIG(wait_status)) : name);
+}
+
+}  // namespace weft

@@ -1,0 +1,296 @@
+#include "fuse/process/supervisor.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "fuse/process/channel.h"
+#include "fuse/process/mounting.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr unsigned kLooksPerStall = 12;
+constexpr char kNoResend[] = "the kernel does not send again what a lost server left (Linux 6.9 or newer does)";
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+  return set;
+}
+
+bool ended_well(int wait_status) {
+  return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
+
+bool took_signal(int signals) {
+  signalfd_siginfo signal{};
+  return ::read(signals, &signal, sizeof signal) == sizeof signal;
+}
+
+}  // namespace
+
+void block_stop_signals() {
+  const sigset_t set = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+Result<Fd> open_stop_signals() {
+  const sigset_t set = stop_signals();
+  Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) return sys_error(errno, "waiting for signals");
+  return signals;
+}
+
+Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions)
+    : options_(std::move(options)),
+      launcher_(std::move(launcher)),
+      open_versions_(std::move(open_versions)),
+      stall_(seconds(options_.stall_s)) {}
+
+Status Supervisor::run(const std::function<void()>& ready) {
+  ready_ = ready;
+  WEFT_TRY(signals_, open_stop_signals());
+  WEFT_TRY(SharedState state, SharedState::make());
+  state_.emplace(std::move(state));
+  SharedHead& head = state_->head();
+  head.supervisor_pid = ::getpid();
+  WEFT_TRY(auto server, open_store_first());
+  auto device = mount_new(options_, head);
+  if (!device.ok()) {
+    server.kill();
+    server.wait(kServerEndPatience);
+    return std::move(device).error();
+  }
+  device_ = std::move(device).value();
+  open_door();
+  current_.emplace(Current{std::move(server), Phase::starting, 0});
+  give_device();
+  return supervise();
+}
+
+Status Supervisor::resume(const InheritedEnds& inherited) {
+  device_ = Fd(inherited.device);
+  door_.emplace(Fd(inherited.door));
+  const Fd client(inherited.client);
+  WEFT_TRY(signals_, open_stop_signals());
+  WEFT_TRY(SharedState state, SharedState::attach(Fd(inherited.state)));
+  state_.emplace(std::move(state));
+  WEFT_TRY(auto server, ServerProcess::adopt(inherited.server_pid, Fd(inherited.channel)));
+  current_.emplace(Current{std::move(server), Phase::ready, requests().finished()});
+  reply_upgrade(client.get(), "");
+  log_info("this program now holds the mount {}", options_.directory);
+  return supervise();
+}
+
+// Before anything is mounted: who cannot serve says so to who mounts, and leaves no trace.
+Result<ServerProcess> Supervisor::open_store_first() {
+  WEFT_TRY(auto server, ServerProcess::start(launcher_, state_->fd(), open_versions_.get()));
+  std::array<pollfd, 3> events{pollfd{server.channel(), POLLIN, 0}, pollfd{server.exit_fd(), POLLIN, 0},
+                               pollfd{signals_.get(), POLLIN, 0}};
+  while (::poll(events.data(), events.size(), -1) < 0) {
+  }
+  if (events[2].revents != 0) {
+    server.kill();
+    server.wait(kServerEndPatience);
+    return Error{Errc::cancelled, "stopped before the mount came up"};
+  }
+  WEFT_TRY(const auto message, hear(server.channel()));
+  if (message && message->what == Say::opened) return server;
+  const auto status = server.wait(kServerEndPatience);
+  if (message) return Error{Errc::io, message->text};
+  return Error{Errc::internal, fmt::format("the server {}", status ? describe_end(*status) : "does not answer")};
+}
+
+void Supervisor::open_door() {
+  auto door = UpgradeDoor::make();
+  const auto name = door.ok() ? door->name() : Result<std::string>(door.error());
+  if (!name.ok()) return log_warning("no upgrades: {}", name.error().message);
+  set_shared_text(state_->head().control, *name);
+  door_.emplace(std::move(door).value());
+}
+
+Status Supervisor::supervise() {
+  stall_.restart(Clock::now());
+  while (!over_) {
+    wait_for_events();
+    if (took_signal(signals_.get())) stop("a signal");
+    if (undead_ && undead_->wait(milliseconds(0))) undead_.reset();
+    look_at_current();
+    if (!over_) look_for_stall();
+    if (!over_) look_at_upgrades();
+  }
+  log_info("{} is no longer mounted", options_.directory);
+  return outcome_;
+}
+
+void Supervisor::wait_for_events() {
+  const auto fd_of = [](const auto& place, auto get) { return place ? get(*place) : -1; };
+  std::array<pollfd, 7> events{};
+  const std::array<int, 7> fds{
+      signals_.get(),
+      fd_of(door_, [](const UpgradeDoor& door) { return door.fd(); }),
+      fd_of(current_, [](const Current& current) { return current.deaf ? -1 : current.process.channel(); }),
+      fd_of(current_, [](const Current& current) { return current.process.exit_fd(); }),
+      fd_of(candidate_, [](const Candidate& candidate) { return candidate.process.channel(); }),
+      fd_of(candidate_, [](const Candidate& candidate) { return candidate.process.exit_fd(); }),
+      fd_of(undead_, [](const ServerProcess& process) { return process.exit_fd(); })};
+  for (std::size_t i = 0; i < fds.size(); ++i) events[i] = {fds[i], POLLIN, 0};
+  ::poll(events.data(), events.size(), static_cast<int>(until_next_look().count()));
+}
+
+milliseconds Supervisor::until_next_look() const {
+  milliseconds wait = options_.stall_s == 0 ? seconds(60) : milliseconds(seconds(options_.stall_s)) / kLooksPerStall;
+  const auto shorten = [&wait, now = Clock::now()](Clock::time_point end) {
+    wait = std::min(wait, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - now)));
+  };
+  if (!current_) shorten(next_start_);
+  if (candidate_) shorten(candidate_->deadline);
+  if (stopping_) shorten(stop_deadline_);
+  return wait;
+}
+
+void Supervisor::look_at_current() {
+  if (!current_) {
+    if (stopping_)
+      over_ = true;
+    else if (Clock::now() >= next_start_)
+      start_next();
+    return;
+  }
+  while (!current_->deaf && readable(current_->process.channel())) hear_current();
+  if (const auto status = current_->process.wait(milliseconds(0))) return lost(*status);
+  if (!stopping_ || Clock::now() < stop_deadline_) return;
+  log_warning("the server {} did not end with its mount; it is killed", current_->process.pid());
+  current_->process.kill();
+  current_->process.wait(kServerEndPatience);
+  over_ = true;
+}
+
+void Supervisor::hear_current() {
+  const auto message = hear(current_->process.channel());
+  if (!message.ok() || !message->has_value()) {
+    current_->deaf = true;  // it is about to end
+    return;
+  }
+  switch ((*message)->what) {
+    case Say::opened:
+      return give_device();
+    case Say::ready:
+      return server_is_ready();
+    case Say::stop:
+      return stop("a signal to the server");
+    case Say::failed:
+      current_->failure = (*message)->text;
+      return;
+    case Say::device:
+      return;
+  }
+}
+
+void Supervisor::server_is_ready() {
+  current_->phase = Phase::ready;
+  if (state_->head().generation != 0)
+    log_info("server {} goes on with {}", current_->process.pid(), options_.directory);
+  if (ready_) std::exchange(ready_, nullptr)();
+  if (!taken_over_.empty()) become(std::exchange(taken_over_, {}), std::move(client_));
+}
+
+void Supervisor::give_device() {
+  current_->phase = Phase::given_device;
+  if (const Status said = say(current_->process.channel(), Say::device, "", device_.get()); !said.ok())
+    log_warning("{}", said.error().message);  // its end is seen elsewhere
+}
+
+Loss Supervisor::describe_loss(int wait_status) const {
+  return {WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL, current_->phase == Phase::ready,
+          requests().finished() - current_->finished_before, requests().running()};
+}
+
+void Supervisor::lost(int wait_status) {
+  const Loss loss = describe_loss(wait_status);
+  std::string reason = fmt::format("server {} {}", current_->process.pid(), describe_end(wait_status));
+  if (!current_->failure.empty()) reason += ": " + current_->failure;
+  current_.reset();
+  if (disconnected(device_.get()) || stopping_) {
+    over_ = true;
+    return;
+  }
+  if (ended_well(wait_status)) return stop("the server's end");
+  log_error("{}", reason);
+  if (!taken_over_.empty()) {  // the next one is of our own program again
+    taken_over_.clear();
+    reply_upgrade(client_.get(), "the new program's " + reason);
+    client_.reset();
+  }
+  if (!can_resend(state_->head().init)) return give_up(fmt::format("{}, and {}", reason, kNoResend));
+  if (!policy_.go_on(loss)) return give_up(fmt::format("one server after another got nowhere; the last: {}", reason));
+  set_shared_text(state_->head().last_loss, reason);
+  ++state_->head().restarts;
+  next_start_ = Clock::now() + policy_.pause();
+}
+
+void Supervisor::prepare_next() {
+  requests().clear();
+  ++state_->head().generation;
+  stall_.restart(Clock::now());
+}
+
+void Supervisor::start_next() {
+  if (disconnected(device_.get())) {
+    over_ = true;
+    return;
+  }
+  prepare_next();
+  auto server = ServerProcess::start(launcher_, state_->fd(), open_versions_.get());
+  if (!server.ok()) return give_up(server.error().message);
+  current_.emplace(Current{std::move(server).value(), Phase::starting, requests().finished()});
+}
+
+// What cannot be killed waits inside the kernel for a disk: another server may get on all the same, a third would not.
+void Supervisor::look_for_stall() {
+  if (!current_ || stopping_) return;
+  const bool work_waits = current_->phase != Phase::ready || requests_wait(device_.get()) ||
+                          !requests().running().empty() || current_->process.stopped();
+  if (!stall_.stalled(Clock::now(), requests().finished(), work_waits) || undead_ || current_->process.traced()) return;
+  log_error("server {} has answered nothing for {} s; it is killed", current_->process.pid(), options_.stall_s);
+  current_->process.kill();
+  if (const auto status = current_->process.wait(kServerEndPatience)) return lost(*status);
+  undead_.emplace(std::move(current_->process));
+  lost(SIGKILL);
+}
+
+void Supervisor::stop(std::string_view why) {
+  if (stopping_) return;
+  stopping_ = true;
+  stop_deadline_ = Clock::now() + kServerEndPatience;
+  log_info("unmounting {}: {}", options_.directory, why);
+  unmount(options_, state_->head());
+}
+
+void Supervisor::give_up(std::string reason) {
+  outcome_ = Error{Errc::internal, fmt::format("{}: unmounted: {}", options_.directory, reason)};
+  // In the background whoever ran this logs it; in the foreground it goes to stderr.
+  if (options_.foreground && !options_.log_file.empty()) log_error("{}", outcome_.error().message);
+  if (!options_.foreground) ::syslog(LOG_DAEMON | LOG_ERR, "mount.weft: %s", outcome_.error().message.c_str());
+  unmount(options_, state_->head());
+  over_ = true;
+}
+
+}  // namespace weft

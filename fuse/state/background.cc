@@ -1,0 +1,76 @@
+#include "fuse/state/background.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <span>
+#include <string>
+
+#include "base/log.h"
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr char kReady = '\0';  // what the child writes when the mount answers; else it writes its error
+constexpr std::size_t kMessageMax = 4096;
+
+void close_terminal() {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), fd);
+}
+
+[[noreturn]] void run_child(Fd report, const std::function<Status(const std::function<void()>&)>& work) {
+  ::setsid();
+  if (::chdir("/") != 0) ::_exit(1);
+  const auto ready = [&report] {
+    close_terminal();
+    // The parent may be gone: then nobody waits for this.
+    if (!append_exact(report.get(), std::as_bytes(std::span(&kReady, 1)), "pipe").ok()) log_warning("nobody waits");
+    report.reset();
+  };
+  const Status status = work(ready);
+  if (!status.ok()) {
+    if (!report.valid())
+      log_error("{}", status.error().message);
+    else if (!append_exact(report.get(), std::as_bytes(std::span(status.error().message)), "pipe").ok())
+      ::_exit(1);
+  }
+  log_flush();
+  ::_exit(status.ok() ? 0 : 1);
+}
+
+std::string read_report(int fd) {
+  std::array<char, kMessageMax> buffer{};
+  std::string out;
+  while (out.size() < kMessageMax) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    out.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return out;
+}
+
+}  // namespace
+
+Status run_in_background(const std::function<Status(const std::function<void()>& ready)>& work) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return sys_error(errno, "pipe to the background");
+  const Fd from_child(ends[0]);
+  Fd to_parent(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return sys_error(errno, "going to the background");
+  if (child == 0) run_child(std::move(to_parent), work);
+  to_parent.reset();
+  const std::string report = read_report(from_child.get());
+  if (report == std::string(1, kReady)) return {};
+  ::waitpid(child, nullptr, 0);
+  if (report.empty()) return Error{Errc::internal, "the server ended before the mount answered"};
+  return Error{Errc::io, report};
+}
+
+}  // namespace weft

@@ -1,0 +1,218 @@
+#include "fuse/state/open_files.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/sys.h"
+
+namespace weft {
+
+OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
+    : vfs_(vfs), passthrough_(passthrough), agreed_(agreed), table_(table) {
+  for (const OpenRecord& record : table_.records()) {
+    auto& entry = entries_[record.ino];
+    if (!entry) entry = std::make_shared<Entry>();
+    ++entry->opens;
+    entry->answer = {record.way, record.backing_id};
+    entry->answered = true;
+    entry->versions = record.versions;
+  }
+  take_over_holds();
+}
+
+// Those of the server before, of what is still open; what it held beside these goes.
+void OpenFiles::take_over_holds() {
+  std::vector<VersionId> versions;
+  std::vector<Entry*> holders;
+  for (const auto& entry : entries_)
+    for (const VersionId version : entry.second->versions) {
+      if (version == 0) continue;
+      versions.push_back(version);
+      holders.push_back(entry.second.get());
+    }
+  auto holds = vfs_.take_over_holds(versions);
+  if (!holds.ok()) return log_error("versions of files that are open may be collected: {}", holds.error().message);
+  for (std::size_t i = 0; i < holds->size(); ++i) holders[i]->holds.push_back(std::move((*holds)[i]));
+}
+
+std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  auto& entry = entries_[node];
+  if (!entry) entry = std::make_shared<Entry>();
+  ++entry->opens;
+  ++opening_;
+  return entry;
+}
+
+OpenAnswer OpenFiles::choose(const OpenFile& file) {
+  if (file.changing()) return {ReadWay::direct, 0};
+  if (file.streamed() && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
+  if (file.backing_fd() < 0 || !passthrough_.active()) return {};
+  const auto backing = Passthrough::open(device_, file.backing_fd());
+  if (backing.ok()) return {ReadWay::passthrough, *backing};
+  const std::lock_guard lock(mutex_);
+  if (refused_.opens++ == 0) {
+    refused_.problem = backing.error().message;
+    log_warning("passthrough: {}", refused_.problem);
+  }
+  return {};
+}
+
+OpenFiles::Refused OpenFiles::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+// A file that changes is opened anew for each opener; the others once.
+Status OpenFiles::fill(NodeId node, Entry& entry) {
+  if (entry.file && !entry.file->changing()) return {};
+  WEFT_TRY(Opened opened, vfs_.open_with_attr(ino_of(node)));
+  const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
+  const std::lock_guard lock(mutex_);
+  entry.file = std::move(opened.file);
+  entry.attr = opened.attr;
+  if (!entry.answered || entry.holds.empty()) {  // else by another version, perhaps, than the table says
+    entry.versions = opened.versions;
+    entry.holds = std::move(opened.holds);
+  }
+  entry.answer = answer;
+  return {};
+}
+
+Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entry& entry) {
+  const std::lock_guard opening(entry.opening);
+  Status filled = fill(node, entry);
+  const std::lock_guard lock(mutex_);
+  OpenAnswer answer = entry.answer;
+  answer.joined = entry.answered;
+  if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
+  answer.opened = entry.file;
+  const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions});
+  entry.answered = entry.answered || added;
+  backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
+  if (--opening_ == 0) table_.settle(backing_id_max_);
+  if (!filled.ok()) return std::move(filled).error();
+  if (added) return answer;
+  return Error{Errc::busy, "opening a file: too many are open"};
+}
+
+Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = table_.find(handle)) return OpenAnswer{known->way, known->backing_id};
+  }
+  const std::shared_ptr<Entry> entry = enter(node);
+  auto answer = open_entry(node, handle, *entry);
+  if (!answer.ok()) leave(node);
+  return answer;
+}
+
+// What enter() counted, and nothing else knows of.
+void OpenFiles::leave(NodeId node) {
+  std::shared_ptr<Entry> last;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(node);
+    if (found == entries_.end() || --found->second->opens > 0) return;
+    last = std::move(found->second);
+    entries_.erase(found);
+  }
+  if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, last->answer.backing_id);
+}
+
+void OpenFiles::close(NodeId node, std::uint64_t handle) {
+  std::shared_ptr<Entry> last;
+  OpenTable::Retired retired{};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(node);
+    if (found == entries_.end() || !table_.find(handle)) return;
+    if (--found->second->opens > 0) return table_.remove(handle);
+    last = std::move(found->second);
+    entries_.erase(found);
+    retired = table_.retire(handle);
+  }
+  if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, retired.backing_id);
+  const std::lock_guard lock(mutex_);
+  table_.finish(retired);
+}
+
+Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(node);
+    if (found == entries_.end()) return std::shared_ptr<OpenFile>();
+    if (found->second->file) return found->second->file;
+    entry = found->second;
+  }
+  const std::lock_guard opening(entry->opening);
+  if (!entry->file) {
+    Status filled = fill(node, *entry);
+    // It was open before, so it cannot be a name that leads nowhere.
+    if (!filled.ok() && filled.error().code == Errc::not_found) return Error{Errc::changed, filled.error().message};
+    WEFT_CHECK(filled);
+    entry->file->opened();
+  }
+  return entry->file;
+}
+
+std::optional<Attr> OpenFiles::attr(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(node);
+  if (found == entries_.end() || !found->second->file) return std::nullopt;
+  return found->second->attr;
+}
+
+bool OpenFiles::is_served(NodeId node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(node);
+  if (found == entries_.end() || !found->second->answered) return false;
+  const ReadWay way = found->second->answer.way;
+  return way == ReadWay::cached || way == ReadWay::straight;
+}
+
+void OpenFiles::mapped(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = entries_.find(node); found != entries_.end()) found->second->mapped = true;
+}
+
+// The kernel gives out backing ids in rising order: one more shows which the killed server can have got.
+void OpenFiles::close_stray_ids() {
+  for (const OpenTable::Retired& retired : table_.retired()) {
+    if (retired.backing_id > 0) Passthrough::close(device_, retired.backing_id);
+    table_.finish(retired);
+  }
+  const Fd file(::memfd_create("weft-next-backing-id", MFD_CLOEXEC));
+  const auto next = Passthrough::open(device_, file.get());
+  if (!next.ok()) return;
+  close_unrecorded(table_.settled() + 1, *next);
+  Passthrough::close(device_, *next);
+  backing_id_max_ = *next;
+  table_.settle(*next);
+}
+
+void OpenFiles::close_unrecorded(std::int32_t first, std::int32_t end) {
+  std::unordered_set<std::int32_t> recorded;
+  for (const OpenRecord& record : table_.records()) recorded.insert(record.backing_id);
+  for (std::int32_t id = first; id < end; ++id)
+    if (!recorded.contains(id)) Passthrough::close(device_, id);
+}
+
+void OpenFiles::reopen() {
+  std::vector<NodeId> nodes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : entries_) nodes.push_back(entry.first);
+  }
+  for (const NodeId node : nodes)
+    if (const auto file = find(node); !file.ok())
+      log_warning("open since before the restart: {}", file.error().message);
+}
+
+}  // namespace weft

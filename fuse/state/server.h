@@ -1,0 +1,41 @@
+// What every operation needs: the tree, the options, and what is open. One for the life of a mount.
+#pragma once
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include "fuse/kernel/passthrough.h"
+#include "fuse/process/options.h"
+#include "fuse/process/shared_state.h"
+#include "fuse/state/freshness.h"
+#include "fuse/state/listings.h"
+#include "fuse/state/notifier.h"
+#include "fuse/state/open_files.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+inline constexpr unsigned kReadAheadKilobytes = 4096;  // of the mount: four such requests ahead of a reader
+
+struct Server {
+  Server(Vfs& tree, const MountOptions& mount_options, SharedState& shared_state)
+      : vfs(tree), options(mount_options), shared(shared_state) {}
+
+  Vfs& vfs;
+  const MountOptions& options;
+  SharedState& shared;
+  Passthrough passthrough;
+  RequestLog requests{shared.head().requests};
+  InitExchange exchange{shared.head().init, passthrough, requests};
+  OpenTable open_table{shared.head().opens, shared.slots()};
+  OpenFiles open_files{vfs, passthrough, open_table, shared.head().init};
+  Listings listings{shared.head().generation};
+  Freshness freshness;
+  Notifier notifier{vfs, freshness};
+  int device = -1;  // /dev/fuse of this mount
+};
+
+// The table of operations; each lives in a file of its own, op_*.cc.
+extern const fuse_lowlevel_ops kOperations;
+
+}  // namespace weft

@@ -1,0 +1,193 @@
+// Assembled files of whole versions: for `weft pin`, gc, imports.
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/core.h>
+
+#include "assembly/assembly.h"
+#include "assembly/fill.h"
+#include "base/log.h"
+#include "reading/open_file.h"
+#include "weft/assembly.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+bool never() {
+  return false;
+}
+
+// Files that have a pack of their own are read as they are.
+Result<bool> is_composed(Store& store, const AssembledSource& source) {
+  WEFT_TRY(const auto file, open_blobs(store, source.where, "", source.blobs));
+  return file->backing_fd() < 0;
+}
+
+// The version's files that are large enough to be assembled.
+Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow& row) {
+  WEFT_TRY(const LoadedVersion version, load_version(store, row));
+  std::vector<AssembledSource> sources;
+  for (const File& file : version.tree->manifest().files)
+    if (file.size >= kAssembledFileMin)
+      sources.push_back(assembled_source(file, fmt::format("{}@{}: {}", row.model_name, row.number, file.path)));
+  return sources;
+}
+
+// Those of them that are worth assembling.
+Result<std::vector<AssembledSource>> composed_files(Store& store, const VersionRow& row) {
+  WEFT_TRY(auto files, large_files(store, row));
+  std::vector<AssembledSource> sources;
+  for (AssembledSource& file : files) {
+    WEFT_TRY(const bool composed, is_composed(store, file));
+    if (composed) sources.push_back(std::move(file));
+  }
+  return sources;
+}
+
+Result<VersionRow> find_version(Store& store, std::string_view spec) {
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  return resolve_version(*snapshot, spec);
+}
+
+struct VersionFiles {
+  std::set<PackId> ids;
+  bool complete = true;  // false: a version cannot be read, and keeps nothing
+};
+
+VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
+  VersionFiles all;
+  for (const VersionRow& row : rows) {
+    const auto files = large_files(store, row);
+    all.complete = all.complete && files.ok();
+    if (!files.ok()) continue;
+    for (const AssembledSource& file : *files) all.ids.insert(file.id);
+  }
+  return all;
+}
+
+Result<std::set<PackId>> needed_files(Store& store) {
+  std::vector<VersionRow> rows;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto models, snapshot->models());
+    for (const ModelRow& model : models) {
+      WEFT_TRY(auto versions, snapshot->versions(model.id));
+      for (VersionRow& row : versions)
+        if (!row.removed) rows.push_back(std::move(row));
+    }
+  }
+  return files_of(store, rows).ids;
+}
+
+// The files of pinned versions, for as long as the same versions are pinned: a version never changes.
+class PinnedFiles {
+ public:
+  explicit PinnedFiles(Store& store) : store_(store) {}
+  Result<std::set<PackId>> get() {
+    const std::lock_guard lock(mutex_);
+    std::vector<VersionId> pinned;
+    std::vector<VersionRow> rows;
+    {
+      WEFT_TRY(const auto snapshot, store_.snapshot());
+      WEFT_TRY(pinned, snapshot->pinned());
+      if (files_.complete && pinned == versions_) return files_.ids;
+      for (const VersionId version : pinned) {
+        WEFT_TRY(VersionRow row, snapshot->version(version));
+        rows.push_back(std::move(row));
+      }
+    }
+    files_ = files_of(store_, rows);
+    versions_ = std::move(pinned);
+    return files_.ids;
+  }
+
+ private:
+  Store& store_;
+  std::mutex mutex_;
+  std::vector<VersionId> versions_;  // guarded by mutex_
+  VersionFiles files_;               // guarded by mutex_
+};
+
+Status make_one(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
+                Progress& progress, PinReport& report) {
+  AssemblyCounts counts;
+  progress.phase(fmt::format("assembling {}", source.where));
+  const auto cancelled = [&progress] { return progress.cancelled(); };
+  Status made = assemble_now(store, packs, source, block_bytes, source.size, cancelled, counts);
+  report.made += counts.made;
+  progress.advance(source.size);
+  // A process that makes it now will give it its name.
+  if (!made.ok() && (made.error().code == Errc::exists || made.error().code == Errc::busy)) return {};
+  return made;
+}
+
+Result<PinReport> assemble_version(Store& store, const VersionRow& row, Progress& progress) {
+  const auto packs = assembled_packs(store, {});
+  WEFT_TRY(const auto sources, composed_files(store, row));
+  const std::uint64_t block_bytes = sharing_block_bytes(packs->path());
+  PinReport report;
+  report.files = sources.size();
+  for (const AssembledSource& source : sources) report.bytes += source.size;
+  progress.total(report.bytes);
+  for (const AssembledSource& source : sources)
+    WEFT_CHECK(make_one(store, *packs, source, block_bytes, progress, report));
+  return report;
+}
+
+}  // namespace
+
+std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std::uint64_t> bytes_max) {
+  AssembledPacks::Options options;
+  options.bytes_max = bytes_max;
+  options.pinned = [pinned = std::make_shared<PinnedFiles>(store)] { return pinned->get(); };
+  return std::make_unique<AssembledPacks>(store.directory(), std::move(options));
+}
+
+AssembledUsage assembled_usage(Store& store) {
+  return assembled_packs(store, {})->usage();
+}
+
+Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
+  const auto packs = assembled_packs(store, {});
+  const AssembledUsage usage = packs->usage();
+  if (usage.files == 0 && usage.parts == 0) return AssembledSweep{};
+  WEFT_TRY(const auto needed, needed_files(store));
+  return packs->sweep(&needed, dry_run);
+}
+
+// The note comes first: what is assembled of the version may not be evicted to make room for the rest.
+Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress) {
+  WEFT_TRY(const VersionRow row, find_version(store, spec));
+  WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
+  bool already = false;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto pinned, snapshot->pinned());
+    already = std::ranges::find(pinned, row.id) != pinned.end();
+  }
+  if (!already) WEFT_CHECK(record(row, true));
+  auto report = assemble_version(store, row, progress);
+  if (!report.ok() && !already) WEFT_CHECK(record(row, false));
+  return report;
+}
+
+Status set_assembly_max(Store& store, std::uint64_t bytes_max) {
+  return assembled_packs(store, {})->set_bytes_max(bytes_max);
+}
+
+void assemble_by_sharing(Store& store, const VersionRow& version) {
+  const auto packs = assembled_packs(store, {});
+  const std::uint64_t block_bytes = packs->writable() ? sharing_block_bytes(packs->path()) : 0;
+  if (block_bytes == 0) return;
+  const auto sources = composed_files(store, version);
+  if (!sources.ok()) return log_info("not assembled: {}", sources.error().message);
+  for (const AssembledSource& source : *sources) {
+    if (packs->find(source).ok()) continue;  // the mount verifies it if need be
+    AssemblyCounts counts;
+    const Status made = assemble_now(store, *packs, source, block_bytes, source.size / kCopiedShare, never, counts);
+    if (!made.ok()) log_info("not assembled: {}", made.error().message);
+  }
+}
+
+}  // namespace weft

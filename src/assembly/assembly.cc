@@ -1,0 +1,328 @@
+#include "assembly/assembly.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "assembly/fill.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "store/blob_check.h"
+#include "store/file_ops.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+// A reader of a header or of one tensor is not worth the work: so much of a file has to be read first.
+constexpr std::uint64_t kWantedShare = 8;  // an eighth
+constexpr std::uint64_t kWantedBytesMax = 64U << 20U;
+constexpr auto kReaderFirst = std::chrono::seconds(5);  // so long the one who has it open reads undisturbed
+// What could not be made is not tried again for a while.
+constexpr auto kRetryAfter = std::chrono::seconds(2);
+constexpr auto kBusyPause = std::chrono::milliseconds(50);
+constexpr std::uint64_t kAnyBytes = UINT64_MAX;
+constexpr int kNiceness = 19;
+constexpr int kIoWhoThread = 1;           // IOPRIO_WHO_PROCESS of 0: this thread
+constexpr int kIoLowest = (2 << 13) | 7;  // IOPRIO_CLASS_BE, its last level; idle might wait for ever
+
+void lower_priority() {
+  static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness));
+  static_cast<void>(::syscall(SYS_ioprio_set, kIoWhoThread, 0, kIoLowest));
+}
+
+void add_number(Sha256& hash, std::uint64_t number) {
+  std::byte bytes[8];
+  for (unsigned i = 0; i < 8; ++i) bytes[i] = static_cast<std::byte>(number >> (8 * i));
+  hash.update(bytes);
+}
+
+// Of sharing blocks: packs on another file system, or blocks with rules of their own.
+bool is_odd(Errc code) {
+  return code == Errc::invalid || code == Errc::unsupported || code == Errc::io;
+}
+
+class Cancelling final : public Progress {
+ public:
+  explicit Cancelling(const std::function<bool()>& cancelled) : cancelled_(cancelled) {}
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t /*bytes*/) override {}
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override { return cancelled_(); }
+
+ private:
+  const std::function<bool()>& cancelled_;
+};
+
+// Counts what is read of a composed file, and asks once for its assembly: when its reader is done with it, so that they
+// need not share processors and disk, or goes on for long.
+class WatchedFile final : public OpenFile {
+ public:
+  WatchedFile(std::shared_ptr<OpenFile> file, std::uint64_t wanted_after, std::function<void()> want)
+      : file_(std::move(file)), wanted_after_(wanted_after), want_(std::move(want)) {}
+  ~WatchedFile() override {
+    if (read_.load(std::memory_order_relaxed) >= wanted_after_) ask();
+  }
+  std::uint64_t size() const override { return file_->size(); }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
+    auto got = file_->read(offset, out);
+    if (got.ok()) count(*got);
+    return got;
+  }
+  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count_max) override {
+    WEFT_TRY(MemoryParts parts, file_->in_memory(offset, count_max));
+    std::size_t bytes = 0;
+    for (const auto part : parts) bytes += part.size();
+    count(bytes);
+    return parts;
+  }
+  bool better_in_memory() const override { return file_->better_in_memory(); }
+  int backing_fd() const override { return file_->backing_fd(); }
+  void opened() override { file_->opened(); }
+
+ private:
+  void count(std::size_t bytes) {
+    const std::uint64_t read = read_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (read >= size() || (read >= wanted_after_ && std::chrono::steady_clock::now() - opened_ >= kReaderFirst)) ask();
+  }
+  void ask() {
+    if (!asked_.exchange(true, std::memory_order_relaxed)) want_();
+  }
+
+  const std::shared_ptr<OpenFile> file_;
+  const std::uint64_t wanted_after_;
+  const std::function<void()> want_;
+  const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+  std::atomic<std::uint64_t> read_{0};
+  std::atomic<bool> asked_{false};
+};
+
+}  // namespace
+
+AssembledSource assembled_source(const File& file, std::string where) {
+  AssembledSource source;
+  source.size = file.size;
+  source.where = std::move(where);
+  source.blobs.reserve(file.extents.size());
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span("weft-assembled-2", 16)));
+  for (const Extent& extent : file.extents) {
+    source.blobs.push_back(extent.id);
+    add_number(hash, extent.id.length);
+    hash.update(std::as_bytes(std::span(extent.id.root.bytes)));
+  }
+  const Digest key = hash.finish();
+  for (unsigned i = 0; i < sizeof source.id; ++i) source.id = source.id << 8U | static_cast<PackId>(key.bytes[i]);
+  return source;
+}
+
+namespace {
+
+// What the .toc files of the runs' packs say of the file's blobs, each at its place in the file.
+Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& source,
+                                          std::span<const LockedRun> runs) {
+  std::map<PackId, PackToc> tocs;
+  std::vector<PackEntry> entries;
+  std::uint64_t offset = 0;
+  auto run = runs.begin();
+  for (const ContentId& blob : source.blobs) {
+    if (offset == run->offset + run->length) ++run;
+    const PackId pack = run->place.pack->id();
+    if (!tocs.contains(pack)) {
+      WEFT_TRY(tocs[pack], read_toc_of(store.directory(), pack));
+    }
+    const PackEntry* listed = find_entry(tocs[pack], blob, run->place.offset + (offset - run->offset));
+    if (listed == nullptr)
+      return Error{Errc::corrupt, fmt::format("{}: pack {} does not list its bytes", source.where, pack_name(pack))};
+    entries.push_back(*listed);
+    entries.back().offset = offset;
+    offset += blob.length;
+  }
+  return entries;
+}
+
+// The maker of one file.
+class Maker {
+ public:
+  Maker(AssembledPacks& packs, const AssembledSource& source, const std::vector<PackEntry>& entries,
+        const std::function<bool()>& cancelled)
+      : packs_(packs), source_(source), entries_(entries), cancelled_(cancelled) {}
+
+  Status make(const FillPlan& plan) {
+    WEFT_TRY(AssembledPart part, packs_.begin(source_, plan.copied_bytes));
+    WEFT_CHECK(fill(part.writer->fd(), plan, source_.where, cancelled_));
+    // Shared blocks are those of the packs. Copied bytes are new bytes of the store, and are verified as all others.
+    if (plan.copied_bytes > plan.size / kCopiedShare)
+      for (const PackEntry& entry : entries_)
+        WEFT_CHECK(check_blob(part.writer->fd(), source_.where, entry, Cancelling(cancelled_)));
+    return packs_.finish(std::move(part), entries_);
+  }
+
+ private:
+  AssembledPacks& packs_;
+  const AssembledSource& source_;
+  const std::vector<PackEntry>& entries_;
+  const std::function<bool()>& cancelled_;
+};
+
+}  // namespace
+
+Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
+                    std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts) {
+  Status there = packs.verify(source, Cancelling(cancelled));
+  if (there.ok()) return Error{Errc::exists, fmt::format("{}: assembled already", source.where)};
+  if (there.error().code == Errc::cancelled) return there;
+  WEFT_TRY(const auto runs, lock_runs(store, source.blobs, 0, {}));
+  WEFT_TRY(const auto entries, entries_of(store, source, runs));
+  Maker maker(packs, source, entries, cancelled);
+  FillPlan plan = plan_fill(runs, block_bytes);
+  const Error dear{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
+  if (plan.copied_bytes > copied_bytes_max) return dear;
+  Status made = maker.make(plan);
+  if (!made.ok() && !plan.clones.empty() && is_odd(made.error().code)) {
+    plan = plan_fill(runs, 0);
+    if (plan.copied_bytes > copied_bytes_max) return dear;
+    made = maker.make(plan);
+  }
+  WEFT_CHECK(made);
+  ++counts.made;
+  counts.copied_bytes += plan.copied_bytes;
+  counts.cloned_bytes += plan.size - plan.copied_bytes;
+  return {};
+}
+
+Assembly::Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell)
+    : store_(store),
+      packs_(std::move(packs)),
+      tell_(std::move(tell)),
+      writable_(packs_->writable()),
+      block_bytes_(writable_ ? sharing_block_bytes(packs_->path()) : 0),
+      thread_([this] { run(); }) {}
+
+void Assembly::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  const std::lock_guard ending(ending_);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<OpenFile> Assembly::open(const AssembledSource& source, const ReadAhead& ahead) {
+  auto found = packs_->find(source);
+  if (!found.ok() || !found->verified) return nullptr;
+  touch_file(found->pack->fd());  // only the order of eviction depends on it
+  opened_.fetch_add(1, std::memory_order_relaxed);
+  return open_pack(source.where, std::move(found->pack), ahead);
+}
+
+std::shared_ptr<OpenFile> Assembly::watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
+                                          std::shared_ptr<const AssembledSource> source, Ino ino) {
+  const bool there = assembly->packs_->find(*source).ok();
+  if (!there && !assembly->writable_) return composed;
+  if (!there && assembly->block_bytes_ != 0) assembly->want(source, ino);  // blocks are shared in no time
+  const std::uint64_t wanted_after = std::min(source->size / kWantedShare, kWantedBytesMax);
+  return std::make_shared<WatchedFile>(std::move(composed), wanted_after,
+                                       [assembly, source = std::move(source), ino] { assembly->want(source, ino); });
+}
+
+bool Assembly::recently_failed(PackId file) {
+  const auto found = failed_.find(file);
+  if (found == failed_.end()) return false;
+  if (std::chrono::steady_clock::now() - found->second < kRetryAfter) return true;
+  failed_.erase(found);
+  return false;
+}
+
+void Assembly::want(std::shared_ptr<const AssembledSource> source, Ino ino) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_ || recently_failed(source->id)) return;
+    const auto known =
+        std::find_if(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.source->id == source->id; });
+    if (active_ == source->id)
+      active_inos_.insert(ino);
+    else if (known != jobs_.end())
+      known->inos.insert(ino);
+    else
+      jobs_.push_back({std::move(source), {ino}});
+  }
+  wake_.notify_one();
+}
+
+// Waits for one; nothing at the end.
+std::optional<Assembly::Job> Assembly::next() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+  if (stop_) return {};
+  Job job = std::move(jobs_.front());
+  jobs_.pop_front();
+  active_ = job.source->id;
+  return job;
+}
+
+void Assembly::attempt(Job job) {
+  AssemblyCounts counts;
+  const auto cancelled = [this] { return stop_.load(std::memory_order_relaxed); };
+  const Status made = assemble_now(store_, *packs_, *job.source, block_bytes_, kAnyBytes, cancelled, counts);
+  {
+    const std::lock_guard lock(mutex_);
+    counts_.made += counts.made;
+    counts_.cloned_bytes += counts.cloned_bytes;
+    counts_.copied_bytes += counts.copied_bytes;
+  }
+  settle(std::move(job), made);
+}
+
+void Assembly::settle(Job job, const Status& made) {
+  const bool there = made.ok() || made.error().code == Errc::exists;
+  {
+    std::unique_lock lock(mutex_);
+    active_.reset();
+    job.inos.merge(active_inos_);
+    active_inos_.clear();
+    if (stop_) return;
+    if (!there && made.error().code == Errc::busy) {  // another process makes it
+      jobs_.push_back(std::move(job));
+      wake_.wait_for(lock, kBusyPause, [this] { return stop_.load(); });
+      return;
+    }
+    if (!there) {
+      failed_[job.source->id] = std::chrono::steady_clock::now();
+      ++given_up_;
+      last_problem_ = made.error().message;
+    }
+  }
+  if (!there) return log_info("not assembled: {}", made.error().message);
+  for (const Ino ino : job.inos) tell_(ino);
+}
+
+void Assembly::run() {
+  lower_priority();
+  while (!stop_)
+    if (auto job = next()) attempt(std::move(*job));
+}
+
+void Assembly::write_status(JsonWriter& json) const {
+  const AssembledUsage usage = packs_->usage();
+  json.member("files", usage.files).member("bytes", usage.bytes).member("pinned_files", usage.pinned_files);
+  json.member("bytes_max", usage.bytes_max).member("shares_blocks", block_bytes_ != 0);
+  json.member("opened", opened_.load(std::memory_order_relaxed)).member("evicted", packs_->evicted());
+  json.member("damaged", packs_->damaged()).member("writable", writable_);
+  const std::lock_guard lock(mutex_);
+  json.member("made", counts_.made).member("cloned_bytes", counts_.cloned_bytes);
+  json.member("copied_bytes", counts_.copied_bytes);
+  json.member("waiting", static_cast<std::uint64_t>(jobs_.size() + (active_ ? 1 : 0)));
+  json.member("given_up", given_up_);
+  if (!last_problem_.empty()) json.member("last_problem", last_problem_);
+}
+
+}  // namespace weft

@@ -1,0 +1,137 @@
+#include "assembly/fill.h"
+
+#include <fcntl.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "store/file_ops.h"
+
+namespace weft {
+namespace {
+
+// Written at once and at a multiple of itself, so that the page cache takes it in the largest folios it has: a mapping
+// of single pages is many times slower than one of large folios.
+constexpr std::uint64_t kChunk = 4U << 20U;
+// Short enough that the sync at the end finds little to do.
+constexpr std::uint64_t kWritebackEvery = 64U << 20U;
+constexpr std::size_t kBufferAlign = 4096;
+
+class Copier {
+ public:
+  Copier(int out, const FillPlan& plan, const std::string& where, const std::function<bool()>& cancelled)
+      : out_(out),
+        plan_(plan),
+        where_(where),
+        cancelled_(cancelled),
+        buffer_(static_cast<std::byte*>(std::aligned_alloc(kBufferAlign, kChunk)), std::free) {}
+
+  Status run() {
+    if (!buffer_) return Error{Errc::io, fmt::format("{}: no memory to copy through", where_)};
+    for (const LockedRun& run : plan_.copies)
+      for (std::uint64_t done = 0; done < run.length;) {
+        const std::uint64_t at = run.offset + done;
+        const std::uint64_t count = std::min(run.length - done, kChunk - at % kChunk);
+        WEFT_CHECK(take(run, done, count));
+        done += count;
+      }
+    return flush();
+  }
+
+ private:
+  std::span<std::byte> buffer(std::uint64_t from, std::uint64_t count) { return {buffer_.get() + from, count}; }
+
+  // Into the buffer, which holds the bytes from begin_ to end_ of the file, of one chunk.
+  Status take(const LockedRun& run, std::uint64_t done, std::uint64_t count) {
+    const std::uint64_t at = run.offset + done;
+    if (at != end_ || at % kChunk == 0) WEFT_CHECK(flush());
+    if (begin_ == end_) begin_ = end_ = at;
+    WEFT_CHECK(read_exact(run.place.pack->fd(), run.place.offset + done, buffer(at - begin_, count), where_));
+    end_ = at + count;
+    return {};
+  }
+
+  Status flush() {
+    if (begin_ == end_) return {};
+    if (cancelled_()) return Error{Errc::cancelled, fmt::format("{}: stopped", where_)};
+    WEFT_CHECK(write_exact(out_, begin_, buffer(0, end_ - begin_), where_));
+    written_ += end_ - begin_;
+    begin_ = end_;
+    if (written_ < kWritebackEvery) return {};
+    start_writeback(out_, 0, 0);
+    written_ = 0;
+    return {};
+  }
+
+  int out_;
+  const FillPlan& plan_;
+  const std::string& where_;
+  const std::function<bool()>& cancelled_;
+  std::unique_ptr<std::byte, void (*)(void*)> buffer_;
+  std::uint64_t begin_ = 0, end_ = 0;
+  std::uint64_t written_ = 0;  // since write-back was last started
+};
+
+// The whole blocks of a run are shared, its ends copied.
+void add_run(FillPlan& plan, const LockedRun& run, std::uint64_t block) {
+  const auto part = [&run](std::uint64_t begin, std::uint64_t end) {
+    return LockedRun{begin, end - begin, {run.place.pack, run.place.offset + (begin - run.offset)}};
+  };
+  const auto copy = [&](std::uint64_t begin, std::uint64_t end) {
+    if (begin == end) return;
+    plan.copies.push_back(part(begin, end));
+    plan.copied_bytes += end - begin;
+  };
+  const std::uint64_t end = run.offset + run.length;
+  const bool alike = block != 0 && run.offset % block == run.place.offset % block;
+  const std::uint64_t first = alike ? (run.offset + block - 1) / block * block : end;
+  const std::uint64_t last = alike ? end / block * block : end;
+  if (first >= last) return copy(run.offset, end);
+  copy(run.offset, first);
+  plan.clones.push_back(part(first, last));
+  copy(last, end);
+}
+
+}  // namespace
+
+FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes) {
+  FillPlan plan;
+  for (const LockedRun& run : runs) add_run(plan, run, block_bytes);
+  if (!runs.empty()) plan.size = runs.back().offset + runs.back().length;
+  return plan;
+}
+
+std::uint64_t sharing_block_bytes(const SafePath& directory) {
+  const auto held = open_directory(directory);
+  if (!held.ok()) return 0;
+  const auto unnamed = [&] { return Fd(::openat(held->get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); };
+  const Fd from = unnamed(), to = unnamed();
+  struct statfs facts {};
+  if (!from.valid() || !to.valid() || ::fstatfs(from.get(), &facts) != 0) return 0;
+  const auto block = static_cast<std::uint64_t>(facts.f_bsize);
+  if (block == 0 || block > kChunk || (block & (block - 1)) != 0) return 0;
+  const std::vector<std::byte> bytes(block);
+  return write_exact(from.get(), 0, bytes, directory).ok() && clone_file(from.get(), to.get()) ? block : 0;
+}
+
+Status fill(int out, const FillPlan& plan, const std::string& where, const std::function<bool()>& cancelled) {
+  for (const LockedRun& run : plan.clones) {
+    if (cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
+    WEFT_CHECK(clone_range(run.place.pack->fd(), run.place.offset, run.length, out, run.offset, where));
+  }
+  WEFT_CHECK(Copier(out, plan, where, cancelled).run());
+  if (plan.clones.empty() || plan.copies.empty()) return {};
+  // Single pages between shared blocks would break up the readahead of all that follows them.
+  WEFT_CHECK(sync_file(out, where));
+  drop_pages(out);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,131 @@
+#include "blobs/open_blobs.h"
+
+#include <map>
+
+namespace weft {
+namespace {
+
+// gc may move blobs between a look and a lock; it does not do so for ever.
+constexpr int kLockRoundsMax = 16;
+
+// Places of blobs, found pack by pack. A place seen in a snapshot that was taken after its pack was locked is sure: gc
+// moves nothing out of a locked pack.
+class BlobLocker {
+ public:
+  enum class Absent : bool { refused, left };
+  BlobLocker(Store& store, std::span<const ContentId> blobs, Absent absent)
+      : store_(store), blobs_(blobs), absent_(absent), places_(blobs.size()) {}
+
+  enum class State : bool { any, told };
+  Result<std::vector<LockedPlace>> run(State wanted) {
+    if (!blobs_.empty()) WEFT_CHECK(lock(0));  // most files lie in one pack
+    if (blobs_.size() == 1 && wanted == State::any) return std::move(places_);
+    for (int round = 0; round < kLockRoundsMax; ++round) {
+      WEFT_TRY(const auto to_lock, look());
+      if (to_lock.empty()) return std::move(places_);
+      for (const auto& [pack, blob] : to_lock) WEFT_CHECK(lock(blob));
+    }
+    return Error{Errc::busy, "the packs of this file keep moving"};
+  }
+  // That the places are true in: a blob that was locked in an earlier round is where it was.
+  const IndexState& state() const { return state_; }
+
+ private:
+  // Fills in what lies in locked packs; returns the other packs, each with one of its blobs.
+  Result<std::map<PackId, std::size_t>> look() {
+    std::map<PackId, std::size_t> to_lock;
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    state_ = snapshot->state();
+    for (std::size_t i = 0; i < blobs_.size(); ++i) {
+      if (places_[i].pack) continue;
+      const auto place = snapshot->find_blob(blobs_[i]);
+      if (!place.ok() && is_left(place.error())) continue;
+      if (!place.ok()) return place.error();
+      const auto locked = packs_.find(place->pack);
+      if (locked == packs_.end())
+        to_lock.emplace(place->pack, i);
+      else
+        places_[i] = {locked->second, place->offset};
+    }
+    return to_lock;
+  }
+
+  bool is_left(const Error& error) const { return absent_ == Absent::left && error.code == Errc::absent; }
+
+  Status lock(std::size_t blob) {
+    auto place = store_.lock_blob(blobs_[blob]);
+    if (!place.ok() && is_left(place.error())) return {};
+    if (!place.ok()) return place.error();
+    place->pack = packs_.emplace(place->pack->id(), place->pack).first->second;
+    places_[blob] = *std::move(place);
+    return {};
+  }
+
+  Store& store_;
+  std::span<const ContentId> blobs_;
+  const Absent absent_;
+  std::vector<LockedPlace> places_;
+  std::map<PackId, std::shared_ptr<const PackReader>> packs_;
+  IndexState state_;  // of the last look
+};
+
+// The places that were found before, if there was no commit since; else nothing.
+Result<std::vector<LockedRun>> recall(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+                                      Remembered known) {
+  const auto found = known.places->find(known.file);
+  if (!found || found->blobs != blobs.size()) return std::vector<LockedRun>();
+  std::map<PackId, std::shared_ptr<const PackReader>> packs;
+  std::vector<LockedRun> runs;
+  runs.reserve(found->runs.size());
+  for (const KnownPlaces::Run& run : found->runs) {
+    auto& pack = packs[run.place.pack];
+    if (!pack) {
+      auto locked = store.lock_place(blobs[run.first], run.place);
+      if (!locked.ok()) return std::vector<LockedRun>();  // a later look says why
+      pack = std::move(locked->pack);
+    }
+    runs.push_back({offset, run.length, {pack, run.place.offset}});
+    offset += run.length;
+  }
+  WEFT_TRY(const IndexState now, store.state());
+  if (now != found->state) runs.clear();
+  return runs;
+}
+
+}  // namespace
+
+Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs) {
+  return BlobLocker(store, blobs, BlobLocker::Absent::refused).run(BlobLocker::State::any);
+}
+
+Result<std::vector<LockedPlace>> lock_present_blobs(Store& store, std::span<const ContentId> blobs) {
+  return BlobLocker(store, blobs, BlobLocker::Absent::left).run(BlobLocker::State::any);
+}
+
+Result<std::vector<LockedRun>> lock_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+                                         Remembered known) {
+  if (known.places != nullptr) {
+    WEFT_TRY(auto runs, recall(store, blobs, offset, known));
+    if (!runs.empty()) return runs;
+  }
+  BlobLocker locker(store, blobs, BlobLocker::Absent::refused);
+  WEFT_TRY(auto places, locker.run(known.places != nullptr ? BlobLocker::State::told : BlobLocker::State::any));
+  std::vector<LockedRun> runs;
+  KnownPlaces::Places found{locker.state(), blobs.size(), {}};
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    const LockedPlace& place = places[i];
+    if (!runs.empty() && runs.back().place.pack == place.pack &&
+        runs.back().place.offset + runs.back().length == place.offset) {
+      found.runs.back().length = runs.back().length += blobs[i].length;
+    } else {
+      runs.push_back({offset, blobs[i].length, place});
+      found.runs.push_back({i, blobs[i].length, {place.pack->id(), place.offset}});
+    }
+    offset += blobs[i].length;
+  }
+  runs.shrink_to_fit();
+  if (known.places != nullptr) known.places->put(known.file, std::move(found));
+  return runs;
+}
+
+}  // namespace weft

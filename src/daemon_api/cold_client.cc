@@ -1,0 +1,124 @@
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "base/json.h"
+#include "control/client.h"
+#include "daemon_api/cold_wire.h"
+#include "weft/cold.h"
+#include "weft/deadline.h"
+
+namespace weft {
+namespace {
+
+// For a daemon to come back, and for its answer: it gives up by itself before.
+constexpr std::chrono::milliseconds kAwayMax{5'000};
+constexpr std::chrono::milliseconds kAnswerMax{15'000};
+constexpr std::chrono::milliseconds kAdviceMax{500};
+constexpr std::chrono::milliseconds kAdviceKept{2'000};
+constexpr std::size_t kBegunKept = 4'096;
+
+class ColdClient final : public ColdReads {
+ public:
+  explicit ColdClient(std::string socket_path) : link_(std::move(socket_path)) {}
+
+  Status look(VersionId version) override {
+    WEFT_CHECK(call("look", JsonWriter().begin_object().member("version", version).end_object().take()));
+    return {};
+  }
+
+  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+    WEFT_TRY(control::Answer answer, call("bring", encode_cold_range(what)));
+    return decode_cold_pieces(answer.body, std::move(answer.fds), what.range);
+  }
+
+  std::unique_ptr<Begun> begin(const ColdRange& what) override {
+    if (!is_new(what)) return nullptr;
+    const auto client = link_.client();
+    if (!client.ok()) return nullptr;
+    auto begun = control::Client::begin(*client, "bring", encode_cold_range(what));
+    return begun ? std::make_unique<BegunBring>(std::move(begun), what.range) : nullptr;
+  }
+
+  // Also what nobody waits for holds descriptors, and so packs, until it is received.
+  void trim() override {
+    static_cast<void>(link_.is_there());
+    const std::lock_guard lock(begun_mutex_);
+    begun_lately_.clear();
+  }
+
+  // Who opens a file is not kept waiting for this: without an answer the last one stands.
+  ColdAdvice advice() override {
+    const std::lock_guard lock(advice_mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now < ask_again_) return advice_;
+    ask_again_ = now + kAdviceKept;
+    auto client = link_.client();
+    auto answer = client.ok() ? ask(**client, "cold", "", kAdviceMax) : Result<control::Answer>(client.error());
+    if (!answer.ok()) return advice_;
+    if (const auto said = decode_cold_advice(answer->body); said.ok()) advice_ = *said;
+    return advice_;
+  }
+
+ private:
+  class BegunBring final : public Begun {
+   public:
+    BegunBring(std::unique_ptr<control::Client::Begun> begun, Range range) : begun_(std::move(begun)), range_(range) {}
+    Result<std::vector<ColdPiece>> take() override {
+      control::CallOptions options;
+      options.patience = kAnswerMax;
+      WEFT_TRY(control::Answer answer, begun_->take(options));
+      return decode_cold_pieces(answer.body, std::move(answer.fds), range_);
+    }
+
+   private:
+    const std::unique_ptr<control::Client::Begun> begun_;
+    const Range range_;
+  };
+
+  // Who opens again what came a moment ago finds it in the kernel's memory, and reads nothing.
+  bool is_new(const ColdRange& what) {
+    const std::lock_guard lock(begun_mutex_);
+    if (begun_lately_.size() >= kBegunKept) begun_lately_.clear();
+    return begun_lately_.insert({what.version, what.file, what.range.offset}).second;
+  }
+
+  // What was asked of a daemon that went away meanwhile is asked again of the next; one that is busy is asked again.
+  Result<control::Answer> call(std::string_view name, const std::string& body) {
+    const Deadline away = deadline_in(kAwayMax);
+    for (;;) {
+      auto client = link_.client();
+      auto answer = client.ok() ? ask(**client, name, body, kAnswerMax) : Result<control::Answer>(client.error());
+      const bool nobody = !client.ok() || (!answer.ok() && (*client)->lost());
+      const bool busy = !answer.ok() && answer.error().code == Errc::busy;
+      if (!(nobody || busy) || std::chrono::steady_clock::now() >= away) return answer;
+      std::this_thread::sleep_for(control::kLinkPause);
+    }
+  }
+
+  static Result<control::Answer> ask(control::Client& client, std::string_view name, const std::string& body,
+                                     std::chrono::milliseconds patience) {
+    control::CallOptions options;
+    options.patience = patience;
+    return client.call(name, body, {}, options);
+  }
+
+  control::Link link_;
+  std::mutex begun_mutex_;
+  std::set<std::tuple<VersionId, std::uint32_t, std::uint64_t>> begun_lately_;  // guarded by begun_mutex_
+  std::mutex advice_mutex_;
+  ColdAdvice advice_;                                  // guarded by advice_mutex_
+  std::chrono::steady_clock::time_point ask_again_{};  // guarded by advice_mutex_
+};
+
+}  // namespace
+
+std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path) {
+  return std::make_unique<ColdClient>(store_path + "/" + std::string(control::kSocketName));
+}
+
+}  // namespace weft

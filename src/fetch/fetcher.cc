@@ -1,0 +1,435 @@
+// What is asked for: which of it is here, which is on its way, which has to be begun.
+#include "fetch/fetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "blobs/open_blobs.h"
+#include "fetch/fetcher_impl.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kUnitMax = kDigestChunk;
+constexpr std::size_t kInOrder = 16;         // units that are not worth another order
+constexpr std::uint64_t kFilesForBatch = 3;  // of a group, that somebody asked for
+constexpr std::uint64_t kFilesForNextBatch = 16;
+constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // that an answer goes on behind its range
+
+std::size_t memory_bytes(const Manifest& manifest) {
+  std::size_t bytes = sizeof manifest;
+  for (const File& file : manifest.files)
+    bytes += sizeof file + file.extents.size() * sizeof(Extent) + file.tensors.size() * (sizeof(Tensor) + 64);
+  return bytes;
+}
+
+Range overlap(Range a, Range b) {
+  const std::uint64_t begin = std::max(a.offset, b.offset);
+  const std::uint64_t end = std::min(a.offset + a.length, b.offset + b.length);
+  return {begin, end > begin ? end - begin : 0};
+}
+
+// The numbers of the extents that overlap a range: [first, second).
+std::pair<std::size_t, std::size_t> extents_in(const File& file, Range range) {
+  const auto ends_before = [](const Extent& one, std::uint64_t at) { return one.offset + one.id.length <= at; };
+  const auto begins_before = [](const Extent& one, std::uint64_t at) { return one.offset < at; };
+  const auto first = std::lower_bound(file.extents.begin(), file.extents.end(), range.offset, ends_before);
+  const auto end = std::lower_bound(first, file.extents.end(), range.offset + range.length, begins_before);
+  return {static_cast<std::size_t>(first - file.extents.begin()), static_cast<std::size_t>(end - file.extents.begin())};
+}
+
+// Nothing lies in the pack where these do in their file. Files that begin alike have other bytes later.
+bool has_room(const PackToc& toc, std::span<const Extent> absent) {
+  return std::ranges::none_of(absent, [&toc](const Extent& extent) {
+    const auto after = std::ranges::lower_bound(toc.entries, extent.offset + extent.id.length, {}, &PackEntry::offset);
+    if (after == toc.entries.begin()) return false;
+    const PackEntry& before = *std::prev(after);
+    return before.offset + before.id.length > extent.offset;
+  });
+}
+
+// Neighbours in one pack become one piece.
+void append(std::vector<ColdPiece>& pieces, ColdPiece piece) {
+  if (!pieces.empty()) {
+    ColdPiece& last = pieces.back();
+    if (last.place.pack == piece.place.pack && last.place.offset + last.length == piece.place.offset) {
+      last.length += piece.length;
+      return;
+    }
+  }
+  pieces.push_back(std::move(piece));
+}
+
+}  // namespace
+
+Fetcher::Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources,
+                 const FetchOptions& options)
+    : store_(store), options_(options) {
+  for (const auto& source : sources) {
+    sources_.push_back(std::make_unique<Source>(source));
+    sources_.back()->count.name = source->name();
+  }
+  for (unsigned i = 0; i < std::max(1U, options_.threads); ++i) workers_.emplace_back([this] { work(); });
+  keeping_ = std::thread([this] { keep(); });
+}
+
+Fetcher::~Fetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  arrived_.notify_all();
+  keeper_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  keeping_.join();
+}
+
+Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
+  if (auto known = contents_.find(version)) return known;
+  auto made = std::make_shared<Content>();
+  WEFT_CHECK(look(version));
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(made->row, snapshot->version(version));
+  }
+  WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
+  WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
+  made->groups = group_files(made->manifest);
+  contents_.put(version, made, memory_bytes(made->manifest));
+  return std::shared_ptr<const Content>(std::move(made));
+}
+
+// What is here is locked; of the rest it is known where it will be.
+Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std::uint32_t file, Range range) {
+  const File& published = content.manifest.files[file];
+  const auto [first, end] = extents_in(published, range);
+  std::vector<Part> parts;
+  std::vector<ContentId> blobs;
+  for (std::size_t i = first; i < end; ++i) {
+    parts.push_back({published.extents[i], {}, {}, {}});
+    blobs.push_back(published.extents[i].id);
+  }
+  // On its way first, here next: what leaves the one has come to the other.
+  {
+    const std::lock_guard lock(mutex_);
+    for (Part& part : parts) set_home(part, content.row.id, file);
+  }
+  WEFT_TRY(auto places, lock_present_blobs(store_, blobs));
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].place = std::move(places[i]);
+  if (std::any_of(parts.begin(), parts.end(), [](const Part& part) { return !part.place.pack && !part.home.transfer; }))
+    WEFT_CHECK(find_homes(content, file, parts));
+  return parts;
+}
+
+bool Fetcher::set_home(Part& part, VersionId version, std::uint32_t file) const {
+  const auto home = homes_.find(part.extent.id);
+  if (home == homes_.end()) return false;
+  part.home = home->second;
+  part.home.same_file = part.home.transfer->version == version && part.home.transfer->file == file;
+  return true;
+}
+
+Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) {
+  const std::lock_guard planning(planning_);
+  const auto lacks = [&](Part& part) {
+    if (part.place.pack || part.home.transfer) return false;
+    const std::lock_guard lock(mutex_);
+    return !set_home(part, content.row.id, file);
+  };
+  if (std::none_of(parts.begin(), parts.end(), lacks)) return {};
+  WEFT_CHECK(begin_transfer(content, file));
+  for (Part& part : parts)
+    if (lacks(part)) {
+      auto place = store_.lock_blob(part.extent.id);
+      if (!place.ok()) return place.error();
+      part.place = std::move(place).value();
+    }
+  return {};
+}
+
+void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) {
+  std::vector<ContentId> blobs;
+  blobs.reserve(absent.size());
+  for (const Extent& extent : absent) blobs.push_back(extent.id);
+  for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
+}
+
+// Begins a transfer of the file's blobs that are neither here nor on their way. Those of the small files of its group
+// come into the same pack.
+Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
+  limit_open();
+  if (!is_grouped(content.manifest.files[file])) return begin_file(content, file);
+  WEFT_TRY(const bool grouped, begin_group(content, group_of(content.groups, file)));
+  return grouped ? Status{} : begin_file(content, file);
+}
+
+Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
+  const File& published = content.manifest.files[file];
+  std::vector<ContentId> blobs;
+  for (const Extent& extent : published.extents) blobs.push_back(extent.id);
+  WEFT_TRY(const auto places, lock_present_blobs(store_, blobs));
+  std::vector<Extent> absent;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < blobs.size(); ++i)
+      if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
+  }
+  if (absent.empty()) return {};
+  expect(content, absent);
+  WEFT_TRY(auto pack, pack_for(published, places, absent));
+  return add_transfer(content, file, plan_fetch(absent, kUnitMax), std::move(pack));
+}
+
+// False: all that is absent is of one file. Its pack is better laid out as the file.
+Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
+  std::vector<std::pair<std::uint32_t, Extent>> unknown;
+  {
+    const std::lock_guard lock(mutex_);  // before the index: blobs leave homes_ once they are in it
+    for (std::uint32_t file = group.first; file < group.end; ++file) {
+      if (!is_grouped(content.manifest.files[file])) continue;
+      for (const Extent& extent : content.manifest.files[file].extents)
+        if (!homes_.contains(extent.id)) unknown.emplace_back(file, extent);
+    }
+  }
+  std::vector<Extent> absent;
+  std::optional<std::uint32_t> first;
+  bool several = false;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (const auto& [file, extent] : unknown) {
+    const auto place = snapshot->find_blob(extent.id);
+    if (place.ok() || place.error().code != Errc::absent) continue;
+    several = several || first.value_or(file) != file;
+    first = file;
+    absent.push_back(extent);
+  }
+  if (!several) return false;
+  expect(content, absent);
+  FetchPlan plan = plan_group(absent, kUnitMax);
+  WEFT_TRY(auto pack, store_.fetch_pack(plan.size()));
+  WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
+  return true;
+}
+
+Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
+                             std::unique_ptr<FetchPack> pack) {
+  WEFT_TRY(auto hold, store_.hold_version(content.row.id));
+  WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack),
+                                         std::move(hold)));
+  const std::lock_guard lock(mutex_);
+  transfers_.push_back(transfer);
+  for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
+  return {};
+}
+
+// One that has a part of this file already, and nothing else, goes on being filled: once it is complete it is the file.
+Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const LockedPlace> places,
+                                                     std::span<const Extent> absent) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].pack) continue;
+    const PackReader& pack = *places[i].pack;
+    if (places[i].offset != file.extents[i].offset || pack.size() != file.size) break;
+    {
+      const std::lock_guard lock(mutex_);
+      const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
+                                      [&](const auto& one) { return one->pack->id() == pack.id(); });
+      if (filled) break;
+    }
+    const auto toc = read_toc_of(store_.directory(), pack.id());
+    if (!toc.ok() || !has_room(*toc, absent)) break;
+    auto resumed = store_.resume_fetch(pack.id());
+    if (resumed.ok()) return resumed;
+    break;
+  }
+  return store_.fetch_pack(file.size);
+}
+
+// The units of a part that a range needs.
+std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range range) {
+  const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
+  return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
+}
+
+// Also a unit that waits to be read ahead: now it comes first.
+void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
+  const UnitState state = transfer->state(unit);
+  if (state == UnitState::here || state == UnitState::running) return;
+  transfer->queue(unit);
+  wanted_.push_back({transfer, unit});
+}
+
+void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
+  const auto [first, end] = units;
+  const std::size_t count = end - first;
+  const auto begin = static_cast<std::size_t>(options_.first ? options_.first() * static_cast<double>(count) : 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
+    if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
+    transfer->queue(unit);
+    ahead_.push_back({transfer, unit});
+  }
+}
+
+void Fetcher::want_batch(const std::shared_ptr<Transfer>& transfer, Units units) {
+  for (std::size_t unit = units.first; unit < units.second; ++unit) {
+    if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
+    transfer->queue(unit);
+    ahead_.push_back({transfer, unit});
+  }
+}
+
+// Of a file, what lies behind the range. Of a group, the batches at the file: from the reader's third file on its own
+// batch, and once the reader goes on the next one.
+void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
+  const auto& transfer = last.home.transfer;
+  if (transfer->file) {
+    const std::uint64_t end = what.range.offset + what.range.length;
+    const std::uint64_t begin = what.all ? what.range.offset : end;
+    want_ahead(transfer, units_in(transfer->plan, {begin, end + what.ahead - begin}));
+    return;
+  }
+  const std::uint64_t files = transfer->note_file(what.file);
+  if (files >= kFilesForBatch) want_batch(transfer, batch_of(transfer->plan, last.units.first));
+  if (files >= kFilesForNextBatch) want_batch(transfer, next_batch(transfer->plan, last.units.first));
+}
+
+// Of a part that is asked for now.
+std::uint64_t Fetcher::bytes_here(const Part& part, Range range) {
+  const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
+  if (part.place.pack) return wanted.length;
+  Transfer& transfer = *part.home.transfer;
+  const Range in_transfer{part.home.offset + (wanted.offset - part.extent.offset), wanted.length};
+  std::uint64_t bytes = 0;
+  for (std::size_t i = part.units.first; i < part.units.second; ++i) {
+    const FetchUnit& unit = transfer.plan.units[i];
+    if (transfer.ask(i) && transfer.state(i) == UnitState::here)
+      bytes += overlap(in_transfer, {unit.offset, unit.length}).length;
+  }
+  return bytes;
+}
+
+void Fetcher::count_here(const std::vector<Part>& parts, Range range) {
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts) bytes += bytes_here(part, range);
+  local_.bytes += bytes;
+  local_.reads += bytes > 0 ? 1 : 0;
+}
+
+void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
+  for (Part& part : parts)
+    if (!part.place.pack) part.units = units_of(part, what.range);
+  count_here(parts, what.range);
+  for (Part& part : parts) {
+    if (part.place.pack) continue;
+    part.home.transfer->use();
+    for (std::size_t unit = part.units.first; !what.all && unit < part.units.second; ++unit)
+      want(part.home.transfer, unit);
+  }
+  if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
+  if (!what.all) return;
+  for (const Part& part : parts)  // those of other transfers
+    if (!part.place.pack) want_ahead(part.home.transfer, part.units);
+}
+
+// Of the units that parts wait for since `begun`; nothing while it is open. `moved`: when their transfers last did.
+std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::time_point begun,
+                                       Clock::time_point& moved) const {
+  if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
+  // What is overdue for who waited before may come for this one.
+  const bool patient = Clock::now() < begun + options_.patience;
+  bool all_here = true;
+  for (const Part& part : parts) {
+    if (part.place.pack) continue;
+    const Transfer& transfer = *part.home.transfer;
+    moved = std::max(moved, transfer.moved());
+    for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
+      const UnitState state = transfer.state(unit);
+      // Running: it may still come.
+      const bool given_up = !patient && state == UnitState::queued && is_overdue(transfer, unit);
+      if (state == UnitState::failed || given_up) return Status(transfer.failure(unit));
+      all_here = all_here && state == UnitState::here;
+    }
+  }
+  return all_here ? std::optional<Status>(Status()) : std::nullopt;
+}
+
+Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
+  const auto begun = Clock::now();
+  std::unique_lock lock(mutex_);
+  queue(parts, what);
+  auto own = take_own(parts);
+  if (!wanted_.empty() || !ahead_.empty()) wake_.notify_one();
+  if (own) {
+    lock.unlock();
+    run(std::move(*own));
+    lock.lock();
+  }
+  Clock::time_point moved = Clock::now();
+  for (;;) {
+    if (const auto end = outcome(parts, begun, moved)) return *end;
+    const auto limit = moved + options_.patience;
+    if (Clock::now() >= limit)
+      return Error{Errc::timed_out, fmt::format("nothing arrived for {} ms", options_.patience.count())};
+    arrived_.wait_until(lock, limit);
+  }
+}
+
+// Where the file and the transfer's file are one, all that is there of the units, and of those that follow.
+ColdPiece Fetcher::here_of(const Part& part, Range range) const {
+  const Transfer& transfer = *part.home.transfer;
+  if (part.home.offset != part.extent.offset) {
+    const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
+    return {wanted.offset, wanted.length, {transfer.reader, part.home.offset + (wanted.offset - part.extent.offset)}};
+  }
+  const auto& units = transfer.plan.units;
+  const std::uint64_t begin = std::max(units[part.units.first].offset, part.extent.offset);
+  std::size_t unit = part.units.second;
+  std::uint64_t end = units[unit - 1].offset + units[unit - 1].length;
+  for (; unit < units.size() && units[unit].offset == end && end - begin < kPieceBytesMax; ++unit) {
+    if (transfer.state(unit) != UnitState::here) break;
+    end += units[unit].length;
+  }
+  // Another file may go on otherwise where this extent ends.
+  if (!part.home.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
+  return {begin, end - begin, {transfer.reader, begin}};
+}
+
+std::vector<ColdPiece> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
+  std::vector<ColdPiece> pieces;
+  const std::lock_guard lock(mutex_);
+  for (const Part& part : parts) {
+    ColdPiece piece =
+        part.place.pack ? ColdPiece{part.extent.offset, part.extent.id.length, part.place} : here_of(part, range);
+    const std::uint64_t covered = pieces.empty() ? piece.offset : pieces.back().offset + pieces.back().length;
+    if (piece.offset + piece.length <= covered) continue;
+    if (piece.offset < covered) {
+      piece.place.offset += covered - piece.offset;
+      piece.length -= covered - piece.offset;
+      piece.offset = covered;
+    }
+    append(pieces, std::move(piece));
+  }
+  return pieces;
+}
+
+Result<std::vector<ColdPiece>> Fetcher::bring(const ColdRange& what) {
+  WEFT_TRY(const auto content, this->content(what.version));
+  const std::string where = fmt::format("{}@{}", content->row.model_name, content->row.number);
+  if (what.file >= content->manifest.files.size())
+    return Error{Errc::invalid, fmt::format("{}: has no file {}", where, what.file)};
+  const File& file = content->manifest.files[what.file];
+  const Range range = overlap(what.range, {0, file.size});
+  if (range.length != what.range.length)
+    return Error{Errc::invalid,
+                 fmt::format("{}: {}: has no {} bytes at {}", where, file.path, what.range.length, what.range.offset)};
+  auto parts = parts_of(*content, what.file, range);
+  Status moved = parts.ok() ? wait_for(*parts, what) : Status(parts.error());
+  if (!moved.ok()) return Error{moved.error().code, fmt::format("{}: {}: {}", where, file.path, moved.error().message)};
+  return pieces_of(*parts, range);
+}
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// What this node can give to others: what is in the store, and what has come of transfers that go on.
+#include <utility>
+
+#include "blobs/open_blobs.h"
+#include "fetch/fetcher_impl.h"
+
+namespace weft {
+
+// Where a run lies in a transfer, if all of it has come.
+LockedPlace Fetcher::arrived(const ChunkRun& run) const {
+  const auto home = homes_.find(run.id);
+  if (home == homes_.end()) return {};
+  const Transfer& transfer = *home->second.transfer;
+  const std::uint64_t offset = home->second.offset + run.offset();
+  const auto [first, end] = units_in(transfer.plan, {offset, run.length()});
+  for (std::size_t unit = first; unit < end; ++unit)
+    if (transfer.state(unit) != UnitState::here) return {};
+  return {transfer.reader, offset};
+}
+
+Result<std::vector<LockedPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
+  std::vector<LockedPlace> places;
+  std::vector<ContentId> others;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const ChunkRun& run : runs) {
+      places.push_back(arrived(run));
+      if (!places.back().pack) others.push_back(run.id);
+    }
+  }
+  if (others.empty()) return places;
+  WEFT_TRY(auto stored, lock_present_blobs(store_, others));
+  for (std::size_t i = 0, next = 0; i < runs.size(); ++i) {
+    if (places[i].pack) continue;
+    places[i] = std::move(stored[next++]);
+    places[i].offset += runs[i].offset();
+  }
+  return places;
+}
+
+Result<std::vector<Digest>> Fetcher::digests(const ContentId& id) {
+  for (const auto& source : sources_)
+    if (const auto proof = source->source.known_proof(id)) return *proof;
+  WEFT_TRY(const LockedPlace place, store_.lock_blob(id));
+  return tocs_.digests(id, {place.pack->id(), place.offset});
+}
+
+}  // namespace weft

@@ -1,0 +1,22 @@
+// What the files of the Fetcher share.
+#pragma once
+
+#include "fetch/fetcher.h"
+#include "fetch/source_rate.h"
+
+namespace weft {
+
+inline bool was_silent(const Error& error) {
+  return error.code == Errc::timed_out || error.code == Errc::unreachable;
+}
+
+// Guarded by Fetcher::mutex_, but for `source`.
+struct Fetcher::Source {
+  explicit Source(std::shared_ptr<BlobSource> from) : source(std::move(from)) {}
+  VerifiedSource source;
+  SourceCount count;
+  SourceRate rate;
+  Clock::time_point rests_until{};  // it did not answer a moment ago
+};
+
+}  // namespace weft

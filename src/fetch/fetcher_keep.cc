@@ -1,0 +1,127 @@
+// What becomes of bytes that have arrived: a thread that puts whole blobs into the store's index, many at a time.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "blobs/read_memory.h"
+#include "fetch/fetcher_impl.h"
+
+namespace weft {
+namespace {
+
+// Each time costs two syncs, and a sync takes the disk from what is being read: best when nothing comes any more. What
+// is lost when the daemon dies is fetched again.
+constexpr std::uint64_t kAddBytes = 2U << 30U;
+constexpr auto kAddAfter = std::chrono::seconds(1);   // that nothing has come of any file
+constexpr auto kAddLatest = std::chrono::seconds(5);  // that nothing has come of its own
+constexpr auto kTick = std::chrono::milliseconds(250);
+constexpr auto kUnread = std::chrono::seconds(1);
+constexpr auto kCloseWait = std::chrono::seconds(2);
+
+}  // namespace
+
+std::shared_ptr<Transfer> Fetcher::due() {
+  const auto now = Clock::now();
+  Clock::time_point moved{};
+  for (const auto& transfer : transfers_) moved = std::max(moved, transfer->moved());
+  for (const auto& transfer : transfers_) {
+    if (transfer->whole_bytes() == 0 || transfer->adding) continue;
+    const bool full = !transfer->file && transfer->complete();  // of a group nothing more comes
+    if (ending_ || full || transfer->hurries() || transfer->whole_bytes() >= kAddBytes || moved + kAddAfter <= now ||
+        transfer->moved() + kAddLatest <= now)
+      return transfer;
+  }
+  return nullptr;
+}
+
+void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) {
+  const std::vector<FetchedBlob> blobs = transfer.take_whole();
+  transfer.adding = true;
+  lock.unlock();
+  const auto added = transfer.pack->add(blobs);
+  if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
+  lock.lock();
+  transfer.adding = false;
+  transfer.settled = added.ok() ? Status() : Status(added.error());
+  if (!added.ok()) problem_ = added.error().message;
+  for (const FetchedBlob& blob : blobs)
+    if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer.get() == &transfer)
+      homes_.erase(home);
+  arrived_.notify_all();
+}
+
+// Its readers keep what they have; what is missing is begun anew by who asks next.
+void Fetcher::drop_idle() {
+  const auto now = Clock::now();
+  std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) {
+    if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
+    const bool over = transfer->complete() && transfer->settled.ok();
+    if (!over && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now) return false;
+    for (const Extent& blob : transfer->plan.blobs)
+      if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer == transfer)
+        homes_.erase(home);
+    return true;
+  });
+  if (transfers_.empty()) drop_read_memory();
+}
+
+// Keeps the number of open transfers, and so of descriptors, within its bound: ends those that are complete or that
+// nobody reads. If readers need all of them, there are more for as long as that lasts.
+void Fetcher::limit_open() {
+  std::unique_lock lock(mutex_);
+  for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !ending_;) {
+    bool ends = false;
+    drop_past();
+    for (const auto& transfer : transfers_) {
+      const bool unread = transfer->used() + kUnread <= Clock::now();
+      if (transfer->busy() || !(transfer->complete() || unread) || is_queued(transfer)) continue;
+      transfer->let_go();
+      if (transfer->whole_bytes() > 0) transfer->hurry();
+      ends = true;
+    }
+    drop_idle();
+    if (!ends || Clock::now() >= until || transfers_.size() < kOpenTransfersMax) return;
+    keeper_.notify_one();
+    arrived_.wait_for(lock, kTick);
+  }
+}
+
+void Fetcher::keep() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    while (const auto transfer = due()) add_whole(*transfer, lock);
+    drop_idle();
+    if (ending_) return;
+    if (over_) {
+      lock.unlock();
+      stay_within_cache();
+      lock.lock();
+    }
+    keeper_.wait_for(lock, kTick);
+  }
+}
+
+Status Fetcher::settle(VersionId version) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    bool open = false;
+    for (const auto& transfer : transfers_) {
+      if (transfer->version != version) continue;
+      if (transfer->whole_bytes() > 0 || transfer->adding) {
+        transfer->hurry();
+        open = true;
+      } else if (!transfer->settled.ok()) {
+        return std::exchange(transfer->settled, Status());
+      }
+    }
+    if (!open || ending_) return {};
+    keeper_.notify_one();
+    arrived_.wait_for(lock, kTick);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+// Manifests of versions that are known by name alone: each is brought once, for all who ask. A look that failed is not
+// tried again at once: whoever walks over many such versions would wait for each of them, each time.
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "fetch/fetcher_impl.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a manifest that is not there is asked for again
+constexpr auto kPauseMax = std::chrono::milliseconds(640);
+constexpr std::size_t kFailuresMax = 4096;  // that are remembered
+
+}  // namespace
+
+Status Fetcher::look(VersionId version) {
+  if (auto failure = failed_before(version)) return std::move(*failure);
+  std::promise<Status> mine;
+  std::shared_future<Status> others;
+  {
+    const std::lock_guard lock(mutex_);
+    auto [at, made] = looking_.try_emplace(version);
+    if (made)
+      at->second = mine.get_future().share();
+    else
+      others = at->second;
+  }
+  if (others.valid()) return others.get();
+  const auto begun = Clock::now();
+  auto bare = bare_version(version);
+  Status looked = !bare.ok() ? Status(bare.error()) : *bare ? fetch_manifest(**bare) : Status();
+  if (bare.ok() && !looked.ok()) remember(version, (*bare)->publisher, looked.error(), Clock::now() - begun);
+  mine.set_value(looked);
+  const std::lock_guard lock(mutex_);
+  looking_.erase(version);
+  return looked;
+}
+
+// Nothing when its manifest is here.
+Result<std::optional<VersionRow>> Fetcher::bare_version(VersionId version) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const bool bare, snapshot->is_bare(version));
+  if (!bare) return std::optional<VersionRow>();
+  WEFT_TRY(VersionRow row, snapshot->version(version));
+  return std::optional(std::move(row));
+}
+
+// A moment ago, and its publisher has neither come nor gone since.
+std::optional<Error> Fetcher::failed_before(VersionId version) {
+  std::optional<FailedLook> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = failed_looks_.find(version); at != failed_looks_.end()) failed = at->second;
+  }
+  if (!failed) return {};
+  const auto bare = bare_version(version);
+  const bool holds = Clock::now() < failed->until && bare.ok() && *bare;
+  if (holds && is_there(failed->publisher) == failed->was_there) return std::move(failed->error);
+  const std::lock_guard lock(mutex_);
+  failed_looks_.erase(version);
+  return {};
+}
+
+// For as long as it took, too: whoever asks again and again waits half of the time at most.
+void Fetcher::remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took) {
+  const bool there = is_there(publisher);
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(failed_looks_, [now](const auto& one) { return one.second.until <= now; });
+  if (failed_looks_.size() >= kFailuresMax) failed_looks_.clear();
+  failed_looks_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
+}
+
+// A version is known by name before its publisher has taken it to the sources: who looks at once waits for that, but
+// not for a publisher that is away.
+Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
+  const auto until = Clock::now() + options_.patience;
+  for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
+    auto bytes = ask_for_manifest(row.manifest);
+    if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
+    if (!is_there(row.publisher))
+      return Error{Errc::absent, fmt::format("its manifest is not on this node, nobody who answers has it, and the "
+                                             "node that published it ({}) is away",
+                                             row.publisher)};
+    if (Clock::now() + pause >= until)
+      return Error{Errc::absent,
+                   fmt::format("its manifest is not on this node, and nobody has it yet: {}", bytes.error().message)};
+    std::unique_lock lock(mutex_);
+    if (ending_) return bytes;
+    arrived_.wait_for(lock, pause);
+  }
+}
+
+Status Fetcher::fetch_manifest(const VersionRow& row) {
+  for (const auto& source : sources_) source->source.unverified().expect(row, nullptr, {});
+  WEFT_TRY(auto bytes, await_manifest(row));
+  const Adoption adoption{row.model_name, row.number, std::move(bytes)};
+  WEFT_CHECK(store_.adopt(std::span(&adoption, 1)));
+  const std::lock_guard lock(mutex_);
+  ++manifests_;
+  return {};
+}
+
+}  // namespace weft

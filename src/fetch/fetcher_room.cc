@@ -1,0 +1,173 @@
+// Keeps fetched bytes within the cache's bound. Room is made before they come; what is open or pinned stays, and so a
+// reader may find none.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "fetch/fetcher_impl.h"
+
+namespace weft {
+namespace {
+
+// Made at once beyond what is asked for, as a part of the bound: looking for what to evict costs as much for a little.
+constexpr std::uint64_t kSpareParts = 16;
+constexpr std::uint64_t kSpareMax = 256U << 20U;
+constexpr auto kIdle = std::chrono::seconds(1);
+constexpr auto kRoomPatience = std::chrono::seconds(2);
+constexpr auto kFullRemembered = std::chrono::seconds(2);
+constexpr auto kUseRemembered = std::chrono::seconds(1);
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+std::uint64_t disk_bytes_of(int fd) {
+  struct stat facts {};
+  return ::fstat(fd, &facts) == 0 ? static_cast<std::uint64_t>(facts.st_blocks) * 512 : 0;
+}
+
+}  // namespace
+
+Result<Fetcher::CacheUse> Fetcher::cache_use() {
+  WEFT_TRY(const auto packs, store_.cached_packs());
+  CacheUse use;
+  std::set<PackId> listed;
+  for (const CachedPack& pack : packs) {
+    use.listed += pack.disk_bytes;
+    listed.insert(pack.id);
+  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& transfer : transfers_)
+    if (!listed.contains(transfer->pack->id())) use.unlisted += disk_bytes_of(transfer->pack->fd());
+  return use;
+}
+
+// Looking at many packs takes a while. Where it fails, as it was before.
+std::uint64_t Fetcher::cache_bytes() {
+  const std::lock_guard one_looks(looking_at_use_);
+  const auto now = Clock::now();
+  if (use_of_ && now < *use_of_ + kUseRemembered) return cache_bytes_;
+  const auto use = cache_use();
+  if (use.ok()) cache_bytes_ = use->total();
+  use_of_ = now;
+  return cache_bytes_;
+}
+
+// Of units that run, and may not be on the disk yet.
+std::uint64_t Fetcher::coming_bytes() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& transfer : transfers_) bytes += transfer->busy_bytes();
+  return bytes;
+}
+
+bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
+  const auto of_it = [&](const Task& task) { return task.transfer == transfer; };
+  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it);
+}
+
+// A transfer in which nothing moves keeps its pack open; who goes on begins another.
+void Fetcher::let_go_of_idle() {
+  const std::lock_guard lock(mutex_);
+  drop_past();
+  for (const auto& transfer : transfers_)
+    if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
+  drop_idle();
+}
+
+// What is in no index yet cannot be evicted.
+void Fetcher::hurry_complete() {
+  for (const auto& transfer : transfers_)
+    if (transfer->complete()) transfer->hurry();
+  keeper_.notify_one();
+}
+
+void Fetcher::let_go() {
+  std::unique_lock lock(mutex_);
+  for (bool open = true; open && !ending_;) {
+    open = false;
+    drop_past();
+    for (const auto& transfer : transfers_) {
+      if (transfer->busy() || is_queued(transfer)) continue;
+      transfer->let_go();
+      if (transfer->whole_bytes() == 0 && !transfer->adding) continue;
+      transfer->hurry();
+      open = true;
+    }
+    if (!open) break;
+    keeper_.notify_one();
+    arrived_.wait_for(lock, kLook);
+  }
+  drop_idle();
+}
+
+// What the cache has afterwards.
+Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
+  let_go_of_idle();
+  WEFT_TRY(const CacheUse use, cache_use());
+  std::uint64_t cache_max = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    cache_max = policy_.cache_max;
+  }
+  if (use.total() + bytes <= cache_max) return use.total();
+  const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
+  const std::uint64_t others = bytes + spare + use.unlisted;
+  EvictOptions bound;
+  bound.disk_bytes_max = cache_max - std::min(cache_max, others);
+  WEFT_TRY(const EvictReport report, store_.evict(bound));
+  return report.kept_bytes + use.unlisted;
+}
+
+// What has just been closed goes in a moment. Who has found no room lets others try once.
+Status Fetcher::make_room(std::uint64_t bytes) {
+  const std::lock_guard one_at_a_time(making_room_);
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (policy_.cache_max == UINT64_MAX) return {};
+      if (room_ >= bytes) {
+        room_ -= bytes;
+        return {};
+      }
+    }
+    const std::uint64_t coming = coming_bytes();
+    WEFT_TRY(const std::uint64_t used, evict_for(coming));
+    std::unique_lock lock(mutex_);
+    room_ = policy_.cache_max - std::min(policy_.cache_max, used + coming);
+    if (used + coming <= policy_.cache_max) return {};
+    hurry_complete();
+    const auto now = Clock::now();
+    if (now >= full_until_ + kFullRemembered) full_until_ = now + kRoomPatience;
+    if (ending_ || now >= full_until_)
+      return Error{Errc::no_space,
+                   fmt::format("the cache of fetched bytes is full: cache_max is {}, what is open or pinned takes {}",
+                               human_bytes(policy_.cache_max), human_bytes(used))};
+    arrived_.wait_for(lock, kLook);
+  }
+}
+
+void Fetcher::set_policy(const FetchPolicy& policy) {
+  const std::lock_guard lock(mutex_);
+  policy_ = policy;
+  room_ = 0;
+  over_ = policy.cache_max != UINT64_MAX;
+  keeper_.notify_one();
+}
+
+// After the bound has changed: until what was open is closed.
+void Fetcher::stay_within_cache() {
+  const auto used = evict_for(0);
+  if (!used.ok()) log_warning("the cache keeps more than its bound: {}", used.error().message);
+  const std::lock_guard lock(mutex_);
+  over_ = used.ok() && *used > policy_.cache_max;
+}
+
+ColdAdvice Fetcher::advice() {
+  const std::lock_guard lock(mutex_);
+  return {policy_.cold, rate_.bytes_per_s()};
+}
+
+}  // namespace weft

@@ -1,0 +1,94 @@
+// Which source is asked first: the cheapest, as they were given, unless another turns out to be much faster.
+#include <algorithm>
+#include <utility>
+
+#include "fetch/fetcher_impl.h"
+
+namespace weft {
+namespace {
+
+// A source that did not answer is asked after the others for so long.
+constexpr auto kRest = std::chrono::seconds(5);
+constexpr double kMuchFaster = 2;                // than a cheaper one
+constexpr double kWorthAsking = 0.25;            // of the rate of a cheaper one that has too much to do
+constexpr std::uint64_t kLookBytes = 1U << 20U;  // a read of so many tells how fast a source is
+
+}  // namespace
+
+// A cheaper source gives way to one that is ready and much faster, and to any good one while it has too much to do.
+bool Fetcher::gives_way(const Source& cheaper, Readiness readiness, const Source& other) {
+  const double rate = cheaper.rate.bytes_per_s();
+  const double others = other.rate.bytes_per_s();
+  if (rate == 0 || others == 0) return false;
+  return others > rate * (readiness == Readiness::ready ? kMuchFaster : kWorthAsking);
+}
+
+// Those that did not answer a moment ago, or have nothing as far as is known, come last.
+std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<const ChunkRun> runs) {
+  std::vector<std::pair<Source*, Readiness>> order;
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : runs) bytes += run.length();
+  for (const auto& source : sources_)
+    order.emplace_back(source.get(), source->source.unverified().readiness(manifest, runs));
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  std::stable_partition(order.begin(), order.end(), [](const auto& one) { return one.second != Readiness::lacking; });
+  std::stable_partition(order.begin(), order.end(), [now](const auto& one) { return one.first->rests_until <= now; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto& [other, readiness] = order[i];
+    if (readiness != Readiness::ready || other->rests_until > now) continue;
+    const bool looks = bytes >= kLookBytes && other->rate.is_due();
+    if (looks || gives_way(*order[0].first, order[0].second, *other)) std::swap(order[0], order[i]);
+  }
+  std::vector<Source*> out;
+  for (const auto& one : order) out.push_back(one.first);
+  return out;
+}
+
+// Of whoever would be asked first.
+Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const {
+  const ChunkRun& run = transfer->plan.units[unit].run;
+  const auto now = Clock::now();
+  const Source* cheapest = nullptr;
+  Readiness first = Readiness::ready;  // who is asked all the same will say why not
+  for (const auto& source : sources_) {
+    if (source->rests_until > now) continue;
+    const Readiness readiness = source->source.unverified().readiness(transfer->manifest, std::span(&run, 1));
+    if (readiness == Readiness::lacking) continue;
+    if (cheapest == nullptr) {
+      cheapest = source.get();
+      first = readiness;
+      if (first == Readiness::ready) return first;
+    } else if (readiness == Readiness::ready && gives_way(*cheapest, first, *source)) {
+      return readiness;
+    }
+  }
+  return first;
+}
+
+void Fetcher::begin_read(Source& source) {
+  const std::lock_guard lock(mutex_);
+  source.rate.begin();
+  for (const auto& other : sources_)
+    if (other.get() != &source) other->rate.passed_over();
+}
+
+void Fetcher::end_read(Source& source, std::uint64_t bytes, Clock::duration took) {
+  const std::lock_guard lock(mutex_);
+  source.rate.end(bytes, took);
+}
+
+void Fetcher::count(Source& source, std::uint64_t bytes, const Error* failure) {
+  const std::lock_guard lock(mutex_);
+  ++source.count.reads;
+  source.count.bytes += bytes;
+  if (failure == nullptr) {
+    source.rests_until = {};
+    return;
+  }
+  ++source.count.failures;
+  problem_ = failure->message;
+  if (was_silent(*failure)) source.rests_until = Clock::now() + kRest;
+}
+
+}  // namespace weft

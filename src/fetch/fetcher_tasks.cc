@@ -1,0 +1,204 @@
+// Which of what is wanted is asked for next: in order, but for what nobody has time for now.
+#include <algorithm>
+#include <utility>
+
+#include "fetch/fetcher_impl.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kLookAgain = std::chrono::milliseconds(20);  // whether somebody has time for what waits
+constexpr std::size_t kLookedMax = 64;                      // of what waits
+constexpr std::uint64_t kTaskBytesMax = 4U << 20U;          // a good size for one request
+constexpr std::size_t kTaskUnitsMax = 80;
+constexpr std::size_t kPartsMin = 4;                // of what is left: some are verified and written while others come
+constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // of a unit that who waits for it moves itself
+constexpr std::size_t kOwnUnitsMax = 1;             // of all that is wanted
+constexpr auto kShared = std::chrono::seconds(1);   // a file, after some of it was dear
+constexpr unsigned kDearMax = 1;                    // reads at a time of what others are fetching too
+
+}  // namespace
+
+Range Fetcher::Task::range() const {
+  const auto& units = transfer->plan.units;
+  const std::uint64_t begin = units[unit].offset;
+  return {begin, units[end - 1].offset + units[end - 1].length - begin};
+}
+
+std::vector<ChunkRun> Fetcher::Task::runs() const {
+  std::vector<ChunkRun> out;
+  for (std::size_t i = unit; i < end; ++i) out.push_back(transfer->plan.units[i].run);
+  return out;
+}
+
+// One looks again whether there is time for what waits; it wakes the next before it goes to work.
+std::optional<Fetcher::Task> Fetcher::next() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return ending_ || !wanted_.empty() || !ahead_.empty(); });
+    if (ending_) return {};
+    auto task = take_wanted();
+    if (!task) task = take_ahead();
+    if (task) {
+      wake_.notify_one();
+      return task;
+    }
+    if (wanted_.empty() && ahead_.empty()) continue;
+    if (one_looks_) {
+      wake_.wait(lock);
+      continue;
+    }
+    one_looks_ = true;
+    wake_.wait_for(lock, kLookAgain);
+    one_looks_ = false;
+  }
+}
+
+// A reader moves a small unit itself, because it takes longer to wake another thread.
+std::optional<Fetcher::Task> Fetcher::take_own(const std::vector<Part>& parts) {
+  if (wanted_.empty() || wanted_.size() > kOwnUnitsMax) return {};
+  const Task& last = wanted_.back();
+  const bool own = std::ranges::any_of(parts, [&last](const Part& part) {
+    return !part.place.pack && part.home.transfer == last.transfer && part.units.first <= last.unit &&
+           last.unit < part.units.second;
+  });
+  const std::size_t at = wanted_.size() - 1;
+  if (!own || last.transfer->plan.units[last.unit].length > kOwnBytesMax || dropped(wanted_, at)) return {};
+  if (readiness_of(last.transfer, last.unit) != Readiness::ready) return {};
+  return take(wanted_, at, Readiness::ready);
+}
+
+// The first that a source has time for.
+std::optional<Fetcher::Task> Fetcher::take_wanted() {
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
+    if (dropped(wanted_, at)) continue;
+    const Readiness readiness = readiness_of(wanted_[at].transfer, wanted_[at].unit);
+    if (readiness == Readiness::ready || readiness == Readiness::dear) return take(wanted_, at, readiness);
+    ++at;
+  }
+  return {};
+}
+
+// Among what may come in any order, what need not be taken from who everybody asks comes first. Of a file that others
+// fetch too anything may be next: what all take in one order, all want from one node at one time.
+std::optional<Fetcher::Task> Fetcher::take_ahead() {
+  std::vector<std::size_t> ready;
+  std::vector<std::size_t> dear;
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
+    if (dropped(ahead_, at)) continue;
+    const Task& task = ahead_[at];
+    // Who else fetches a file is known once something of it has come.
+    const Readiness readiness = task.transfer->begins() ? Readiness::busy : readiness_of(task.transfer, task.unit);
+    if (readiness == Readiness::dear) {
+      task.transfer->shared_until = Clock::now() + kShared;
+      dear.push_back(at);
+    }
+    if (readiness == Readiness::ready) ready.push_back(at);
+    if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
+    ++at;
+  }
+  if (!ready.empty()) return take_from_ahead(ready.back() == at ? at : rarest(ready), Readiness::ready);
+  for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
+    const std::size_t any = random_() % ahead_.size();
+    const Task& task = ahead_[any];
+    if (task.transfer->state(task.unit) != UnitState::queued) continue;
+    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
+  }
+  return take_dear(dear);
+}
+
+// What most others have comes from somebody later too.
+std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
+  std::size_t best = 0;
+  std::size_t lowest = 0;
+  std::size_t equals = 0;
+  for (const std::size_t at : ready) {
+    const Task& task = ahead_[at];
+    std::size_t givers = 0;
+    for (const auto& source : sources_)
+      givers += source->source.unverified().givers(task.transfer->manifest, task.transfer->plan.units[task.unit].run);
+    if (equals > 0 && givers > lowest) continue;
+    equals = equals > 0 && givers == lowest ? equals + 1 : 1;
+    lowest = givers;
+    if (random_() % equals == 0) best = at;
+  }
+  return best;
+}
+
+// Where this node began it goes on; then anywhere, so that nodes seldom take the same at one time.
+std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& dear) {
+  if (dear.empty() || dear_running_ >= kDearMax) return {};
+  const auto goes_on =
+      std::ranges::find_if(dear, [this](std::size_t at) { return ahead_[at].transfer->follows == ahead_[at].unit; });
+  const std::size_t at = goes_on != dear.end() ? *goes_on : dear[random_() % dear.size()];
+  ahead_[at].transfer->follows = ahead_[at].unit;
+  Task task = take_from_ahead(at, Readiness::dear);
+  task.dear = true;
+  ++dear_running_;
+  return task;
+}
+
+// It was asked for twice, and goes.
+bool Fetcher::dropped(Queue& queue, std::size_t at) {
+  if (queue[at].transfer->state(queue[at].unit) == UnitState::queued) return false;
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+  return true;
+}
+
+// The same for all of them at once: as long as they wait in line, they keep their transfers open.
+void Fetcher::drop_past() {
+  const auto past = [](const Task& task) { return task.transfer->state(task.unit) != UnitState::queued; };
+  std::erase_if(wanted_, past);
+  std::erase_if(ahead_, past);
+}
+
+Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
+  Task task = take(ahead_, at, readiness);
+  task.yields = true;
+  return task;
+}
+
+namespace {
+
+// Where a task with this unit begins. Of a group, the queued units before it in its batch come with it, so that whoever
+// reads backwards needs no more requests.
+std::size_t begin_of(const Transfer& transfer, std::size_t unit) {
+  if (transfer.file || transfer.is_alone(unit)) return unit;
+  const std::size_t first = batch_of(transfer.plan, unit).first;
+  while (unit > first && transfer.state(unit - 1) == UnitState::queued && !transfer.is_alone(unit - 1)) --unit;
+  return unit;
+}
+
+}  // namespace
+
+Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
+  Task task = queue[at];
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
+  Transfer& transfer = *task.transfer;
+  const std::size_t wanted = task.unit;
+  task.unit = task.end = begin_of(transfer, wanted);
+  while (goes_on(task, readiness)) transfer.begin(task.end++);
+  if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all before it
+  if (!transfer.follows || transfer.follows == task.unit) transfer.follows = task.end;
+  return task;
+}
+
+// What follows is asked for with it, where that is wanted too; not much until it is known who else fetches it.
+bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
+  const Transfer& transfer = *task.transfer;
+  const auto& units = transfer.plan.units;
+  if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
+  if (task.end == task.unit) return true;
+  if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
+  const FetchUnit& next = units[task.end];
+  const Range range = task.range();
+  const bool little = transfer.is_shared() || transfer.arrived() == Clock::time_point{};
+  const std::uint64_t share = (wanted_.size() + ahead_.size()) / kPartsMin * kDigestChunk;
+  const std::uint64_t bytes_max = little ? kDigestChunk : std::clamp(share, kDigestChunk, kTaskBytesMax);
+  return next.offset == range.offset + range.length && range.length + next.length <= bytes_max &&
+         task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;
+}
+
+}  // namespace weft

@@ -1,0 +1,174 @@
+// What moves bytes: threads that take units, ask sources, and write what verified.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "fetch/fetcher_impl.h"
+#include "store/holes.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kPack = "a pack of fetched bytes";
+constexpr std::size_t kAllocated = 1U << 20U;        // so many are written sooner where their blocks are there
+constexpr std::uint64_t kRoomForLists = 64U << 20U;  // of blocks
+
+// Of what another node is to have first.
+bool is_refusal(const Error& error) {
+  return error.code == Errc::busy || error.code == Errc::exists;
+}
+
+}  // namespace
+
+// The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
+template <class T>
+Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
+                            const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
+  Error last{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
+  const auto each = options_.patience * 8 / 10 / std::max<std::size_t>(1, sources_.size());
+  for (Source* source : ranked(manifest, runs)) {
+    auto got = ask(source->source, Clock::now() + each);
+    if (got.ok() || (yields && is_refusal(got.error()))) return got;
+    count(*source, 0, &got.error());
+    if (last.code == Errc::unreachable || got.error().code != Errc::not_found) last = got.error();
+  }
+  log_warning("{}", last.message);
+  return last;
+}
+
+Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest) {
+  return from_any<std::vector<std::byte>>(
+      digest, {}, false, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
+}
+
+// Writes, because a new mapping's pages would be cleared and allocated one by one before bytes come to them. Blocks of
+// zeros stay holes. Long runs are allocated first; if that fails, the write reports why. Near the cache's bound nothing
+// is allocated ahead: blocks that are allocated run by run need more extents.
+Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
+  bool allocates = false;
+  {
+    const std::lock_guard lock(mutex_);
+    allocates = policy_.cache_max == UINT64_MAX || room_ >= kRoomForLists;
+  }
+  const int fd = transfer.pack->fd();
+  const std::lock_guard one_at_a_time(transfer.writing);
+  for (const Range& run : runs_to_write(fd, offset, bytes)) {
+    if (allocates && run.length >= kAllocated) static_cast<void>(allocate(fd, offset + run.offset, run.length, kPack));
+    WEFT_CHECK(write_exact(fd, offset + run.offset, bytes.subspan(run.offset, run.length), kPack));
+  }
+  return {};
+}
+
+// While some bytes are verified and written, the next come.
+void Fetcher::look_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted_.empty() && ahead_.empty()) return;
+  }
+  wake_.notify_one();
+}
+
+Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<ChunkRun>& runs) {
+  Transfer& transfer = *task.transfer;
+  const Range range = task.range();
+  WEFT_CHECK(make_room(range.length));
+  ReadAid aid{task.yields,
+              [&] {
+                const std::lock_guard lock(mutex_);
+                transfer.move();
+              },
+              [this] { look_again(); }};
+  Source* gave = nullptr;
+  auto got =
+      from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, [&](VerifiedSource& source, Deadline deadline) {
+        for (const auto& one : sources_)
+          if (&one->source == &source) gave = one.get();
+        const auto begun = Clock::now();
+        begin_read(*gave);
+        auto read = source.read(transfer.manifest, runs, deadline, aid);
+        end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
+        aid.moved();
+        return read;
+      });
+  if (!got.ok()) return std::move(got).error();
+  WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
+  count(*gave, got->bytes.size, nullptr);
+  return std::move(got->digests);
+}
+
+// Whoever has it was silent for so long that nobody waits for it any more, though others give other parts of the file.
+bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
+  const auto late_since = transfer.late_since(unit);
+  return late_since && *late_since + options_.patience <= Clock::now();
+}
+
+// The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
+void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
+  const std::lock_guard lock(mutex_);
+  if (task.dear) --dear_running_;
+  if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
+  // While others of the file come, this one is behind them on a slow link: it is asked for again.
+  const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
+  const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
+  auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
+  for (std::size_t unit = task.unit; unit < task.end; ++unit) {
+    const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
+    if (yielded) {
+      task.transfer->put_back(unit);
+      ahead_.push_back({task.transfer, unit});
+      continue;
+    }
+    if (is_late && !is_overdue(*task.transfer, unit)) {
+      task.transfer->put_back_late(unit, digests.error());
+      wanted_.push_back({task.transfer, unit});
+      continue;
+    }
+    if (!digests.ok() && !task.transfer->file && task.end - task.unit > 1) {
+      task.transfer->part(unit);
+      if (task.transfer->was_asked(unit)) want(task.transfer, unit);
+      continue;
+    }
+    if (!digests.ok()) {
+      task.transfer->fail(unit, digests.error());
+      continue;
+    }
+    task.transfer->arrive(unit, rest.first(chunks));
+    rest = rest.subspan(chunks);
+  }
+  task.transfer.reset();
+  if (over_ || due()) keeper_.notify_one();
+}
+
+void Fetcher::run(Task task) {
+  const auto begun = Clock::now();
+  const auto runs = task.runs();
+  const Digest manifest = task.transfer->manifest;
+  const auto digests = move(task, runs);
+  ended(task, digests, begun);
+  arrived_.notify_all();
+  if (!digests.ok()) return;
+  for (const auto& source : sources_) source->source.unverified().arrived(manifest, runs);
+}
+
+void Fetcher::work() {
+  while (auto task = next()) run(std::move(*task));
+}
+
+FetchStatus Fetcher::status() const {
+  const std::lock_guard lock(mutex_);
+  FetchStatus status;
+  status.local = local_;
+  for (const auto& source : sources_) status.sources.push_back(source->count);
+  status.transfers = transfers_.size();
+  status.waiting = wanted_.size() + ahead_.size();
+  status.manifests = manifests_;
+  status.problem = problem_;
+  return status;
+}
+
+}  // namespace weft

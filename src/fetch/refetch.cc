@@ -1,0 +1,87 @@
+#include "fetch/refetch.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "store/pack_file.h"
+#include "weft/manifest.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kStep = 32U << 20U;
+constexpr std::size_t kHoldersAtEachEnd = 4;
+
+// A published file that has the blob.
+struct Holder {
+  VersionId version = 0;
+  std::uint32_t file = 0;
+  std::uint64_t offset = 0;
+};
+
+std::optional<Holder> holder_in(Store& store, const VersionRow& row, std::uint32_t file, const ContentId& id) {
+  const auto bytes = store.open_manifest(row.manifest);
+  if (!bytes.ok()) return {};
+  const auto manifest = decode_manifest((*bytes)->bytes());
+  if (!manifest.ok() || file >= manifest->files.size()) return {};
+  for (const Extent& extent : manifest->files[file].extents)
+    if (extent.id == id) return Holder{row.id, file, extent.offset};
+  return {};
+}
+
+Result<Holder> holder_of(Store& store, const ContentId& id) {
+  std::vector<std::pair<VersionRow, std::uint32_t>> rows;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto holders, snapshot->some_holders(id, kHoldersAtEachEnd));
+    for (const auto& [version, file] : holders) {
+      auto row = snapshot->version(version);
+      if (row.ok()) rows.emplace_back(*std::move(row), file);
+    }
+  }
+  for (const auto& [row, file] : rows)
+    if (const auto holder = holder_in(store, row, file, id)) return *holder;
+  return Error{Errc::not_found, fmt::format("{}: no version whose manifest is here has the {} bytes with digest {}",
+                                            store.path(), id.length, to_hex(id.root))};
+}
+
+Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& holder, Progress& progress) {
+  for (std::uint64_t at = 0; at < id.length; at += kStep) {
+    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    const std::uint64_t part = std::min(kStep, id.length - at);
+    WEFT_CHECK(fetcher.bring({holder.version, holder.file, {holder.offset + at, part}, id.length - at - part, true}));
+    progress.advance(part);
+  }
+  WEFT_CHECK(fetcher.settle(holder.version));
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_CHECK(snapshot->find_blob(id));
+  return {};
+}
+
+// A fetched blob is cache. A blob that this node must keep is copied to a pack that is none.
+Status keep(ClusterStore& store, const ContentId& id, Progress& progress) {
+  WEFT_TRY(const LockedPlace fetched, store.lock_blob(id));
+  WEFT_TRY(const auto repair, store.begin_repair());
+  WEFT_CHECK(
+      repair->add(id, fetched.pack->fd(), fetched.offset, pack_path(store.directory(), fetched.pack->id()), progress));
+  return repair->commit();
+}
+
+}  // namespace
+
+Status refetch_blob(ClusterStore& store, Fetcher& fetcher, const ContentId& id, Progress& progress) {
+  WEFT_TRY(const Holder holder, holder_of(store, id));
+  fetcher.let_go();
+  WEFT_TRY(const auto forgotten, store.forget_damaged(id));
+  if (!forgotten) return {};
+  Status fetched = fetch(store, fetcher, id, holder, progress);
+  if (!fetched.ok()) {
+    WEFT_CHECK(store.put_back(id, forgotten->place));
+    return fetched;
+  }
+  return forgotten->cached ? Status{} : keep(store, id, progress);
+}
+
+}  // namespace weft

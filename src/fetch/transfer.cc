@@ -1,0 +1,106 @@
+#include "fetch/transfer.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "blobs/held_pack.h"
+
+namespace weft {
+namespace {
+
+// A descriptor of its own: read-only, and open for as long as somebody reads, also after the FetchPack is gone.
+Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
+  const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  return std::shared_ptr<const PackReader>(std::make_shared<HeldPack>(std::move(fd), pack.size(), pack.id()));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Transfer>> Transfer::make(VersionId version, std::optional<std::uint32_t> file,
+                                                 const Digest& manifest, FetchPlan plan,
+                                                 std::unique_ptr<FetchPack> pack, VersionHold hold) {
+  WEFT_TRY(auto reader, reader_of(*pack));
+  return std::shared_ptr<Transfer>(
+      new Transfer(version, file, manifest, std::move(plan), std::move(pack), std::move(reader), std::move(hold)));
+}
+
+Transfer::Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
+                   std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold)
+    : version(of),
+      file(number),
+      manifest(named),
+      plan(std::move(planned)),
+      pack(std::move(into)),
+      reader(std::move(readers)),
+      hold_(std::move(hold)),
+      units_(plan.units.size()),
+      blobs_(plan.blobs.size()),
+      missing_(plan.units.size()) {
+  for (std::size_t i = 0; i < blobs_.size(); ++i) {
+    blobs_[i].missing = chunk_count(plan.blobs[i].id.length);
+    blobs_[i].chunks.resize(blobs_[i].missing);
+  }
+}
+
+void Transfer::begin(std::size_t unit) {
+  units_[unit].state = UnitState::running;
+  ++busy_;
+  busy_bytes_ += plan.units[unit].length;
+}
+
+void Transfer::end(std::size_t unit) {
+  --busy_;
+  busy_bytes_ -= plan.units[unit].length;
+}
+
+void Transfer::fail(std::size_t unit, Error error) {
+  end(unit);
+  units_[unit] = {UnitState::failed, std::move(error), {}};
+}
+
+void Transfer::put_back(std::size_t unit) {
+  end(unit);
+  queue(unit);
+}
+
+void Transfer::part(std::size_t unit) {
+  end(unit);
+  units_[unit].state = UnitState::idle;
+  units_[unit].alone = true;
+}
+
+void Transfer::put_back_late(std::size_t unit, Error error) {
+  put_back(unit);
+  units_[unit].failure = std::move(error);
+  if (!units_[unit].late_since) units_[unit].late_since = Clock::now();
+}
+
+void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
+  units_[unit].state = UnitState::here;
+  units_[unit].late_since.reset();
+  moved_ = arrived_ = Clock::now();
+  end(unit);
+  --missing_;
+  const auto& [offset, length, number, run] = plan.units[unit];
+  Blob& blob = blobs_[number];
+  std::copy(digests.begin(), digests.end(), blob.chunks.begin() + static_cast<std::ptrdiff_t>(run.first));
+  blob.missing -= run.count;
+  if (blob.missing > 0) return;
+  const Extent& extent = plan.blobs[number];
+  whole_.push_back({extent.id, extent.offset, std::move(blob.chunks)});
+  whole_bytes_ += extent.id.length;
+}
+
+std::vector<FetchedBlob> Transfer::take_whole() {
+  whole_bytes_ = 0;
+  return std::exchange(whole_, {});
+}
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+// A pack that is being filled with blobs of one version, each at its place: one published file, or a group of small
+// ones. Knows which of its units are here and which blobs are whole. It has no thread and no lock: its owner guards it,
+// except for the members that say otherwise.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fetch/plan.h"
+#include "fetch/verified_source.h"
+#include "weft/cluster_store.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// Transfers that a Fetcher keeps open, each with three descriptors, unless readers need more of them at one time.
+inline constexpr std::size_t kOpenTransfersMax = 40;
+
+enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
+
+class Transfer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // What does not change; any thread.
+  const VersionId version;
+  const std::optional<std::uint32_t> file;  // that the pack is laid out as; none: a group's blobs
+  const Digest manifest;
+  const FetchPlan plan;
+  const std::unique_ptr<FetchPack> pack;
+  const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
+
+  // Errc as of opening the pack for readers.
+  static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,
+                                                const Digest& manifest, FetchPlan plan, std::unique_ptr<FetchPack> pack,
+                                                VersionHold hold);
+
+  UnitState state(std::size_t unit) const { return units_[unit].state; }
+  const Error& failure(std::size_t unit) const { return units_[unit].failure; }
+  void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
+  void begin(std::size_t unit);
+  void fail(std::size_t unit, Error error);
+  void put_back(std::size_t unit);                    // it did not come, and is queued again
+  void put_back_late(std::size_t unit, Error error);  // the same, as who was asked was silent: that is counted
+  // A request for several units of a group failed, as the bytes of one of them may be nowhere. Each comes with a
+  // request of its own from now on.
+  void part(std::size_t unit);
+  bool is_alone(std::size_t unit) const { return units_[unit].alone; }
+  // When it was first put back so, without having come since.
+  std::optional<Clock::time_point> late_since(std::size_t unit) const { return units_[unit].late_since; }
+  // Its bytes are in the pack's file. `digests` are of its chunks.
+  void arrive(std::size_t unit, std::span<const Digest> digests);
+
+  void move() { moved_ = Clock::now(); }
+  Clock::time_point moved() const { return moved_; }      // when something last came, or this was made
+  Clock::time_point arrived() const { return arrived_; }  // the last of its units; long ago when none has
+  void use() { used_ = Clock::now(); }
+  Clock::time_point used() const { return used_; }
+  bool busy() const { return busy_ > 0; }  // units that run
+  bool begins() const { return busy_ > 0 && arrived_ == Clock::time_point{}; }
+  std::uint64_t busy_bytes() const { return busy_bytes_; }
+  bool complete() const { return missing_ == 0; }  // every unit is here
+
+  // A reader asks for this file of the group. Returns how many times readers asked for another file than before.
+  std::uint64_t note_file(std::uint32_t number) {
+    if (last_file_ != number) ++files_asked_;
+    last_file_ = number;
+    return files_asked_;
+  }
+  bool was_asked(std::size_t unit) const { return units_[unit].asked; }
+  // Somebody asks for it; whether somebody did before.
+  bool ask(std::size_t unit) { return std::exchange(units_[unit].asked, true); }
+
+  // Blobs that are whole and not in the index yet.
+  std::uint64_t whole_bytes() const { return whole_bytes_; }
+  std::vector<FetchedBlob> take_whole();
+
+  void let_go() { used_ = {}; }    // it may be dropped at once
+  void hurry() { hurry_ = true; }  // what is whole is to be put into the index now
+  bool hurries() const { return hurry_; }
+  std::mutex writing;  // to the pack's file: its own lock is waited for spinning
+  // Other nodes fetch it too, as was seen a moment ago.
+  bool is_shared() const { return shared_until > Clock::now(); }
+  Clock::time_point shared_until{};
+  std::optional<std::size_t> follows;  // the unit behind those that were asked for in order from the first on
+  bool adding = false;                 // some of its blobs are just being put there
+  Status settled;                      // how that last went
+
+ private:
+  void end(std::size_t unit);
+  struct Unit {
+    UnitState state = UnitState::idle;
+    Error failure;
+    std::optional<Clock::time_point> late_since;
+    bool asked = false;
+    bool alone = false;
+  };
+  struct Blob {
+    std::vector<Digest> chunks;
+    std::uint64_t missing = 0;  // chunks
+  };
+  Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
+           std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);
+  std::optional<std::uint32_t> last_file_;
+  std::uint64_t files_asked_ = 0;
+  const VersionHold hold_;  // while its bytes come, gc leaves the version whole
+  std::vector<Unit> units_;
+  std::vector<Blob> blobs_;
+  std::vector<FetchedBlob> whole_;
+  std::uint64_t whole_bytes_ = 0;
+  std::size_t missing_ = 0;
+  std::size_t busy_ = 0;
+  std::uint64_t busy_bytes_ = 0;
+  bool hurry_ = false;
+  Clock::time_point moved_ = Clock::now();
+  Clock::time_point arrived_{};
+  Clock::time_point used_ = Clock::now();
+};
+
+}  // namespace weft

@@ -1,0 +1,155 @@
+#include "fetch/verified_source.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+constexpr int kTriesMax = 3;                         // of a source that has other bytes to give than wrong ones
+constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 GiB
+
+// Of all chunks of all runs, whose bytes follow each other.
+std::vector<Digest> hashes_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
+  std::vector<std::span<const std::byte>> chunks;
+  for (const ChunkRun& run : runs)
+    for (std::uint64_t left = run.length(); left > 0;) {
+      const std::uint64_t part = std::min(kDigestChunk, left);
+      chunks.push_back(bytes.first(part));
+      bytes = bytes.subspan(part);
+      left -= part;
+    }
+  std::vector<Digest> digests(chunks.size());
+  sha256_each(chunks, digests);
+  return digests;
+}
+
+}  // namespace
+
+Error VerifiedSource::wrong(const ContentId& id, std::string_view what) const {
+  return Error{Errc::corrupt,
+               fmt::format("{}: {} of the {} bytes with digest {}", name(), what, id.length, to_hex(id.root))};
+}
+
+Result<std::vector<std::byte>> VerifiedSource::manifest(const Digest& digest, Deadline deadline) {
+  WEFT_TRY(auto bytes, source_->manifest(digest, deadline));
+  if (sha256(bytes) == digest) return bytes;
+  return Error{Errc::corrupt, fmt::format("{}: other bytes than those of manifest {}", name(), to_hex(digest))};
+}
+
+VerifiedSource::Proof VerifiedSource::known_proof(const ContentId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto known = proofs_.find(id);
+  return known == proofs_.end() ? nullptr : known->second;
+}
+
+// By one reader of several that need it.
+Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, const ContentId& id, Deadline deadline) {
+  {
+    std::unique_lock lock(mutex_);
+    const auto nobody_asks = [&] { return !asked_.contains(id); };
+    if (!answered_.wait_until(lock, deadline, nobody_asks))
+      return Error{Errc::timed_out, fmt::format("{}: no chunk digests in time", name())};
+    if (const auto known = proofs_.find(id); known != proofs_.end()) return known->second;
+    asked_.insert(id);
+  }
+  auto proof = ask_for_proof(manifest, id, deadline);
+  {
+    const std::lock_guard lock(mutex_);
+    asked_.erase(id);
+  }
+  answered_.notify_all();
+  return proof;
+}
+
+Result<VerifiedSource::Proof> VerifiedSource::ask_for_proof(const Digest& manifest, const ContentId& id,
+                                                            Deadline deadline) {
+  WEFT_TRY(auto chunks, source_->chunks(manifest, id, deadline));
+  if (chunks.size() != chunk_count(id.length) || tree_root(id.length, chunks) != id.root)
+    return wrong(id, "forged chunk digests");
+  auto made = std::make_shared<const std::vector<Digest>>(std::move(chunks));
+  const std::lock_guard lock(mutex_);
+  if (proof_digests_ + made->size() > kProofDigestsMax) {
+    proofs_.clear();
+    proof_digests_ = 0;
+  }
+  if (proofs_.emplace(id, made).second) proof_digests_ += made->size();
+  return made;
+}
+
+// The first chunk that is not what it should be.
+Result<std::optional<VerifiedSource::Wrong>> VerifiedSource::check(const Digest& manifest, const ChunkRun& run,
+                                                                   std::span<const Digest> digests, Deadline deadline) {
+  if (chunk_count(run.id.length) == 1) {
+    if (tree_root(run.id.length, digests) == run.id.root) return std::optional<Wrong>();
+    return std::optional(Wrong{0, wrong(run.id, "other bytes in place")});
+  }
+  WEFT_TRY(const Proof proven, proof(manifest, run.id, deadline));
+  const auto expected = std::span(*proven).subspan(run.first, run.count);
+  const auto differs = std::mismatch(digests.begin(), digests.end(), expected.begin()).first;
+  if (differs == digests.end()) return std::optional<Wrong>();
+  return std::optional(
+      Wrong{static_cast<std::size_t>(differs - digests.begin()), wrong(run.id, "other bytes in place")});
+}
+
+// On their way while bytes come: behind those they would wait for all that is under way. What fails is asked for again
+// by who needs it.
+std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs,
+                                               Deadline deadline) {
+  std::vector<ContentId> unproven;
+  for (const ChunkRun& run : runs)
+    if (chunk_count(run.id.length) > 1 && (unproven.empty() || unproven.back() != run.id) && !known_proof(run.id))
+      unproven.push_back(run.id);
+  if (unproven.empty()) return {};
+  try {
+    return std::async(std::launch::async, [this, manifest, deadline, unproven = std::move(unproven)] {
+      for (const ContentId& id : unproven)
+        if (!proof(manifest, id, deadline).ok()) return;
+    });
+  } catch (const std::system_error&) {
+    return {};  // no thread for it
+  }
+}
+
+Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
+                                                Deadline deadline, ReadAid& aid, bool& again) {
+  std::uint64_t wanted = 0;
+  for (const ChunkRun& run : runs) wanted += run.length();
+  const std::future<void> proofs = begin_proofs(manifest, runs, deadline);  // they end before this does
+  WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
+  if (aid.came) aid.came();
+  if (got.size != wanted)
+    return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
+  std::vector<Digest> digests = hashes_of(runs, got.bytes());
+  std::size_t chunk = 0;
+  for (const ChunkRun& run : runs) {
+    WEFT_TRY(const auto wrong, check(manifest, run, std::span(digests).subspan(chunk, run.count), deadline));
+    if (wrong) {
+      const std::size_t at = chunk + wrong->chunk;
+      again = at < got.givers.size() && source_->refuted(got.givers[at]);
+      return wrong->error;
+    }
+    chunk += run.count;
+  }
+  return VerifiedBytes{std::move(got), std::move(digests)};
+}
+
+Result<VerifiedBytes> VerifiedSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                                           ReadAid& aid) {
+  for (const ChunkRun& run : runs)
+    if (run.count == 0 || run.id.length == 0 || run.first >= chunk_count(run.id.length) ||
+        run.count > chunk_count(run.id.length) - run.first)
+      return Error{Errc::internal, fmt::format("chunks {} to {} of a blob of {} bytes", run.first,
+                                               run.first + run.count, run.id.length)};
+  for (int tries = 1;; ++tries) {
+    bool again = false;
+    auto got = read_once(manifest, runs, deadline, aid, again);
+    if (got.ok() || !again || tries == kTriesMax) return got;
+  }
+}
+
+}  // namespace weft

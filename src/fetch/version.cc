@@ -1,0 +1,129 @@
+#include "fetch/version.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kStep = 32U << 20U;
+
+bool matches(const std::string& pattern, const std::string& name) {
+  if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
+  for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+    if (::fnmatch(pattern.c_str(), name.substr(0, dot).c_str(), 0) == 0) return true;
+  return false;
+}
+
+// Extents that only tensors which nobody wants have.
+std::set<std::uint32_t> unwanted_extents(const File& file, const std::string& layers) {
+  std::set<std::uint32_t> wanted;
+  std::set<std::uint32_t> all;
+  for (const Tensor& tensor : file.tensors) {
+    all.insert(tensor.extent);
+    if (matches(layers, tensor.name)) wanted.insert(tensor.extent);
+  }
+  for (const std::uint32_t extent : wanted) all.erase(extent);
+  return all;
+}
+
+bool is_config(const File& file) {
+  const std::string_view path = file.path;
+  return path.substr(path.rfind('/') + 1) == "config.json" && file.size > 0 && file.size <= limits::kConfigMax;
+}
+
+bool names_any(const Manifest& manifest, const std::string& layers) {
+  return std::ranges::any_of(manifest.files, [&](const File& file) {
+    return std::ranges::any_of(file.tensors, [&](const Tensor& tensor) { return matches(layers, tensor.name); });
+  });
+}
+
+Result<std::uint64_t> absent_bytes(Store& store, const File& file, const std::vector<Range>& ranges) {
+  std::uint64_t bytes = 0;
+  std::set<ContentId> seen;
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  for (const Extent& extent : file.extents) {
+    const bool wanted = std::ranges::any_of(ranges, [&](const Range& range) {
+      return range.offset <= extent.offset && extent.offset < range.offset + range.length;
+    });
+    if (!wanted || !seen.insert(extent.id).second) continue;
+    const auto place = snapshot->find_blob(extent.id);
+    if (!place.ok() && place.error().code == Errc::absent) bytes += extent.id.length;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<Range> wanted_ranges(const File& file, const std::string& layers) {
+  if (file.size == 0) return {};
+  if (layers.empty()) return {{0, file.size}};
+  const auto unwanted = unwanted_extents(file, layers);
+  std::vector<Range> ranges;
+  for (std::uint32_t i = 0; i < file.extents.size(); ++i) {
+    if (unwanted.contains(i)) continue;
+    const Extent& extent = file.extents[i];
+    if (!ranges.empty() && ranges.back().offset + ranges.back().length == extent.offset)
+      ranges.back().length += extent.id.length;
+    else
+      ranges.push_back({extent.offset, extent.id.length});
+  }
+  return ranges;
+}
+
+Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionRow& row, const std::string& layers,
+                                  Progress& progress) {
+  const std::string where = fmt::format("{}@{}", row.model_name, row.number);
+  WEFT_CHECK(fetcher.look(row.id));
+  WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
+  WEFT_TRY(const auto bytes, store.open_manifest(row.manifest));
+  WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
+  if (!layers.empty() && !names_any(manifest, layers))
+    return Error{Errc::not_found, fmt::format("{}: no tensor or layer is named {}", where, printable(layers))};
+  FetchReport report;
+  std::vector<std::vector<Range>> wanted;
+  for (const File& file : manifest.files) {
+    wanted.push_back(wanted_ranges(file, layers));
+    for (const Range& range : wanted.back()) report.bytes += range.length;
+    WEFT_TRY(const std::uint64_t absent, absent_bytes(store, file, wanted.back()));
+    report.moved_bytes += absent;
+  }
+  progress.total(report.bytes);
+  for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
+    progress.phase(fmt::format("fetching {}", manifest.files[i].path));
+    for (const Range& range : wanted[i])
+      for (std::uint64_t at = 0; at < range.length; at += kStep) {
+        if (progress.cancelled()) return Error{Errc::cancelled, "interrupted; what has come stays"};
+        const std::uint64_t part = std::min(kStep, range.length - at);
+        const std::uint64_t ahead = range.length - at - part;
+        WEFT_CHECK(fetcher.bring({row.id, i, {range.offset + at, part}, ahead, true}));
+        progress.advance(part);
+      }
+    if (!wanted[i].empty()) ++report.files;
+  }
+  progress.phase("making it durable");
+  WEFT_CHECK(fetcher.settle(row.id));
+  return report;
+}
+
+Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row) {
+  WEFT_TRY(const auto bytes, manifest_of(store, row));
+  WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
+  for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
+    const File& file = manifest.files[i];
+    if (!is_config(file)) continue;
+    WEFT_TRY(const std::uint64_t absent, absent_bytes(store, file, {{0, file.size}}));
+    if (absent > 0) WEFT_CHECK(fetcher.bring({row.id, i, {0, file.size}, 0}));
+  }
+  return fetcher.settle(row.id);
+}
+
+}  // namespace weft

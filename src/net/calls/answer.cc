@@ -1,0 +1,135 @@
+#include "net/calls/answer.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "net/calls/head_hash.h"
+
+namespace weft {
+namespace net {
+namespace {
+
+// A read that its answer knows of.
+class CountedRead final : public PendingRead {
+ public:
+  CountedRead(WindowRead read, std::shared_ptr<CallLink> link, std::shared_ptr<AnswerReads> reads, std::size_t length)
+      : read_(std::move(read)), link_(std::move(link)), reads_(std::move(reads)), length_(length) {
+    link_->reading(1);
+  }
+  ~CountedRead() override {
+    if (!over_) link_->reading(-1);
+  }
+
+  Status wait(Clock::time_point deadline) override {
+    Status status = read_->wait(deadline);
+    const bool over = status.ok() || status.error().code != Errc::timed_out;
+    if (over && !std::exchange(over_, true)) {
+      link_->reading(-1);
+      reads_->end(status.ok() ? length_ : 0);
+      if (status.ok()) link_->heard();
+    }
+    return status;
+  }
+
+ private:
+  WindowRead read_;
+  std::shared_ptr<CallLink> link_;
+  std::shared_ptr<AnswerReads> reads_;
+  std::size_t length_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+void AnswerReads::begin() {
+  const std::lock_guard lock(mutex_);
+  if (in_flight_++ == 0) since_ = Clock::now();
+}
+
+void AnswerReads::end(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_ += bytes;
+  if (--in_flight_ == 0) busy_ += Clock::now() - since_;
+}
+
+bool AnswerReads::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_ > 0;
+}
+
+std::uint64_t AnswerReads::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+AnswerReads::Clock::duration AnswerReads::busy() const {
+  const std::lock_guard lock(mutex_);
+  return busy_;
+}
+
+}  // namespace net
+
+Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message, Deadline called)
+    : link_(std::move(link)), message_(std::move(message)), called_(called), opened_(!message_.windows.empty()) {}
+
+// A window under a read that is still in flight is left to its lease: some providers end the connection over it.
+Answer::Impl::~Impl() {
+  if (!opened_) return;
+  link_->record().read(reads_->bytes(), reads_->busy());
+  if (!reads_->in_flight()) link_->done(message_.id, reads_->bytes());
+}
+
+Result<WindowRead> Answer::Impl::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
+                                      std::size_t at, std::size_t length) {
+  if (window >= message_.windows.size())
+    return Error{Errc::invalid, fmt::format("window {} of an answer with {}", window, message_.windows.size())};
+  net::Channel& channel = link_->channel();
+  WEFT_TRY(WindowRead begun,
+           channel.transport().read(channel.peer(), message_.windows[window], offset, std::move(landing), at, length));
+  reads_->begin();
+  return WindowRead(std::make_unique<net::CountedRead>(std::move(begun), link_, reads_, length));
+}
+
+Status Answer::Impl::fetch_head(const LandingBuffer& buffer, Deadline deadline) {
+  const auto length = static_cast<std::size_t>(message_.windows.front().length);
+  WEFT_TRY(const WindowRead begun, read(0, 0, buffer.landing(), 0, length));
+  WEFT_CHECK(begun->wait(deadline));
+  if (Deadline::clock::now() > open_until())
+    return Error{Errc::timed_out, fmt::format("peer {}: the head of an answer came too late", link_->channel().node())};
+  const std::span<const std::byte> head = buffer.bytes().first(length);
+  message_.head.assign(head.begin(), head.end());
+  if (net::head_hash(message_.head) != *message_.head_hash)
+    return Error{Errc::corrupt, fmt::format("peer {}: the head of an answer is not what it said it would be",
+                                            link_->channel().node())};
+  message_.windows.erase(message_.windows.begin());
+  return {};
+}
+
+Answer::Answer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Answer::Answer(Answer&& other) noexcept = default;
+Answer& Answer::operator=(Answer&& other) noexcept = default;
+Answer::~Answer() = default;
+
+std::span<const std::byte> Answer::head() const {
+  return impl_->message().head;
+}
+
+std::size_t Answer::windows() const {
+  return impl_->message().windows.size();
+}
+
+Deadline Answer::open_until() const {
+  return impl_->open_until();
+}
+
+std::uint64_t Answer::length(std::size_t window) const {
+  return impl_->message().windows.at(window).length;
+}
+
+Result<WindowRead> Answer::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
+                                std::size_t at, std::size_t length) {
+  return impl_->read(window, offset, std::move(landing), at, length);
+}
+
+}  // namespace weft

@@ -1,0 +1,14 @@
+// The hash of a head that is read from a window: what a read brings is not authenticated, the hash in the answer is.
+#pragma once
+
+#include <span>
+
+#include "net/session/secret.h"
+
+namespace weft::net {
+
+inline Bytes32 head_hash(std::span<const std::byte> head) {
+  return keyed_hash(Secret(), "weft head", std::span(&head, 1));
+}
+
+}  // namespace weft::net

@@ -1,0 +1,133 @@
+#include "net/calls/incoming.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+
+namespace weft::net {
+
+Incoming::Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads)
+    : transport_(transport), identity_(std::move(identity)), server_(server) {
+  workers_.emplace(std::max(threads, 1U));
+  keeper_ = std::thread([this] { keep(); });
+}
+
+Incoming::~Incoming() {
+  close();
+}
+
+bool Incoming::receive(const FrameView& frame) {
+  if (frame.header.kind == FrameKind::hello) return queue_hello(frame);
+  if (frame.header.kind == FrameKind::confirm) return confirm(frame);
+  const LinkPtr link = find(frame.header.session);
+  if (!link) return false;
+  const Heard heard = hear(link, frame);
+  if (heard != Heard::good) end(link);
+  return heard != Heard::refused;
+}
+
+void Incoming::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (keeper_.joinable()) keeper_.join();
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return submitting_ == 0; });
+  }
+  workers_.reset();
+  std::vector<LinkPtr> links;
+  std::vector<PeerId> strangers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [session, link] : links_) links.push_back(link);
+    for (const auto& [session, half] : half_open_) strangers.push_back(half.peer);
+    half_open_.clear();
+  }
+  for (const LinkPtr& link : links) end(link);
+  for (const PeerId peer : strangers) transport_.remove_peer(peer);
+}
+
+Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = links_.find(session);
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void Incoming::keep() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    const auto due = next_due();
+    const auto called = [&] { return ending_ || !hellos_.empty() || next_due() < due; };
+    if (due == Clock::time_point::max())
+      wake_.wait(lock, called);
+    else
+      wake_.wait_until(lock, due, called);
+    keep_once(lock);
+  }
+}
+
+void Incoming::keep_once(std::unique_lock<std::mutex>& lock) {
+  while (!hellos_.empty() && !ending_) {
+    const Hello hello = std::move(hellos_.front());
+    hellos_.pop_front();
+    lock.unlock();
+    welcome(hello);
+    lock.lock();
+  }
+  end_due(lock);
+}
+
+Incoming::Clock::time_point Incoming::next_due() const {
+  auto due = leases_.empty() ? Clock::time_point::max() : leases_.front().until;
+  for (const auto& [session, half] : half_open_) due = std::min(due, half.until);
+  return due;
+}
+
+void Incoming::end_due(std::unique_lock<std::mutex>& lock) {
+  const auto now = Clock::now();
+  std::vector<PeerId> strangers;
+  for (auto at = half_open_.begin(); at != half_open_.end();) {
+    if (at->second.until > now) {
+      ++at;
+      continue;
+    }
+    strangers.push_back(at->second.peer);
+    at = half_open_.erase(at);
+  }
+  std::vector<Lease> ended;
+  while (!leases_.empty() && leases_.front().until <= now) {
+    ended.push_back(std::move(leases_.front()));
+    leases_.pop_front();
+  }
+  lock.unlock();
+  unkept_ += strangers.size();
+  for (const PeerId peer : strangers) transport_.remove_peer(peer);
+  for (const Lease& lease : ended) {
+    const LinkPtr link = lease.link.lock();
+    auto windows = link ? link->end(lease.call) : std::nullopt;
+    if (!windows || windows->count() == 0) continue;
+    ++lease_ends_;
+    withdraw(std::move(*windows));
+  }
+  lock.lock();
+}
+
+void Incoming::add_to(ExchangeFigures& figures) const {
+  figures.answers += answers_;
+  figures.busy += busy_;
+  figures.handshakes += handshakes_;
+  figures.lease_ends += lease_ends_;
+  figures.served_bytes += served_bytes_;
+  figures.refused += unkept_;
+  const std::lock_guard lock(mutex_);
+  figures.sessions += links_.size();
+  figures.half_open += half_open_.size();
+  figures.windows += windows_;
+  figures.window_bytes += window_bytes_;
+}
+
+}  // namespace weft::net

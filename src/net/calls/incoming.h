@@ -1,0 +1,111 @@
+// The calls that other nodes make: their handshakes, their sessions, and the windows that are open for them. Any
+// thread; receive() on the transport's.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "net/calls/answer_link.h"
+#include "net/calls/newcomers.h"
+#include "net/session/identity.h"
+#include "weft/exchange.h"
+
+namespace weft::net {
+
+class Incoming {
+ public:
+  // `transport` and `server` outlive this; `server` may be null.
+  Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads);
+  ~Incoming();  // close() came before
+  Incoming(const Incoming&) = delete;
+  Incoming& operator=(const Incoming&) = delete;
+
+  // False: this frame is of none of our sessions, or was no good.
+  bool receive(const FrameView& frame);
+  void close();  // waits for answers that are being made; then closes all windows and sessions
+  void add_to(ExchangeFigures& figures) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using LinkPtr = std::shared_ptr<AnswerLink>;
+  struct HalfOpen {
+    Answerer answerer;
+    PeerId peer = 0;
+    Clock::time_point until;
+  };
+  struct Hello {
+    std::vector<std::byte> frame;
+    bool proved = false;  // made with the cluster's key
+  };
+  struct Lease {
+    Clock::time_point until;
+    std::weak_ptr<AnswerLink> link;
+    std::uint64_t call = 0;
+  };
+
+  // Handshakes (incoming_sessions.cc):
+  bool queue_hello(const FrameView& frame);
+  bool confirm(const FrameView& frame);
+  void welcome(const Hello& hello);
+  bool admits(const EndpointAddress& address, bool proved);
+  void add_half_open(std::uint64_t session, Answerer answerer, PeerId peer);
+  void add_session(Session session, PeerId peer);
+  void end(const LinkPtr& link);
+  LinkPtr find(std::uint64_t session) const;
+
+  // What takes time, or is due at a time:
+  void keep();
+  void keep_once(std::unique_lock<std::mutex>& lock);
+  Clock::time_point next_due() const;
+  void end_due(std::unique_lock<std::mutex>& lock);
+
+  // Calls (incoming_calls.cc):
+  Heard hear(const LinkPtr& link, const FrameView& frame);
+  bool take(const LinkPtr& link, const CallBody& body);
+  void begin(const LinkPtr& link, const CallMessage& call);
+  void submit(const LinkPtr& link, const CallMessage& call);
+  void submitted();
+  void answer(const LinkPtr& link, const CallMessage& call);
+  Status give(const LinkPtr& link, std::uint64_t call, PeerReply reply);
+  void lease(const LinkPtr& link, std::uint64_t call);
+  Result<OpenWindows> open_windows(std::vector<std::unique_ptr<WindowMemory>> memory);
+  void fail(const LinkPtr& link, std::uint64_t call, Error error);
+  void done(const LinkPtr& link, const DoneMessage& done);
+  bool reserve(std::size_t windows, std::uint64_t bytes);
+  void release(const OpenWindows& windows);
+  void withdraw(OpenWindows windows);
+
+  Transport& transport_;
+  const Identity identity_;
+  PeerServer* const server_;
+  std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
+  std::atomic<std::size_t> calls_{0};  // that wait or are being answered
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Hello> hellos_;                               // guarded by mutex_, as all that follows
+  std::unordered_map<std::uint64_t, HalfOpen> half_open_;  // by session
+  Newcomers newcomers_;
+  std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
+  std::map<std::string, std::uint64_t> session_of_;   // by node
+  std::deque<Lease> leases_;                          // the first to end first
+  std::size_t windows_ = 0;
+  std::uint64_t window_bytes_ = 0;
+  std::size_t submitting_ = 0;  // calls to the workers, and those that the transport's threads answer
+  bool ending_ = false;
+  std::thread keeper_;
+  std::optional<ThreadPool> workers_;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,172 @@
+// Calls of others: heard on the transport's thread, and answered there when another hears in its place, else on
+// workers.
+#include <fmt/core.h>
+
+#include <numeric>
+#include <utility>
+
+#include "base/limits.h"
+#include "net/calls/head_hash.h"
+#include "net/calls/incoming.h"
+
+namespace weft::net {
+namespace {
+
+constexpr std::chrono::milliseconds kSendPatience{2'000};  // the caller asks again for what it did not get
+
+Error too_much(std::string_view what) {
+  return {Errc::busy, fmt::format("this node has too many {}", what)};
+}
+
+// A head that is too long for its message goes into the first window.
+Result<AnswerMessage> place_head(std::uint64_t call, PeerReply& reply) {
+  AnswerMessage answer;
+  answer.id = call;
+  if (reply.head.size() > kHeadBytesMax || reply.windows.size() > kAnswerWindowsMax)
+    return Error{Errc::internal,
+                 fmt::format("an answer of {} bytes and {} windows", reply.head.size(), reply.windows.size())};
+  if (reply.head.size() + kWindowMessageBytes * reply.windows.size() <= kShortHeadBytesMax) {
+    answer.head = std::move(reply.head);
+    return answer;
+  }
+  WEFT_TRY(auto memory, WindowMemory::of_bytes(reply.head));
+  answer.head_hash = head_hash(reply.head);
+  reply.windows.insert(reply.windows.begin(), std::move(memory));
+  return answer;
+}
+
+}  // namespace
+
+Heard Incoming::hear(const LinkPtr& link, const FrameView& frame) {
+  const auto payload = link->channel().open(frame);
+  if (!payload.ok()) return Heard::refused;
+  if (frame.header.kind != FrameKind::message) return Heard::closed;
+  const auto body = decode_body(*payload);
+  return body.ok() && take(link, *body) ? Heard::good : Heard::refused;
+}
+
+bool Incoming::take(const LinkPtr& link, const CallBody& body) {
+  if (const auto* call = std::get_if<CallMessage>(&body))
+    begin(link, *call);
+  else if (const auto* ended = std::get_if<DoneMessage>(&body))
+    done(link, *ended);
+  else if (const auto* ask = std::get_if<AskMessage>(&body))
+    static_cast<void>(link->channel().send(link->about(ask->id)));
+  else
+    return false;  // what only those who answer send
+  return true;
+}
+
+void Incoming::begin(const LinkPtr& link, const CallMessage& call) {
+  if (++calls_ <= limits::kPeerCallsMax && link->begin(call.id)) return submit(link, call);
+  --calls_;
+  ++busy_;
+  static_cast<void>(link->channel().send(FailureMessage{call.id, too_much("calls to answer")}));
+}
+
+// Not with mutex_ held: who is woken would wait for it.
+void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return;
+    ++submitting_;
+  }
+  const auto work = [this, link, call] {
+    answer(link, call);
+    --calls_;
+  };
+  const auto work_here = [this, work] {
+    work();
+    submitted();
+  };
+  if (transport_.after_receiving(work_here)) return;
+  workers_->submit(work);
+  submitted();
+}
+
+void Incoming::submitted() {
+  const std::lock_guard lock(mutex_);
+  if (--submitting_ == 0 && ending_) wake_.notify_all();
+}
+
+void Incoming::answer(const LinkPtr& link, const CallMessage& call) {
+  if (server_ == nullptr) return fail(link, call.id, {Errc::not_found, "this node answers no calls"});
+  auto reply = server_->answer(link->channel().node(), call.request);
+  if (!reply.ok()) return fail(link, call.id, std::move(reply).error());
+  if (Status given = give(link, call.id, std::move(*reply)); !given.ok()) fail(link, call.id, std::move(given).error());
+}
+
+Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) {
+  WEFT_TRY(AnswerMessage answer, place_head(call, reply));
+  WEFT_TRY(OpenWindows windows, open_windows(std::move(reply.windows)));
+  answer.windows = windows.remote();
+  const bool lasts = windows.count() > 0;
+  if (auto unwanted = link->answered(call, answer, std::move(windows))) {
+    release(*unwanted);
+    return {};
+  }
+  if (lasts) lease(link, call);
+  ++answers_;
+  static_cast<void>(link->channel().send(answer, Clock::now() + kSendPatience));
+  if (!lasts) link->end(call);
+  return {};
+}
+
+void Incoming::lease(const LinkPtr& link, std::uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  if (leases_.empty()) wake_.notify_all();  // else an earlier end is waited for
+  leases_.push_back({Clock::now() + kWindowLease, link, call});
+}
+
+Result<OpenWindows> Incoming::open_windows(std::vector<std::unique_ptr<WindowMemory>> memory) {
+  const std::uint64_t bytes =
+      std::accumulate(memory.begin(), memory.end(), std::uint64_t{0},
+                      [](std::uint64_t sum, const auto& each) { return sum + each->bytes().size(); });
+  if (bytes > kAnswerBytesMax + kHeadBytesMax)
+    return Error{Errc::internal, fmt::format("an answer with windows of {} bytes", bytes)};
+  if (!reserve(memory.size(), bytes)) return too_much("windows open");
+  OpenWindows windows;
+  for (auto& each : memory) {
+    Status opened = windows.open(transport_, std::move(each));
+    if (opened.ok()) continue;
+    const std::lock_guard lock(mutex_);
+    windows_ -= memory.size();
+    window_bytes_ -= bytes;
+    return std::move(opened).error();
+  }
+  return windows;
+}
+
+void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
+  if (error.code == Errc::busy) ++busy_;
+  static_cast<void>(link->channel().send(FailureMessage{call, std::move(error)}, Clock::now() + kSendPatience));
+  link->end(call);
+}
+
+void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
+  auto windows = link->end(done.id);
+  if (!windows || windows->count() == 0) return;
+  served_bytes_ += std::min(done.read_bytes, windows->bytes());
+  release(*windows);
+}
+
+bool Incoming::reserve(std::size_t windows, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (windows_ + windows > limits::kWindowsMax || window_bytes_ + bytes > limits::kWindowBytesMax) return false;
+  windows_ += windows;
+  window_bytes_ += bytes;
+  return true;
+}
+
+void Incoming::release(const OpenWindows& windows) {
+  const std::lock_guard lock(mutex_);
+  windows_ -= windows.count();
+  window_bytes_ -= windows.bytes();
+}
+
+void Incoming::withdraw(OpenWindows windows) {
+  release(windows);
+  windows.withdraw();
+}
+
+}  // namespace weft::net

@@ -1,0 +1,124 @@
+// How others come to a session here: hello, welcome, confirm.
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "net/calls/incoming.h"
+#include "net/calls/outgoing.h"
+
+namespace weft::net {
+namespace {
+
+constexpr std::chrono::milliseconds kHalfOpenFor{1'000};
+
+}  // namespace
+
+// Answering one takes two multiplications on a curve: not on the transport's thread.
+bool Incoming::queue_hello(const FrameView& frame) {
+  Hello hello{frame.bytes(), is_proved(identity_.cluster_key, frame)};
+  const std::size_t waiting_max = hello.proved ? limits::kPeerHellosMax : limits::kPeerStrangersMax;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ || hellos_.size() >= waiting_max) return false;
+    hellos_.push_back(std::move(hello));
+  }
+  wake_.notify_all();
+  return true;
+}
+
+void Incoming::welcome(const Hello& hello) {
+  const auto refuse = [this] { ++unkept_; };
+  const auto frame = parse_frame(hello.frame);
+  if (!frame.ok()) return refuse();
+  const std::uint64_t session = random_session();
+  auto answerer = Answerer::answer(identity_.with_session(session), *frame);
+  if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
+  const auto peer = transport_.add_peer(answerer->caller_address());
+  if (!peer.ok()) return refuse();
+  const std::vector<std::byte> welcome = answerer->welcome();
+  add_half_open(session, std::move(*answerer), *peer);
+  static_cast<void>(transport_.send(*peer, welcome));
+}
+
+// Strangers take nobody's place.
+bool Incoming::admits(const EndpointAddress& address, bool proved) {
+  const std::lock_guard lock(mutex_);
+  return (proved || half_open_.size() < limits::kPeerHalfOpenMax) && newcomers_.admit(address, proved);
+}
+
+// When there are too many, the oldest makes room: strangers cannot keep others out for longer than they flood.
+void Incoming::add_half_open(std::uint64_t session, Answerer answerer, PeerId peer) {
+  std::optional<PeerId> pushed_out;
+  {
+    const std::lock_guard lock(mutex_);
+    if (half_open_.size() >= limits::kPeerHalfOpenMax) {
+      const auto oldest = std::min_element(half_open_.begin(), half_open_.end(), [](const auto& a, const auto& b) {
+        return a.second.until < b.second.until;
+      });
+      pushed_out = oldest->second.peer;
+      half_open_.erase(oldest);
+    }
+    half_open_.emplace(session, HalfOpen{std::move(answerer), peer, Clock::now() + kHalfOpenFor});
+  }
+  if (!pushed_out) return;
+  ++unkept_;
+  transport_.remove_peer(*pushed_out);
+}
+
+bool Incoming::confirm(const FrameView& frame) {
+  std::optional<HalfOpen> half;
+  {
+    const std::lock_guard lock(mutex_);
+    auto found = half_open_.extract(frame.header.session);
+    if (found.empty() || ending_) return false;
+    half.emplace(std::move(found.mapped()));
+  }
+  auto session = half->answerer.confirmed(frame);
+  if (!session.ok() || session->ends().node == identity_.node) {
+    transport_.remove_peer(half->peer);
+    return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    newcomers_.settled(session->ends().address);
+  }
+  add_session(std::move(*session), half->peer);
+  ++handshakes_;
+  return true;
+}
+
+// A node that makes a session anew has lost the one before. When there are too many, the longest unused goes.
+void Incoming::add_session(Session session, PeerId peer) {
+  auto link = std::make_shared<AnswerLink>(transport_, peer, std::move(session));
+  LinkPtr before;
+  LinkPtr unused;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = session_of_.find(link->channel().node());
+    if (known != session_of_.end()) {
+      before = links_.at(known->second);
+    } else if (links_.size() >= limits::kPeerSessionsMax) {
+      unused = std::min_element(links_.begin(), links_.end(), [](const auto& a, const auto& b) {
+                 return a.second->used() < b.second->used();
+               })->second;
+    }
+  }
+  if (before) end(before);
+  if (unused) end(unused);
+  const std::lock_guard lock(mutex_);
+  if (ending_) return;
+  session_of_[link->channel().node()] = link->channel().number();
+  links_[link->channel().number()] = std::move(link);
+}
+
+void Incoming::end(const LinkPtr& link) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (links_.erase(link->channel().number()) == 0) return;
+    session_of_.erase(link->channel().node());
+  }
+  link->channel().say_close();
+  for (OpenWindows& windows : link->end_all()) withdraw(std::move(windows));
+}
+
+}  // namespace weft::net

@@ -1,0 +1,219 @@
+#include "net/calls/outgoing.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/limits.h"
+#include "net/calls/answer.h"
+
+namespace weft::net {
+namespace {
+
+constexpr std::chrono::milliseconds kGreetAgain{500};  // a hello may be lost with a connection that just ended
+constexpr int kTries = 3;                              // of a call, with sessions or requests that were lost
+
+}  // namespace
+
+std::uint64_t random_session() {
+  for (;;) {
+    const Bytes32 random = random_bytes();
+    std::uint64_t number = 0;
+    std::memcpy(&number, random.data(), sizeof number);
+    if (number != 0) return number;
+  }
+}
+
+Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline) {
+  if (request.size() > kRequestBytesMax)
+    return Error{Errc::invalid,
+                 fmt::format("a request: expected at most {} bytes, got {}", kRequestBytesMax, request.size())};
+  if (peer.node == identity_.node) return Error{Errc::invalid, "a call: to this node itself"};
+  ++calls_;
+  for (int tries = 0; tries < kTries; ++tries) {
+    WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, deadline));
+    const Clock::time_point called = Clock::now();  // no lease of its windows began before
+    CallLink::Outcome outcome = link->call(request, deadline);
+    if (outcome.end == CallLink::End::answered) {
+      link->record().answered(Clock::now() - called);
+      return open_answer(link, std::move(outcome.answer), called, deadline);
+    }
+    if (outcome.end == CallLink::End::failed) {
+      link->record().failed();
+      return std::move(outcome.error);
+    }
+    if (outcome.end == CallLink::End::lost) drop(link);
+    if (Clock::now() >= deadline) break;
+  }
+  return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
+}
+
+Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                     Deadline deadline) {
+  const bool long_head = message.head_hash.has_value();
+  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message), called);
+  if (long_head) {
+    WEFT_TRY(const LandingBuffer buffer, landings_->take(deadline));
+    WEFT_CHECK(impl->fetch_head(buffer, deadline));
+  }
+  return Answer(std::move(impl));
+}
+
+// The session to a peer; whoever comes first makes it, the others wait for that one.
+Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, Deadline deadline) {
+  const Clock::time_point begun = Clock::now();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const Peer& peer = peer_of(address);
+    if (peer.link && !peer.link->lost() && peer.address == address.address) return peer.link;
+    if (!peer.connecting) break;
+    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout)
+      return Error{Errc::timed_out, fmt::format("peer {}: no session in time", address.node)};
+    const auto now = peers_.find(address.node);
+    if (now == peers_.end()) continue;  // forgotten: it is tried anew
+    const Peer& known = now->second;
+    if (!known.connecting && known.failed_at >= begun && known.address == address.address) return known.failure;
+  }
+  Peer& peer = peer_of(address);
+  peer.address = address.address;
+  peer.connecting = true;
+  const auto record = peer.record;
+  const auto old = std::exchange(peer.link, nullptr);
+  lock.unlock();
+  if (old) drop(old);  // it has moved
+  auto made = connect(address, record, deadline);
+  if (!made.ok()) record->failed();
+  lock.lock();
+  peer.connecting = false;
+  peer.link = made.ok() ? *made : nullptr;
+  if (!made.ok()) {
+    peer.failed_at = Clock::now();
+    peer.failure = made.error();
+  }
+  lock.unlock();
+  changed_.notify_all();
+  return made;
+}
+
+// With mutex_ held. Who was called once and is gone is forgotten when there are too many.
+Outgoing::Peer& Outgoing::peer_of(const PeerAddress& address) {
+  if (peers_.size() >= limits::kPeerSessionsMax)
+    std::erase_if(peers_, [](const auto& entry) { return !entry.second.link && !entry.second.connecting; });
+  Peer& peer = peers_[address.node];
+  if (!peer.record) peer.record = std::make_shared<PeerRecord>(address.node);
+  return peer;
+}
+
+Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, std::shared_ptr<PeerRecord> record,
+                                                    Deadline deadline) {
+  WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
+  const std::uint64_t session = random_session();
+  auto agreed = shake_hands(peer, session, deadline);
+  if (agreed.ok() && agreed->session.ends().node != address.node)
+    agreed = Error{Errc::permission, fmt::format("expected this node, got {}", agreed->session.ends().node)};
+  if (!agreed.ok()) {
+    transport_.remove_peer(peer);
+    return Error{agreed.error().code, fmt::format("peer {}: {}", address.node, agreed.error().message)};
+  }
+  auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), std::move(record));
+  {
+    const std::lock_guard lock(mutex_);
+    links_[session] = link;
+  }
+  if (Status sent = send_frame(transport_, peer, agreed->confirm, deadline); !sent.ok()) {
+    drop(link);
+    return std::move(sent).error();
+  }
+  ++handshakes_;
+  return link;
+}
+
+Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session, Deadline deadline) {
+  const Caller caller(identity_.with_session(session));
+  {
+    const std::lock_guard lock(mutex_);
+    greetings_[session];
+  }
+  auto welcome = greet(peer, session, caller.hello(), deadline);
+  {
+    const std::lock_guard lock(mutex_);
+    greetings_.erase(session);
+  }
+  if (!welcome.ok()) return std::move(welcome).error();
+  WEFT_TRY(const FrameView frame, parse_frame(*welcome));
+  return caller.welcomed(frame);
+}
+
+Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
+                                               Deadline deadline) {
+  for (;;) {
+    const Status sent = transport_.send(peer, hello);
+    if (!sent.ok() && sent.error().code != Errc::busy) return sent.error();
+    std::unique_lock lock(mutex_);
+    Greeting& greeting = greetings_.at(session);
+    const auto until = std::min(deadline, Clock::now() + kGreetAgain);
+    if (changed_.wait_until(lock, until, [&] { return !greeting.welcome.empty(); })) return std::move(greeting.welcome);
+    if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
+  }
+}
+
+bool Outgoing::receive(const FrameView& frame) {
+  if (frame.header.kind == FrameKind::welcome) {
+    const std::lock_guard lock(mutex_);
+    const auto found = greetings_.find(frame.header.session);
+    if (found == greetings_.end()) return false;
+    if (found->second.welcome.empty()) found->second.welcome = frame.bytes();
+    changed_.notify_all();
+    return true;
+  }
+  const std::shared_ptr<CallLink> link = find(frame.header.session);
+  if (!link) return false;
+  const Heard heard = link->receive(frame);
+  if (heard != Heard::good) drop(link);
+  return heard != Heard::refused;
+}
+
+std::shared_ptr<CallLink> Outgoing::find(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = links_.find(session);
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void Outgoing::drop(const std::shared_ptr<CallLink>& link) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (links_.erase(link->channel().number()) == 0) return;
+    const auto peer = peers_.find(link->channel().node());
+    if (peer != peers_.end() && peer->second.link == link) peer->second.link = nullptr;
+  }
+  link->channel().say_close();
+  link->lose();
+  // Its reads end now, though answers may still hold it.
+  transport_.remove_peer(link->channel().peer());
+}
+
+void Outgoing::close() {
+  std::vector<std::shared_ptr<CallLink>> links;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [session, link] : links_) links.push_back(link);
+  }
+  for (const auto& link : links) drop(link);
+}
+
+void Outgoing::add_to(ExchangeFigures& figures) const {
+  figures.calls += calls_;
+  figures.handshakes += handshakes_;
+  const std::lock_guard lock(mutex_);
+  figures.sessions += links_.size();
+  for (const auto& [node, peer] : peers_) {
+    figures.peers.push_back(peer.record->figures());
+    figures.peers.back().connected = peer.link && !peer.link->lost();
+    figures.read_bytes += figures.peers.back().read_bytes;
+  }
+}
+
+}  // namespace weft::net

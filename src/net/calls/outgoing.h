@@ -1,0 +1,77 @@
+// The calls that this node makes: sessions to others, made when they are needed. Any thread; receive() on the
+// transport's.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "net/calls/call_link.h"
+#include "net/session/identity.h"
+#include "net/transport/landing_pool.h"
+#include "weft/exchange.h"
+
+namespace weft::net {
+
+class Outgoing {
+ public:
+  // `transport` outlives this.
+  Outgoing(Transport& transport, Identity identity, std::shared_ptr<LandingPool> landings)
+      : transport_(transport), identity_(std::move(identity)), landings_(std::move(landings)) {}
+
+  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline);
+
+  // False: this frame is of none of our sessions, or was no good.
+  bool receive(const FrameView& frame);
+  void close();  // all sessions
+  void add_to(ExchangeFigures& figures) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Peer {
+    EndpointAddress address;
+    std::shared_ptr<CallLink> link;  // may be null, or lost
+    std::shared_ptr<PeerRecord> record;
+    bool connecting = false;
+    Clock::time_point failed_at{};
+    Error failure;  // of the last handshake
+  };
+  // A hello that waits for its welcome.
+  struct Greeting {
+    std::vector<std::byte> welcome;
+  };
+
+  Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
+  Peer& peer_of(const PeerAddress& address);
+  Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, std::shared_ptr<PeerRecord> record,
+                                            Deadline deadline);
+  Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
+  Result<std::vector<std::byte>> greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
+                                       Deadline deadline);
+  void drop(const std::shared_ptr<CallLink>& link);
+  std::shared_ptr<CallLink> find(std::uint64_t session) const;
+  Result<Answer> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called, Deadline deadline);
+
+  Transport& transport_;
+  const Identity identity_;
+  const std::shared_ptr<LandingPool> landings_;
+  std::atomic<std::uint64_t> calls_{0}, handshakes_{0};
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Peer> peers_;  // guarded by mutex_, as all that follows; by node
+  std::unordered_map<std::uint64_t, std::shared_ptr<CallLink>> links_;  // by session
+  std::unordered_map<std::uint64_t, Greeting> greetings_;               // by session
+};
+
+// A number for a session: random, not 0.
+std::uint64_t random_session();
+
+}  // namespace weft::net

@@ -1,0 +1,78 @@
+#include "net/session/handshake_messages.h"
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "net/session/handshake.h"
+#include "net/session/wire_tables.h"
+
+namespace weft::net {
+namespace {
+
+// What hello and welcome have in common.
+template <class Table>
+Status check_opening(const Table& message, std::string_view what) {
+  if (message->version() != kWireVersion)
+    return Error{Errc::unsupported, fmt::format("a handshake: expected wire version {}, got {} in a {}", kWireVersion,
+                                                message->version(), what)};
+  const std::size_t node = message->node()->size();
+  if (node == 0 || node > limits::kNodeIdMax)
+    return Error{Errc::invalid,
+                 fmt::format("a handshake: expected a node id of 1 to {} bytes, got {}", limits::kNodeIdMax, node)};
+  if (message->session() == 0) return Error{Errc::invalid, fmt::format("a handshake: a {} without a session", what)};
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_hello(const HelloMessage& hello) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto node = builder.CreateString(hello.node);
+  const auto address = packed(builder, hello.address);
+  const auto nonce = packed(hello.nonce);
+  const auto key = packed(hello.key);
+  builder.Finish(wire::CreateHello(builder, kWireVersion, node, &nonce, &key, hello.session, address));
+  return finished(builder);
+}
+
+Result<HelloMessage> decode_hello(std::span<const std::byte> payload) {
+  WEFT_TRY(const auto table, Decoded<wire::Hello>::make(payload, "hello"));
+  WEFT_CHECK(check_opening(table, "hello"));
+  const std::size_t address = table->address()->size();
+  if (address == 0 || address > limits::kEndpointAddressMax)
+    return Error{Errc::invalid, fmt::format("a handshake: expected an address of 1 to {} bytes, got {}",
+                                            limits::kEndpointAddressMax, address)};
+  return HelloMessage{table->node()->str(), unpacked(*table->nonce()), unpacked(*table->key()), table->session(),
+                      unpacked(*table->address())};
+}
+
+std::vector<std::byte> encode_welcome(const WelcomeMessage& welcome) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto node = builder.CreateString(welcome.node);
+  const auto nonce = packed(welcome.nonce);
+  const auto key = packed(welcome.key);
+  const auto proof = packed(welcome.proof);
+  builder.Finish(wire::CreateWelcome(builder, kWireVersion, node, &nonce, &key, welcome.session, &proof));
+  return finished(builder);
+}
+
+Result<WelcomeMessage> decode_welcome(std::span<const std::byte> payload) {
+  WEFT_TRY(const auto table, Decoded<wire::Welcome>::make(payload, "welcome"));
+  WEFT_CHECK(check_opening(table, "welcome"));
+  return WelcomeMessage{table->node()->str(), unpacked(*table->nonce()), unpacked(*table->key()), table->session(),
+                        unpacked(*table->proof())};
+}
+
+std::vector<std::byte> encode_confirm(const Bytes32& proof) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto packed_proof = packed(proof);
+  builder.Finish(wire::CreateConfirm(builder, &packed_proof));
+  return finished(builder);
+}
+
+Result<Bytes32> decode_confirm(std::span<const std::byte> payload) {
+  WEFT_TRY(const auto table, Decoded<wire::Confirm>::make(payload, "confirmation"));
+  return unpacked(*table->proof());
+}
+
+}  // namespace weft::net

@@ -1,0 +1,38 @@
+// The messages of a handshake as values. Decoding checks all that wire.fbs and handshake.h promise.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/session/secret.h"
+#include "weft/result.h"
+#include "weft/transport.h"
+
+namespace weft::net {
+
+struct HelloMessage {
+  std::string node;
+  Bytes32 nonce{};
+  Bytes32 key{};
+  std::uint64_t session = 0;
+  EndpointAddress address;
+};
+
+struct WelcomeMessage {
+  std::string node;
+  Bytes32 nonce{};
+  Bytes32 key{};
+  std::uint64_t session = 0;
+  Bytes32 proof{};
+};
+
+std::vector<std::byte> encode_hello(const HelloMessage& hello);
+Result<HelloMessage> decode_hello(std::span<const std::byte> payload);
+std::vector<std::byte> encode_welcome(const WelcomeMessage& welcome);
+Result<WelcomeMessage> decode_welcome(std::span<const std::byte> payload);
+std::vector<std::byte> encode_confirm(const Bytes32& proof);
+Result<Bytes32> decode_confirm(std::span<const std::byte> payload);
+
+}  // namespace weft::net

@@ -1,0 +1,219 @@
+#include "net/transport/fabric_transport.h"
+
+#include <fmt/core.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <utility>
+
+#include "net/transport/checks.h"
+
+namespace weft::net {
+namespace {
+
+constexpr std::size_t kReceiveBuffers = 64;
+constexpr std::size_t kSendBuffers = 128;
+constexpr std::size_t kUnsentPerPeerMax = 32;
+
+class FabricWindow final : public Window {
+ public:
+  FabricWindow(FabricTransport& transport, Registration registration, RemoteWindow remote)
+      : transport_(transport), registration_(std::move(registration)), remote_(remote) {}
+  ~FabricWindow() override {
+    transport_.between_progress([this] { registration_.close(); });
+  }
+  RemoteWindow remote() const override { return remote_; }
+
+ private:
+  FabricTransport& transport_;
+  Registration registration_;
+  RemoteWindow remote_;
+};
+
+Error no_peer(PeerId peer) {
+  return {Errc::unreachable, fmt::format("peer {}: not known, or removed", peer)};
+}
+
+}  // namespace
+
+FabricTransport::FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver)
+    : endpoint_(std::move(endpoint)),
+      provider_(endpoint_->provider()),
+      receiver_(std::move(receiver)),
+      needs_progress_(endpoint_->info->domain_attr->data_progress == FI_PROGRESS_MANUAL) {}
+
+Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Endpoint> endpoint, Receiver receiver) {
+  auto made = std::make_unique<FabricTransport>(std::move(endpoint), std::move(receiver));
+  WEFT_CHECK(made->start());
+  return std::unique_ptr<Transport>(std::move(made));
+}
+
+Status FabricTransport::start() {
+  if (const int failed = fi_cq_signal(endpoint_->queue.get()); failed != 0)
+    return fabric_error(failed, fmt::format("provider {}: waking who waits for completions", provider_));
+  WEFT_TRY(receive_buffers_, MessageBuffers::make(*endpoint_, kReceiveBuffers));
+  WEFT_TRY(send_buffers_, MessageBuffers::make(*endpoint_, kSendBuffers));
+  for (auto buffer = receive_buffers_->take(); !buffer.empty(); buffer = receive_buffers_->take())
+    post_receive(std::make_shared<MessageOperation>(OperationKind::receive, buffer));
+  progresses_ = true;
+  for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
+  return {};
+}
+
+// The endpoint goes before the buffers of what is still in flight: until then libfabric may write to them.
+FabricTransport::~FabricTransport() {
+  ending_ = true;
+  wake();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
+  end_reads(nullptr, "this end was closed");
+  if (endpoint_->needs(FI_MR_ENDPOINT)) close_registrations();
+  endpoint_->endpoint.reset();
+  in_flight_.clear();
+  peers_.clear();
+}
+
+// Memory that is bound to an endpoint is closed before it.
+void FabricTransport::close_registrations() {
+  const auto close = [](Operation& operation) {
+    if (operation.kind == OperationKind::read) static_cast<ReadOperation&>(operation).landing().registration().close();
+  };
+  for (const auto& [context, operation] : in_flight_) close(*operation);
+  for (const auto& [id, peer] : peers_)
+    for (const auto& operation : peer.waiting) close(*operation);
+  if (receive_buffers_) receive_buffers_->close_registration();
+  if (send_buffers_) send_buffers_->close_registration();
+}
+
+TransportCounters FabricTransport::counters() const {
+  const std::lock_guard lock(mutex_);
+  TransportCounters out = counters_;
+  for (const auto& [context, operation] : in_flight_) {
+    if (operation->kind != OperationKind::read) continue;
+    ++out.reads_in_flight;
+    if (static_cast<ReadOperation&>(*operation).outcome->is_set_aside()) ++out.reads_set_aside;
+  }
+  return out;
+}
+
+// Addresses of one provider are of one length; socket addresses also begin with the same family.
+Status FabricTransport::check_address(std::span<const std::byte> address) const {
+  const EndpointAddress& own = endpoint_->address;
+  const std::uint32_t format = endpoint_->info->addr_format;
+  const bool sockets = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+  if (address.size() != own.size())
+    return Error{Errc::invalid, fmt::format("a peer's address: expected {} bytes, got {}", own.size(), address.size())};
+  if (sockets && std::memcmp(address.data(), own.data(), sizeof(sa_family_t)) != 0)
+    return Error{Errc::invalid, "a peer's address: expected one of this node's address family, got another"};
+  return {};
+}
+
+Result<PeerId> FabricTransport::add_peer(std::span<const std::byte> address) {
+  WEFT_CHECK(check_address(address));
+  fi_addr_t inserted = FI_ADDR_UNSPEC;
+  if (fi_av_insert(endpoint_->peers.get(), address.data(), 1, &inserted, 0, nullptr) != 1)
+    return Error{Errc::invalid, fmt::format("a peer's address: provider {} does not take it", provider_)};
+  const std::lock_guard lock(mutex_);
+  peers_[next_peer_].address = inserted;
+  return next_peer_++;
+}
+
+void FabricTransport::remove_peer(PeerId peer) {
+  std::deque<std::shared_ptr<Operation>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return;
+    waiting = std::move(found->second.waiting);
+    fi_av_remove(endpoint_->peers.get(), &found->second.address, 1, 0);
+    peers_.erase(found);
+    for (const auto& operation : waiting) end(*operation, no_peer(peer));
+  }
+  end_reads(&peer, "it was removed");
+}
+
+Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
+  WEFT_CHECK(check_message(message));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return no_peer(peer);
+    if (found->second.unsent >= kUnsentPerPeerMax)
+      return Error{Errc::busy, fmt::format("peer {}: {} messages are unsent", peer, kUnsentPerPeerMax)};
+    const std::span<std::byte> buffer = send_buffers_->take();
+    if (buffer.empty()) return Error{Errc::busy, "all message buffers are in flight"};
+    std::memcpy(buffer.data(), message.data(), message.size());
+    auto operation = std::make_shared<MessageOperation>(OperationKind::send, buffer);
+    operation->length = message.size();
+    operation->peer = peer;
+    ++found->second.unsent;
+    submit(found->second, std::move(operation));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Window>> FabricTransport::open_window(std::span<const std::byte> memory) {
+  if (memory.empty()) return Error{Errc::invalid, "a window of no bytes"};
+  Result<Registration> made = Error{Errc::internal, "nothing was registered"};
+  between_progress([&] { made = Registration::make(*endpoint_, memory, FI_REMOTE_READ); });
+  WEFT_TRY(Registration registration, std::move(made));
+  const std::uint64_t address = endpoint_->needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
+  const RemoteWindow remote{address, registration.key(), memory.size()};
+  return std::unique_ptr<Window>(std::make_unique<FabricWindow>(*this, std::move(registration), remote));
+}
+
+Result<std::shared_ptr<Landing>> FabricTransport::open_landing(std::span<std::byte> memory,
+                                                               std::shared_ptr<const void> owner) {
+  if (memory.empty()) return Error{Errc::invalid, "a landing of no bytes"};
+  WEFT_TRY(Registration registration, Registration::make(*endpoint_, memory, FI_READ));
+  return std::shared_ptr<Landing>(std::make_shared<FabricLanding>(memory, std::move(owner), std::move(registration)));
+}
+
+Result<std::unique_ptr<PendingRead>> FabricTransport::read(PeerId peer, const RemoteWindow& window,
+                                                           std::uint64_t offset, std::shared_ptr<Landing> landing,
+                                                           std::size_t at, std::size_t length) {
+  WEFT_CHECK(check_read(window, offset, *landing, at, length));
+  auto operation = std::make_shared<ReadOperation>();
+  auto outcome = operation->outcome;
+  operation->peer = peer;
+  operation->use = LandingUse(std::static_pointer_cast<CountedLanding>(std::move(landing)));
+  operation->at = at;
+  operation->length = length;
+  operation->address = window.address + offset;
+  operation->key = window.key;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return no_peer(peer);
+    submit(found->second, std::move(operation));
+  }
+  return std::unique_ptr<PendingRead>(std::make_unique<AwaitedRead>(std::move(outcome)));
+}
+
+}  // namespace weft::net
+
+namespace weft {
+namespace {
+
+Result<std::unique_ptr<net::Endpoint>> open_endpoint(const std::string& provider, const TransportOptions& options) {
+  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, options.host, options.port));
+  return net::Endpoint::open(std::move(info));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options) {
+  if (options.provider != "auto") {
+    WEFT_TRY(auto endpoint, open_endpoint(options.provider, options));
+    return net::FabricTransport::open(std::move(endpoint), options.receiver);
+  }
+  std::string reasons;
+  for (const std::string_view provider : net::provider_order()) {
+    auto endpoint = open_endpoint(std::string(provider), options);
+    if (endpoint.ok()) return net::FabricTransport::open(std::move(*endpoint), options.receiver);
+    reasons += (reasons.empty() ? "" : "; ") + endpoint.error().message;
+  }
+  return Error{Errc::unsupported, "no libfabric provider can be used here: " + reasons};
+}
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+// The transport over libfabric: posts operations, and reads their completions on a thread of its own. Two threads take
+// turns at that: who has heard a call goes on with it at once, where to wake another for it would take longer.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "net/transport/endpoint.h"
+#include "net/transport/operation.h"
+#include "weft/transport.h"
+
+namespace weft::net {
+
+class FabricTransport final : public Transport {
+ public:
+  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  // Runs it while no progress is made, and returns when it is done. What windows peers may read changes there alone:
+  // libfabric 1.17's net looks a key up without the lock that registering and closing memory take.
+  void between_progress(const std::function<void()>& change);
+  explicit FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  ~FabricTransport() override;
+
+  const std::string& provider() const override { return provider_; }
+  const EndpointAddress& address() const override { return endpoint_->address; }
+  TransportCounters counters() const override;
+  Result<PeerId> add_peer(std::span<const std::byte> address) override;
+  void remove_peer(PeerId peer) override;
+  Status send(PeerId peer, std::span<const std::byte> message) override;
+  bool after_receiving(std::function<void()> job) override;
+  Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;
+  Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,
+                                                std::shared_ptr<const void> owner) override;
+  Result<std::unique_ptr<PendingRead>> read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
+                                            std::shared_ptr<Landing> landing, std::size_t at,
+                                            std::size_t length) override;
+
+ private:
+  // Operations to one peer go out in order. What libfabric does not take yet waits here, so a peer that does not answer
+  // holds up nobody else.
+  struct Peer {
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    std::deque<std::shared_ptr<Operation>> waiting;
+    std::size_t unsent = 0;     // messages, waiting or posted
+    std::size_t in_flight = 0;  // posted operations
+  };
+
+  Status start();
+  void close_registrations();
+  Status check_address(std::span<const std::byte> address) const;
+  // fabric_progress.cc:
+  void run();
+  // The progress thread's:
+  void make_progress();
+  void make_changes();
+  void bound_patience();
+  void wake() { fi_cq_signal(endpoint_->queue.get()); }
+  void drain_error();
+  void complete(void* context, const Status& outcome, std::size_t received);
+  void complete_receive(std::shared_ptr<MessageOperation> operation, const Status& outcome, std::size_t received);
+  void post_receive(std::shared_ptr<MessageOperation> operation);
+  bool submit_waiting();
+  void end_reads(const PeerId* peer, std::string_view why);  // nullptr: of all peers
+
+  // With mutex_ held:
+  void submit(Peer& peer, std::shared_ptr<Operation> operation);
+  bool post(Peer& peer, const std::shared_ptr<Operation>& operation);  // false: not now
+  long post_now(const Peer& peer, Operation& operation);
+  void end(Operation& operation, Status outcome);
+
+  std::unique_ptr<Endpoint> endpoint_;
+  const std::string provider_;
+  const Receiver receiver_;
+  const bool needs_progress_;                        // the provider moves only when it is called
+  std::mutex turn_;                                  // whose it is, makes progress
+  std::atomic<int> standing_by_{0};                  // threads that wait for it
+  std::unique_ptr<MessageBuffers> receive_buffers_;  // guarded by turn_, as the next four
+  std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
+  int retry_ms_ = 1;
+  std::chrono::steady_clock::time_point bounded_at_{};
+  std::function<void()> job_;  // of who has the turn, which ends with it
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<MessageBuffers> send_buffers_;                           // guarded by mutex_
+  std::unordered_map<PeerId, Peer> peers_;                                 // guarded by mutex_
+  PeerId next_peer_ = 1;                                                   // guarded by mutex_
+  std::unordered_map<const void*, std::shared_ptr<Operation>> in_flight_;  // guarded by mutex_; by &context
+  TransportCounters counters_;                                             // guarded by mutex_
+  struct Change {
+    const std::function<void()>& make;
+    bool made = false;
+  };
+  std::mutex changing_;
+  std::condition_variable changed_;
+  std::deque<Change*> changes_;          // guarded by changing_
+  std::atomic<bool> progresses_{false};  // the thread will make what is put there
+  std::atomic<std::thread::id> progress_thread_{};
+  std::atomic<bool> may_connect_{true};  // libfabric put an operation off, since sockets were looked for
+  std::atomic<bool> ending_{false};
+  std::array<std::thread, 2> threads_;
+};
+
+}  // namespace weft::net

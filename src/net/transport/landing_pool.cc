@@ -1,0 +1,101 @@
+#include "net/transport/landing_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/limits.h"
+
+namespace weft {
+
+class LandingBuffer::Impl {
+ public:
+  Impl(std::shared_ptr<net::LandingPool> pool, std::shared_ptr<Landing> buffer)
+      : landing(std::move(buffer)), pool_(std::move(pool)) {}
+  ~Impl() { pool_->give_back(std::move(landing)); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  std::shared_ptr<Landing> landing;
+
+ private:
+  std::shared_ptr<net::LandingPool> pool_;
+};
+
+LandingBuffer::LandingBuffer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LandingBuffer::LandingBuffer(LandingBuffer&& other) noexcept = default;
+LandingBuffer& LandingBuffer::operator=(LandingBuffer&& other) noexcept = default;
+LandingBuffer::~LandingBuffer() = default;
+
+const std::shared_ptr<Landing>& LandingBuffer::landing() const {
+  return impl_->landing;
+}
+
+namespace net {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{20};  // at what is set aside: nobody tells when a read is over
+
+}  // namespace
+
+Result<LandingBuffer> LandingPool::take(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    reclaim();
+    if (free_.empty() && may_make()) {
+      WEFT_TRY(auto made, make());
+      free_.push_back(std::move(made));
+    }
+    if (!free_.empty()) break;
+    if (std::chrono::steady_clock::now() >= deadline)
+      return Error{Errc::busy, "all buffers for what peers send are in use"};
+    freed_.wait_until(lock, std::min(deadline, std::chrono::steady_clock::now() + kLook));
+  }
+  auto buffer = std::move(free_.back());
+  free_.pop_back();
+  ++lent_;
+  lock.unlock();
+  return LandingBuffer(std::make_unique<LandingBuffer::Impl>(shared_from_this(), std::move(buffer)));
+}
+
+void LandingPool::give_back(std::shared_ptr<Landing> buffer) {
+  {
+    const std::lock_guard lock(mutex_);
+    --lent_;
+    (buffer->idle() ? free_ : aside_).push_back(std::move(buffer));
+  }
+  freed_.notify_one();
+}
+
+void LandingPool::close() {
+  const std::lock_guard lock(mutex_);
+  free_.clear();
+  aside_.clear();
+}
+
+std::size_t LandingPool::aside() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(aside_.begin(), aside_.end(), [](const auto& buffer) { return !buffer->idle(); }));
+}
+
+void LandingPool::reclaim() {
+  const auto over = std::partition(aside_.begin(), aside_.end(), [](const auto& buffer) { return !buffer->idle(); });
+  free_.insert(free_.end(), over, aside_.end());
+  aside_.erase(over, aside_.end());
+  while (!free_.empty() && free_.size() + lent_ > limits::kLandingBuffersMax) free_.pop_back();
+}
+
+bool LandingPool::may_make() const {
+  return lent_ < limits::kLandingBuffersMax &&
+         lent_ + aside_.size() < limits::kLandingBuffersMax + limits::kLandingBuffersAsideMax;
+}
+
+Result<std::shared_ptr<Landing>> LandingPool::make() {
+  auto memory = std::make_shared<std::vector<std::byte>>(kLandingBufferBytes);
+  const std::span<std::byte> bytes(*memory);
+  return transport_.open_landing(bytes, std::move(memory));
+}
+
+}  // namespace net
+}  // namespace weft

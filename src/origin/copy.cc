@@ -1,0 +1,115 @@
+#include "origin/copy.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "store/file_ops.h"
+#include "store/pack_file.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kStepChunks = 8;
+constexpr std::uint64_t kWritebackEvery = 32U << 20U;
+
+class PackCopy {
+ public:
+  PackCopy(const PackToc& toc, int from, int to, const SafePath& path, std::vector<ContentId>* bad)
+      : toc_(toc), from_(from), to_(to), path_(path), bad_(bad), buffer_(kStepChunks * kDigestChunk) {}
+
+  Status run(Progress& progress) {
+    for (const PackEntry& entry : toc_.entries) {
+      const Status copied = copy(entry, progress);
+      if (bad_ != nullptr && !copied.ok() && copied.error().code == Errc::corrupt)
+        bad_->push_back(entry.id);
+      else
+        WEFT_CHECK(copied);
+    }
+    return {};
+  }
+
+ private:
+  Status copy(const PackEntry& entry, Progress& progress) {
+    if (entry.chunks.size() != chunk_count(entry.id.length) ||
+        tree_root(entry.id.length, entry.chunks) != entry.id.root)
+      return damaged(entry);
+    for (std::uint64_t chunk = 0; chunk < entry.chunks.size(); chunk += kStepChunks) {
+      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(copy(entry, chunk, progress));
+    }
+    return {};
+  }
+
+  Status copy(const PackEntry& entry, std::uint64_t chunk, Progress& progress) {
+    const std::uint64_t within = chunk * kDigestChunk;
+    const std::uint64_t length = std::min(kStepChunks * kDigestChunk, entry.id.length - within);
+    const auto bytes = std::span(buffer_).first(length);
+    const Status read = read_exact(from_, entry.offset + within, bytes, pack_name(toc_.pack));
+    if (bad_ != nullptr && !read.ok() && read.error().code == Errc::io) return damaged(entry);
+    WEFT_CHECK(read);
+    std::vector<Digest> digests(chunk_count(length));
+    sha256_chunks(bytes, digests);
+    if (!std::equal(digests.begin(), digests.end(), entry.chunks.begin() + static_cast<std::ptrdiff_t>(chunk)))
+      return damaged(entry);
+    WEFT_CHECK(write_exact(to_, entry.offset + within, bytes, path_));
+    write_behind(entry.offset + within + length);
+    progress.advance(length);
+    return {};
+  }
+
+  // So that the sync at the end is short, and other nodes' reads wait behind little.
+  void write_behind(std::uint64_t end) {
+    if (end < started_ + kWritebackEvery) return;
+    start_writeback(to_, started_, end - started_);
+    started_ = end;
+  }
+
+  Error damaged(const PackEntry& entry) const {
+    return Error{Errc::corrupt, fmt::format("pack {}: the {} bytes at {} are damaged; run `weft fsck`",
+                                            pack_name(toc_.pack), entry.id.length, entry.offset)};
+  }
+
+  const PackToc& toc_;
+  const int from_;
+  const int to_;
+  const SafePath& path_;
+  std::vector<ContentId>* const bad_;  // null: the first is an error
+  std::vector<std::byte> buffer_;
+  std::uint64_t started_ = 0;
+};
+
+}  // namespace
+
+Status copy_pack(const PackToc& toc, int pack, const SafePath& path, Progress& progress,
+                 std::vector<ContentId>* damaged) {
+  WEFT_TRY(const Fd to, open_file(path, O_RDWR | O_CREAT | O_EXCL));
+  WEFT_CHECK(PackCopy(toc, pack, to.get(), path, damaged).run(progress));
+  if (::ftruncate(to.get(), static_cast<off_t>(toc.size)) != 0)
+    return sys_error(errno, fmt::format("{}: setting its size", path));
+  return sync_file(to.get(), path);
+}
+
+Result<PackEntry> hash_blob(int pack, const ContentId& id, std::uint64_t offset, const Progress& progress) {
+  PackEntry entry{id, offset, {}};
+  std::vector<std::byte> buffer(std::min(id.length, kStepChunks * kDigestChunk));
+  for (std::uint64_t at = 0; at < id.length; at += buffer.size()) {
+    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    const auto bytes = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), id.length - at));
+    WEFT_CHECK(read_exact(pack, offset + at, bytes, "pack"));
+    std::vector<Digest> digests(chunk_count(bytes.size()));
+    sha256_chunks(bytes, digests);
+    entry.chunks.insert(entry.chunks.end(), digests.begin(), digests.end());
+  }
+  if (tree_root(id.length, entry.chunks) == id.root) return entry;
+  return Error{Errc::corrupt, fmt::format("the {} bytes at {} have another digest", id.length, offset)};
+}
+
+}  // namespace weft

@@ -1,0 +1,253 @@
+#include "origin/dir.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "origin/copy.h"
+#include "store/pack_file.h"
+#include "store/record.h"
+#include "store/rows.h"
+#include "store/said_record.h"
+#include "store/toc.h"
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::string_view, 5> kFolders = {"packs", "manifests", "places", "journal", "tmp"};
+
+Error of_origin(const std::string& path, const Error& error) {
+  return Error{error.code, fmt::format("origin {}: {}", path, error.message)};
+}
+
+Result<OriginInfo> read_identity(const std::string& path) {
+  WEFT_TRY(Beneath directory, Beneath::open(path));
+  const SafePath file = SafePath(std::move(directory)) / "weft-origin";
+  WEFT_TRY(const auto record, read_file(file, limits::kOriginIdentityMax));
+  WEFT_TRY(const auto payload, open_record(RecordKind::origin, record, file));
+  return decode_row<OriginInfo>(payload, file);
+}
+
+std::uint64_t disk_bytes(const SafePath& path) {
+  const auto st = stat_file(path);
+  return st.ok() ? static_cast<std::uint64_t>(st->st_blocks) * 512 : 0;
+}
+
+}  // namespace
+
+std::string origin_pack_name(const std::string& origin, PackId pack) {
+  return fmt::format("{}/packs/{}.pack", origin, pack_name(pack));
+}
+
+std::string origin_toc_name(const std::string& origin, PackId pack) {
+  return fmt::format("{}/packs/{}.toc", origin, pack_name(pack));
+}
+
+Result<OriginDir> OriginDir::open(const std::string& path, std::string_view cluster) {
+  if (const auto st = stat_file(path); !st.ok()) return of_origin(path, st.error());
+  auto info = read_identity(path);
+  OriginDir dir(path, {});
+  if (!info.ok() && info.error().code == Errc::not_found) {
+    WEFT_CHECK(dir.lay_out(cluster));
+    info = read_identity(path);
+  }
+  if (!info.ok()) return of_origin(path, info.error());
+  dir.info_ = std::move(info).value();
+  WEFT_CHECK(dir.check_owner(cluster));
+  return dir;
+}
+
+// If several nodes make one origin at once, the first gives it its name. It does so by a link, as file systems of many
+// nodes have no rename that leaves alone what is there.
+Status OriginDir::lay_out(std::string_view cluster) const {
+  WEFT_TRY(const SafePath origin, directory());
+  for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(origin / name));
+  const OriginInfo info{kOriginFormat, random_hex(16), std::string(cluster), now_ns()};
+  WEFT_TRY(const SafePath fresh, write_fresh(origin, seal_record(RecordKind::origin, encode_row(info))));
+  const Status linked = link_file(fresh, origin / "weft-origin");
+  WEFT_CHECK(remove_file(fresh));
+  if (!linked.ok() && linked.error().code != Errc::exists) return of_origin(path_, linked.error());
+  return sync_directory(origin);
+}
+
+Status OriginDir::check_owner(std::string_view cluster) const {
+  if (info_.cluster == cluster) return {};
+  return Error{Errc::changed,
+               fmt::format("origin {}: expected an origin of cluster {}, got that of cluster {}; each cluster needs a "
+                           "directory of its own, and `weft restore --registry` takes over that of one that is lost",
+                           path_, printable(cluster), printable(info_.cluster))};
+}
+
+Status OriginDir::take_over(std::string_view cluster) {
+  if (info_.cluster == cluster) return {};
+  WEFT_TRY(const SafePath origin, directory());
+  OriginInfo info = info_;
+  info.cluster = cluster;
+  WEFT_TRY(const SafePath fresh, write_fresh(origin, seal_record(RecordKind::origin, encode_row(info))));
+  WEFT_CHECK(rename_file(fresh, origin / "weft-origin"));
+  WEFT_CHECK(sync_directory(origin));
+  info_ = std::move(info);
+  return {};
+}
+
+Result<OriginDir> OriginDir::open_existing(const std::string& path) {
+  const auto info = read_identity(path);
+  if (!info.ok() && (info.error().code == Errc::not_found || info.error().code == Errc::not_dir))
+    return Error{Errc::not_found, fmt::format("{}: no origin here: expected a file weft-origin", path)};
+  if (!info.ok()) return of_origin(path, info.error());
+  return OriginDir(path, *info);
+}
+
+// An empty directory where a file system is not mounted, most often: what is published would go to nobody.
+Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_view uuid, std::string_view cluster) {
+  auto dir = open_existing(path);
+  const bool none = !dir.ok() && dir.error().code == Errc::not_found && stat_file(path).ok();
+  if (!dir.ok() && !none) return dir;
+  if (dir.ok()) WEFT_CHECK(dir->check_owner(cluster));
+  if (dir.ok() && (uuid.empty() || dir->uuid() == uuid)) return dir;
+  return Error{Errc::changed,
+               fmt::format("origin {}: expected the origin{} that this node knows, got {}; is its file system mounted? "
+                           "`weft stage-out --new-origin` takes what is there for the origin from now on",
+                           path, uuid.empty() ? "" : " " + printable(uuid),
+                           none ? "none" : "the origin " + printable(dir->uuid()))};
+}
+
+// Opened for each call: a directory that stays open would keep the file system of an origin from being unmounted, and
+// the process from seeing what is mounted there later.
+Result<SafePath> OriginDir::directory() const {
+  WEFT_TRY(Beneath directory, Beneath::open(path_));
+  return SafePath(std::move(directory));
+}
+
+SafePath OriginDir::fresh(const SafePath& origin) {
+  return origin / ("tmp/" + random_hex(12));
+}
+
+Status OriginDir::appear(const SafePath& fresh, const SafePath& file) {
+  WEFT_CHECK(rename_file(fresh, file));
+  return sync_directory(file.parent());
+}
+
+Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const {
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath file = origin / folder / name;
+  if (stat_file(file).ok()) return {};
+  WEFT_TRY(const SafePath path, write_fresh(origin, bytes));
+  Status put = appear(path, file);
+  if (!put.ok()) static_cast<void>(remove_file(path));
+  return put;
+}
+
+// A file below tmp/, whole and synced.
+Result<SafePath> OriginDir::write_fresh(const SafePath& origin, std::span<const std::byte> bytes) const {
+  SafePath path = fresh(origin);
+  WEFT_TRY(const Fd fd, open_file(path, O_WRONLY | O_CREAT | O_EXCL));
+  Status written = write_exact(fd.get(), 0, bytes, path);
+  if (written.ok()) written = sync_file(fd.get(), path);
+  if (written.ok()) return path;
+  static_cast<void>(remove_file(path));
+  return of_origin(path_, written.error());
+}
+
+Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath path = origin / "manifests" / to_hex(digest);
+  WEFT_TRY(auto bytes, read_file(path, limits::kManifestMax));
+  if (sha256(bytes) == digest) return bytes;
+  return Error{Errc::corrupt, fmt::format("{}: its bytes are not what its name says", path)};
+}
+
+Result<Places> OriginDir::places(const Digest& manifest) const {
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath path = origin / "places" / to_hex(manifest);
+  WEFT_TRY(const auto bytes, read_file(path, limits::kRecordMax));
+  return decode_places(bytes, manifest, path);
+}
+
+Result<std::vector<Digest>> OriginDir::placed() const {
+  WEFT_TRY(const SafePath origin, directory());
+  WEFT_TRY(const auto names, list_directory(origin / "places"));
+  std::vector<Digest> manifests;
+  for (const std::string& name : names)
+    if (const auto digest = digest_from_hex(name)) manifests.push_back(*digest);
+  return manifests;
+}
+
+Result<std::vector<PackId>> OriginDir::packs() const {
+  WEFT_TRY(const SafePath origin, directory());
+  WEFT_TRY(const auto names, list_directory(origin / "packs"));
+  std::vector<PackId> packs;
+  for (const std::string& name : names)
+    if (const auto pack = pack_of_name(name, ".toc")) packs.push_back(*pack);
+  return packs;
+}
+
+Result<PackToc> OriginDir::toc(PackId pack) const {
+  WEFT_TRY(const SafePath origin, directory());
+  return read_toc_of(origin, pack);
+}
+
+Result<Fd> OriginDir::open_pack(PackId pack) const {
+  WEFT_TRY(const SafePath origin, directory());
+  return open_file(pack_path(origin, pack), O_RDONLY);
+}
+
+Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress) const {
+  WEFT_TRY(const SafePath origin, directory());
+  if (stat_file(toc_path(origin, toc.pack)).ok()) return {};
+  const SafePath path = fresh(origin);
+  Status put = copy_pack(toc, pack, path, progress);
+  if (put.ok()) put = appear(path, pack_path(origin, toc.pack));
+  if (!put.ok()) {
+    static_cast<void>(remove_file(path));
+    return put;
+  }
+  return this->put("packs", pack_name(toc.pack) + ".toc", encode_toc(toc));
+}
+
+Status OriginDir::put_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
+  return put("manifests", to_hex(digest), bytes);
+}
+
+Status OriginDir::put_places(const Places& places) const {
+  return put("places", to_hex(places.manifest), encode_places(places));
+}
+
+Status OriginDir::put_said(const Said& said, std::string_view cluster) const {
+  return put("journal", said_name(said, cluster), encode_said(said, cluster));
+}
+
+Result<std::vector<std::string>> OriginDir::said() const {
+  WEFT_TRY(const SafePath origin, directory());
+  return list_directory(origin / "journal");
+}
+
+Result<SaidRecord> OriginDir::said(const std::string& name) const {
+  WEFT_TRY(const SafePath origin, directory());
+  const SafePath path = origin / "journal" / name;
+  WEFT_TRY(const auto bytes, read_file(path, limits::kSaidMax));
+  return decode_said(bytes, path);
+}
+
+Result<OriginTotals> OriginDir::totals() const {
+  WEFT_TRY(const SafePath origin, directory());
+  OriginTotals totals;
+  WEFT_TRY(const auto packs, this->packs());
+  totals.packs = packs.size();
+  for (const PackId pack : packs) totals.bytes += disk_bytes(pack_path(origin, pack));
+  WEFT_TRY(const auto manifests, list_directory(origin / "manifests"));
+  WEFT_TRY(const auto said, list_directory(origin / "journal"));
+  totals.manifests = manifests.size();
+  const auto other = [](const std::string& name) { return name.find('.') != std::string::npos; };
+  totals.versions = static_cast<std::uint64_t>(said.size() - std::ranges::count_if(said, other));
+  return totals;
+}
+
+}  // namespace weft

@@ -1,0 +1,186 @@
+#include "origin/hand_over.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/bounded_calls.h"
+#include "base/sys.h"
+#include "origin/dir.h"
+#include "store/file_ops.h"
+#include "store/pack_file.h"
+#include "store/toc.h"
+#include "weft/deadline.h"
+#include "weft/manifest.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHoldersAsked = 8;
+
+// A blob, and the manifests of versions that have it.
+struct Needed {
+  ContentId id;
+  std::vector<Digest> manifests;
+};
+
+// What the origin says that it has. It may hang: called on a thread that can be left behind.
+class OriginHas {
+ public:
+  explicit OriginHas(OriginDir origin) : origin_(std::move(origin)) {}
+  bool all(const std::vector<Needed>& blobs) {
+    return std::ranges::all_of(blobs, [this](const Needed& blob) { return has(blob); });
+  }
+
+ private:
+  bool has(const Needed& blob) {
+    return std::ranges::any_of(blob.manifests, [&](const Digest& manifest) {
+      const Places* places = known(places_, manifest, [&] { return origin_.places(manifest); });
+      const auto place = places == nullptr ? std::nullopt : places->find(blob.id);
+      if (!place) return false;
+      const PackToc* toc = known(tocs_, place->pack, [&] { return whole_toc(place->pack); });
+      return toc != nullptr && lists_blob(*toc, blob.id, place->offset);
+    });
+  }
+
+  Result<PackToc> whole_toc(PackId pack) const {
+    WEFT_TRY(PackToc toc, origin_.toc(pack));
+    WEFT_TRY(const Fd file, origin_.open_pack(pack));
+    const std::string path = origin_pack_name(origin_.path(), pack);
+    WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
+    if (static_cast<std::uint64_t>(st.st_size) < toc.size)
+      return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", path, toc.size, st.st_size)};
+    return toc;
+  }
+
+  // null when it cannot be had.
+  template <class Key, class Value, class Read>
+  static const Value* known(std::map<Key, std::optional<Value>>& all, const Key& key, const Read& read) {
+    auto [at, fresh] = all.try_emplace(key);
+    if (fresh)
+      if (auto got = read(); got.ok()) at->second = std::move(got).value();
+    return at->second ? &*at->second : nullptr;
+  }
+
+  const OriginDir origin_;
+  std::map<Digest, std::optional<Places>> places_;
+  std::map<PackId, std::optional<PackToc>> tocs_;
+};
+
+class HandOver {
+ public:
+  HandOver(ClusterStore& store, const HandOverOptions& options)
+      : store_(store), options_(options), calls_("origin " + options.origin, 1) {}
+
+  Result<HandOverReport> run() {
+    WEFT_TRY(const std::string known, store_.origin());
+    const std::string cluster = store_.cluster() ? store_.cluster()->cluster : "";
+    WEFT_TRY(has_, calls_.call<std::shared_ptr<OriginHas>>(
+                       [path = options_.origin, known, cluster]() -> Result<std::shared_ptr<OriginHas>> {
+                         WEFT_TRY(OriginDir dir, OriginDir::open_known(path, known, cluster));
+                         return std::make_shared<OriginHas>(std::move(dir));
+                       },
+                       deadline_in(options_.patience)));
+    WEFT_TRY(const auto packs, packs_asked_for());
+    for (const PackId pack : packs) {
+      if (options_.cancelled()) return Error{Errc::cancelled, "interrupted; packs that have become cache stay so"};
+      WEFT_CHECK(judge(pack));
+    }
+    return report_;
+  }
+
+ private:
+  Result<std::set<PackId>> packs_asked_for() {
+    if (options_.version) return packs_of(*options_.version);
+    std::set<PackId> packs;
+    WEFT_TRY(const auto names, list_directory(store_.directory() / "packs"));
+    for (const std::string& name : names)
+      if (const auto pack = pack_of_name(name, ".pack")) packs.insert(*pack);
+    return packs;
+  }
+
+  Result<std::set<PackId>> packs_of(VersionId version) {
+    VersionRow row;
+    {
+      WEFT_TRY(const auto snapshot, store_.snapshot());
+      WEFT_TRY(row, snapshot->version(version));
+    }
+    WEFT_TRY(const auto bytes, manifest_of(store_, row));
+    WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
+    std::set<PackId> packs;
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    for (const File& file : manifest.files)
+      for (const Extent& extent : file.extents)
+        if (const auto place = snapshot->find_blob(extent.id); place.ok()) packs.insert(place->pack);
+    return packs;
+  }
+
+  Status judge(PackId pack) {
+    auto toc = read_toc_of(store_.directory(), pack);
+    const auto st = stat_file(pack_path(store_.directory(), pack));
+    if (!toc.ok() || !st.ok() || toc->cached) return {};
+    WEFT_TRY(auto blobs, needed_of(*toc));
+    bool given = false;
+    if (blobs) {
+      WEFT_TRY(given, is_at_origin(std::move(*blobs)));
+    }
+    if (given) {
+      WEFT_TRY(given, store_.make_evictable(pack));
+    }
+    ++(given ? report_.packs : report_.kept_packs);
+    (given ? report_.disk_bytes : report_.kept_disk_bytes) += allocated_bytes(*st);
+    return {};
+  }
+
+  Result<bool> is_at_origin(std::vector<Needed> blobs) {
+    return calls_.call<bool>([has = has_, blobs = std::move(blobs)] { return Result<bool>(has->all(blobs)); },
+                             deadline_in(options_.patience));
+  }
+
+  // Nothing when it must stay, whatever the origin has.
+  Result<std::optional<std::vector<Needed>>> needed_of(const PackToc& toc) {
+    std::vector<Needed> blobs;
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    for (const PackEntry& entry : toc.entries) {
+      const auto place = snapshot->find_blob(entry.id);
+      if (!place.ok()) return std::optional<std::vector<Needed>>();  // a publish that is not in the index yet, or dead
+      if (place->pack != toc.pack) continue;
+      WEFT_TRY(auto holders, snapshot->some_holders(entry.id, kHoldersAsked));
+      Needed blob{entry.id, {}};
+      for (const auto& [version, file] : holders) {
+        WEFT_TRY(const bool unsaved, is_unsaved(*snapshot, version));
+        if (unsaved) return std::optional<std::vector<Needed>>();
+        WEFT_TRY(const VersionRow row, snapshot->version(version));
+        if (std::ranges::find(blob.manifests, row.manifest) == blob.manifests.end())
+          blob.manifests.push_back(row.manifest);
+      }
+      if (!holders.empty()) blobs.push_back(std::move(blob));
+    }
+    return std::optional(std::move(blobs));
+  }
+
+  static Result<bool> is_unsaved(Snapshot& snapshot, VersionId version) {
+    WEFT_TRY(const auto next, snapshot.unsaved(version, 1));
+    return !next.empty() && next.front() == version;
+  }
+
+  ClusterStore& store_;
+  const HandOverOptions& options_;
+  BoundedCalls calls_;
+  std::shared_ptr<OriginHas> has_;  // shared with a call that hangs
+  HandOverReport report_;
+};
+
+}  // namespace
+
+Result<HandOverReport> hand_over(ClusterStore& store, const HandOverOptions& options) {
+  return HandOver(store, options).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,243 @@
+#include "origin/names.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+using Name = OriginNames::Name;
+
+constexpr std::size_t kTimeDigits = 16;                             // that a record's name begins with
+constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns, between two nodes
+
+class NameReading {
+ public:
+  NameReading(const OriginDir& origin, OriginNames& names) : origin_(origin), names_(names) {}
+
+  Status run(Progress& progress) {
+    WEFT_TRY(const auto records, origin_.said());
+    for (const std::string& name : records) {
+      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      if (name.starts_with('.')) continue;  // of a file system that keeps what is open and gone
+      auto record = origin_.said(name);
+      if (!record.ok()) {
+        unread_.emplace_back(name, std::move(record).error());
+        continue;
+      }
+      const Status taken = take(name, std::move(record).value());
+      if (!taken.ok()) names_.problems.push_back(taken.error().message);
+    }
+    settle_unread();
+    remove();
+    set_tags();
+    return {};
+  }
+
+ private:
+  Status take(const std::string& name, SaidRecord record) {
+    const std::string path = fmt::format("{}/journal/{}", origin_.path(), printable(name));
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) add(*removal);  // whatever its name is
+    if (said_name(record.said, record.cluster) != name)
+      return Error{Errc::corrupt,
+                   fmt::format("{}: expected a record named {}", path, said_name(record.said, record.cluster))};
+    const auto& model = std::visit([](const auto& said) -> const std::string& { return model_of(said); }, record.said);
+    if (const Status named = check_model_name(model); !named.ok())
+      return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
+    if (auto* row = std::get_if<VersionRow>(&record.said)) return add(std::move(*row), path);
+    if (std::holds_alternative<MirroredRemoval>(record.said)) return {};
+    const auto& tag = std::get<MirroredTag>(record.said);
+    WEFT_CHECK(check_tag_name(tag.name));
+    tags_[{tag.model, tag.name}].push_back(std::move(record));
+    return {};
+  }
+
+  void add(const MirroredRemoval& removal) {
+    auto [at, fresh] = removed_.try_emplace({removal.model, removal.number}, removal.time_ns);
+    at->second = std::min(at->second, removal.time_ns);
+  }
+
+  // The name of a removal is made of the version's and the time: who knows the version has lost nothing.
+  void settle_unread() {
+    std::map<std::string, Name> by_name;  // without the time
+    if (!unread_.empty())
+      for (const auto& [version, row] : names_.versions) {
+        const std::string name = said_name(MirroredRemoval{version.first, version.second, 0}, {});
+        by_name.emplace(name.substr(kTimeDigits), version);
+      }
+    for (const auto& [name, error] : unread_) {
+      const auto time_ns = time_of(name);
+      const auto version = time_ns ? by_name.find(name.substr(kTimeDigits)) : by_name.end();
+      if (version == by_name.end()) {
+        names_.problems.push_back(fmt::format("{}; {}", error.message, lost_with(name)));
+        continue;
+      }
+      const auto& [model, number] = version->second;
+      add(MirroredRemoval{model, number, *time_ns});
+      names_.mended.push_back(
+          fmt::format("{}; its name tells that it removed {}", error.message, spec_of(model, number)));
+    }
+  }
+
+  static std::optional<std::uint64_t> time_of(const std::string& name) {
+    if (name.size() <= kTimeDigits) return {};
+    std::uint64_t time_ns = 0;
+    const char* const digits_end = name.data() + kTimeDigits;
+    const auto [end, error] = std::from_chars(name.data(), digits_end, time_ns, 16);
+    return error == std::errc{} && end == digits_end ? std::optional(time_ns) : std::nullopt;
+  }
+
+  static std::string_view lost_with(std::string_view name) {
+    if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
+    if (name.ends_with(".tag")) return "a change of a tag is lost: it may be where it was before";
+    return "what it said is lost; if it was a removal, that version is not removed";
+  }
+
+  static const std::string& model_of(const VersionRow& row) { return row.model_name; }
+  static const std::string& model_of(const MirroredTag& tag) { return tag.model; }
+  static const std::string& model_of(const MirroredRemoval& removal) { return removal.model; }
+
+  // Numbers of the store that wrote it mean nothing here.
+  Status add(VersionRow row, const std::string& path) {
+    row.id = row.model = row.born = row.died = 0;
+    row.removed = false;
+    row.removed_ns = 0;
+    row.publisher.clear();
+    Name name{row.model_name, row.number};
+    auto [at, fresh] = names_.versions.try_emplace(std::move(name), row);
+    if (fresh || at->second.manifest == row.manifest) return {};
+    return Error{Errc::corrupt, fmt::format("{}: {} is another version already: two clusters wrote here, or one whose "
+                                            "registry was lost",
+                                            path, spec_of(row.model_name, row.number))};
+  }
+
+  void remove() {
+    for (const auto& [name, time_ns] : removed_) {
+      auto [at, fresh] = names_.versions.try_emplace(name);
+      VersionRow& row = at->second;
+      if (fresh) {
+        names_.problems.push_back(
+            fmt::format("{}: it was removed, and its record is not at the origin", spec_of(name.first, name.second)));
+        row.model_name = name.first;
+        row.number = name.second;
+        row.time_ns = time_ns;
+      }
+      row.removed = true;
+      row.removed_ns = time_ns;
+    }
+  }
+
+  void set_tags() {
+    for (auto& [name, records] : tags_) {
+      MirroredTag last = last_of(std::move(records));
+      if (last.number == 0) continue;
+      const auto version = names_.versions.find({last.model, last.number});
+      if (version == names_.versions.end())
+        names_.problems.push_back(fmt::format("{}: tag {} is at it, and its record is not at the origin",
+                                              spec_of(last.model, last.number), last.name));
+      else if (!version->second.removed)
+        names_.tags.push_back(std::move(last));
+    }
+  }
+
+  const OriginDir& origin_;
+  OriginNames& names_;
+  std::vector<std::pair<std::string, Error>> unread_;                            // records, by name
+  std::map<Name, std::uint64_t> removed_;                                        // when
+  std::map<std::pair<std::string, std::string>, std::vector<SaidRecord>> tags_;  // by model and tag
+};
+
+// Depth first, without recursion: chains may be as long as there are versions.
+class Ordering {
+ public:
+  explicit Ordering(const std::map<Name, VersionRow>& versions) : versions_(versions) {}
+
+  std::vector<const VersionRow*> run() {
+    std::vector<const VersionRow*> by_time;
+    for (const auto& [name, row] : versions_) by_time.push_back(&row);
+    const auto key = [](const VersionRow* row) { return std::tie(row->time_ns, row->model_name, row->number); };
+    std::ranges::sort(by_time, [&](const VersionRow* a, const VersionRow* b) { return key(a) < key(b); });
+    for (const VersionRow* row : by_time) visit(row);
+    return std::move(out_);
+  }
+
+ private:
+  struct Visit {
+    const VersionRow* row;
+    std::vector<const VersionRow*> before;
+  };
+
+  void begin(const VersionRow* row) {
+    if (row == nullptr || !seen_.try_emplace(row).second) return;  // done, or it is its own ancestor
+    Visit visit{row, {}};
+    for (const ParentRef& parent : row->parents) visit.before.push_back(find({parent.model, parent.number}));
+    const auto at = versions_.find({row->model_name, row->number});
+    if (at != versions_.begin() && std::prev(at)->first.first == row->model_name)
+      visit.before.push_back(&std::prev(at)->second);
+    stack_.push_back(std::move(visit));
+  }
+
+  void visit(const VersionRow* row) {
+    begin(row);
+    while (!stack_.empty()) {
+      Visit& top = stack_.back();
+      if (top.before.empty()) {
+        out_.push_back(top.row);
+        stack_.pop_back();
+        continue;
+      }
+      const VersionRow* next = top.before.back();
+      top.before.pop_back();
+      begin(next);
+    }
+  }
+
+  const VersionRow* find(const Name& name) const {
+    const auto at = versions_.find(name);
+    return at == versions_.end() ? nullptr : &at->second;
+  }
+
+  const std::map<Name, VersionRow>& versions_;
+  std::map<const VersionRow*, bool> seen_;
+  std::vector<Visit> stack_;
+  std::vector<const VersionRow*> out_;
+};
+
+}  // namespace
+
+Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
+  OriginNames names;
+  progress.phase("reading the origin's journal");
+  WEFT_CHECK(NameReading(origin, names).run(progress));
+  return names;
+}
+
+MirroredTag last_of(std::vector<SaidRecord> records) {
+  const auto tag_of = [](const SaidRecord& record) -> const MirroredTag& { return std::get<MirroredTag>(record.said); };
+  std::ranges::sort(records, [&](const SaidRecord& a, const SaidRecord& b) {
+    return std::pair(tag_of(a).time_ns, tag_of(a).revision) < std::pair(tag_of(b).time_ns, tag_of(b).revision);
+  });
+  const SaidRecord* last = &records.front();
+  for (const SaidRecord& next : records) {
+    const bool near = tag_of(next).time_ns - tag_of(*last).time_ns <= kClocksDifferMax;
+    const bool earlier = next.cluster == last->cluster && tag_of(next).revision < tag_of(*last).revision;
+    if (!near || !earlier) last = &next;
+  }
+  return tag_of(*last);
+}
+
+std::vector<const VersionRow*> in_order(const std::map<Name, VersionRow>& versions) {
+  return Ordering(versions).run();
+}
+
+}  // namespace weft

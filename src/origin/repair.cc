@@ -1,0 +1,256 @@
+#include "weft/repair.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "origin/dir.h"
+#include "store/pack_file.h"
+#include "weft/manifest.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHoldersAtEachEnd = 32;  // of a blob that are looked at
+constexpr std::size_t kTensorsNamed = 3;
+constexpr std::size_t kEntriesMax = 1U << 20U;  // of a directory that are searched
+
+// A published file that has a blob.
+struct Use {
+  VersionRow version;
+  const File* file = nullptr;
+};
+
+// Manifests of versions, each decoded once.
+class ManifestCache {
+ public:
+  explicit ManifestCache(Store& store) : store_(store) {}
+
+  // Null if the manifest is not here or cannot be read.
+  const Manifest* of(const VersionRow& version) {
+    const auto [at, fresh] = known_.try_emplace(version.manifest);
+    if (!fresh) return at->second.get();
+    const auto bytes = store_.open_manifest(version.manifest);
+    if (!bytes.ok()) return nullptr;
+    auto manifest = decode_manifest((*bytes)->bytes());
+    if (manifest.ok()) at->second = std::make_unique<const Manifest>(*std::move(manifest));
+    return at->second.get();
+  }
+
+ private:
+  Store& store_;
+  std::map<Digest, std::unique_ptr<const Manifest>> known_;
+};
+
+Result<std::vector<Use>> uses_of(Store& store, ManifestCache& manifests, const ContentId& id) {
+  std::vector<std::pair<VersionRow, std::uint32_t>> holders;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto found, snapshot->some_holders(id, kHoldersAtEachEnd));
+    for (const auto& [version, file] : found) {
+      auto row = snapshot->version(version);
+      if (row.ok()) holders.emplace_back(*std::move(row), file);
+    }
+  }
+  std::vector<Use> uses;
+  for (auto& [version, file] : holders) {
+    const Manifest* manifest = manifests.of(version);
+    if (manifest == nullptr || file >= manifest->files.size()) continue;
+    uses.push_back({std::move(version), &manifest->files[file]});
+  }
+  return uses;
+}
+
+void name_tensors(const File& file, const ContentId& id, AffectedFile& affected) {
+  for (const Tensor& tensor : file.tensors) {
+    if (tensor.extent == kNoExtent || file.extents[tensor.extent].id != id) continue;
+    if (affected.tensors.size() < kTensorsNamed)
+      affected.tensors.push_back(tensor.name);
+    else
+      ++affected.more_tensors;
+  }
+}
+
+// One run of search_blobs().
+class Search {
+ public:
+  Search(Store& store, std::vector<DamagedBlob> blobs, const TakeBlob& take, Progress& progress)
+      : store_(store), wanted_(std::move(blobs)), take_(take), progress_(progress), manifests_(store) {}
+
+  Status look_for_files();
+  Status search(const std::string& path);
+  std::vector<DamagedBlob> missing() && { return std::move(wanted_); }
+
+ private:
+  struct Place {
+    ContentId id;
+    std::uint64_t offset = 0;  // in the published file
+  };
+  Result<bool> offer(const ContentId& id, int fd, std::uint64_t offset, std::string_view where);
+  Status search_file(const std::string& path);
+  Status search_directory(const std::string& path);
+  Status search_store(const std::string& path);
+  Status search_origin(const OriginDir& origin);
+  void found(const ContentId& id);
+  bool is_wanted(const ContentId& id) const {
+    return std::ranges::find(wanted_, id, &DamagedBlob::id) != wanted_.end();
+  }
+
+  Store& store_;
+  std::vector<DamagedBlob> wanted_;
+  const TakeBlob& take_;
+  Progress& progress_;
+  ManifestCache manifests_;
+  std::map<std::uint64_t, std::vector<Place>> places_;  // by the size of the published file
+  std::set<Digest> of_manifests_;                       // of versions that have these blobs
+};
+
+Status Search::look_for_files() {
+  std::set<std::tuple<std::uint64_t, ContentId, std::uint64_t>> seen;
+  for (const DamagedBlob& blob : wanted_) {
+    WEFT_TRY(const auto uses, uses_of(store_, manifests_, blob.id));
+    for (const Use& use : uses) {
+      of_manifests_.insert(use.version.manifest);
+      for (const Extent& extent : use.file->extents)
+        if (extent.id == blob.id && seen.emplace(use.file->size, blob.id, extent.offset).second)
+          places_[use.file->size].push_back({blob.id, extent.offset});
+    }
+  }
+  return {};
+}
+
+void Search::found(const ContentId& id) {
+  std::erase_if(wanted_, [&id](const DamagedBlob& blob) { return blob.id == id; });
+}
+
+Result<bool> Search::offer(const ContentId& id, int fd, std::uint64_t offset, std::string_view where) {
+  if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+  const Status taken = take_(id, fd, offset, where);
+  if (taken.ok()) found(id);
+  if (taken.ok()) return true;
+  if (taken.error().code == Errc::corrupt || taken.error().code == Errc::io) return false;
+  return taken.error();
+}
+
+Status Search::search(const std::string& path) {
+  WEFT_TRY(const struct stat st, stat_file(path));
+  if (!S_ISDIR(st.st_mode)) return search_file(path);
+  if (stat_file(path + "/weft-store").ok()) return search_store(path);
+  const auto origin = OriginDir::open_existing(path);
+  return origin.ok() ? search_origin(*origin) : search_directory(path);
+}
+
+Status Search::search_file(const std::string& path) {
+  const auto fd = open_file(path, O_RDONLY | O_NONBLOCK);
+  if (!fd.ok()) return {};
+  WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));
+  const auto same_size = places_.find(static_cast<std::uint64_t>(st.st_size));
+  if (!S_ISREG(st.st_mode) || same_size == places_.end()) return {};
+  progress_.phase(fmt::format("reading {}", printable(path)));
+  for (const Place& place : same_size->second)
+    if (is_wanted(place.id)) WEFT_CHECK(offer(place.id, fd->get(), place.offset, path));
+  return {};
+}
+
+Status Search::search_directory(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, code);
+  for (std::size_t seen = 0; !code && at != fs::recursive_directory_iterator() && !wanted_.empty();
+       at.increment(code)) {
+    if (++seen > kEntriesMax)
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} files below it", path, kEntriesMax)};
+    std::error_code gone;
+    const bool regular = at->is_regular_file(gone) && !at->is_symlink(gone);
+    const std::uint64_t size = regular ? at->file_size(gone) : 0;
+    if (regular && !gone && places_.contains(size)) WEFT_CHECK(search_file(at->path().string()));
+  }
+  return code ? sys_error(code.value(), path) : Status{};
+}
+
+// Another store has a blob where its index says.
+Status Search::search_store(const std::string& path) {
+  OpenOptions options;
+  options.decode = content_decoder();
+  WEFT_TRY(const auto other, Store::open(path, options));
+  const std::vector<DamagedBlob> blobs = wanted_;
+  for (const DamagedBlob& blob : blobs) {
+    const auto place = other->lock_blob(blob.id);
+    if (place.ok())
+      WEFT_CHECK(offer(blob.id, place->pack->fd(), place->offset, pack_path(other->directory(), place->pack->id())));
+  }
+  return {};
+}
+
+Status Search::search_origin(const OriginDir& origin) {
+  for (const Digest& manifest : of_manifests_) {
+    const auto places = origin.places(manifest);
+    if (!places.ok()) continue;
+    const std::vector<DamagedBlob> blobs = wanted_;
+    for (const DamagedBlob& blob : blobs) {
+      const auto place = places->find(blob.id);
+      if (!place) continue;
+      const auto pack = origin.open_pack(place->pack);
+      if (pack.ok())
+        WEFT_CHECK(offer(blob.id, pack->get(), place->offset, origin_pack_name(origin.path(), place->pack)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string AffectedFile::text() const {
+  std::string text = fmt::format("{} {}", spec_of(model, number), printable(path));
+  if (tensors.empty()) return text;
+  text += tensors.size() == 1 && more_tensors == 0 ? " (tensor " : " (tensors ";
+  for (std::size_t i = 0; i < tensors.size(); ++i) text += (i > 0 ? ", " : "") + printable(tensors[i]);
+  if (more_tensors > 0) text += fmt::format(" and {} more", more_tensors);
+  return text + ")";
+}
+
+Result<AffectedFiles> affected_files(Store& store, std::span<const DamagedBlob> blobs, std::size_t count_max) {
+  ManifestCache manifests(store);
+  std::map<std::tuple<std::string, std::uint64_t, std::string>, AffectedFile> all;
+  for (const DamagedBlob& blob : blobs) {
+    WEFT_TRY(const auto uses, uses_of(store, manifests, blob.id));
+    for (const Use& use : uses) {
+      AffectedFile& affected = all[{use.version.model_name, use.version.number, use.file->path}];
+      affected.model = use.version.model_name;
+      affected.number = use.version.number;
+      affected.path = use.file->path;
+      name_tensors(*use.file, blob.id, affected);
+    }
+  }
+  AffectedFiles affected;
+  for (auto& [key, file] : all) {
+    if (affected.files.size() < count_max)
+      affected.files.push_back(std::move(file));
+    else
+      ++affected.more;
+  }
+  return affected;
+}
+
+Result<std::vector<DamagedBlob>> search_blobs(Store& store, std::vector<DamagedBlob> blobs,
+                                              std::span<const std::string> paths, const TakeBlob& take,
+                                              Progress& progress) {
+  Search search(store, std::move(blobs), take, progress);
+  WEFT_CHECK(search.look_for_files());
+  for (const std::string& path : paths) WEFT_CHECK(search.search(path));
+  return std::move(search).missing();
+}
+
+}  // namespace weft

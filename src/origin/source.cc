@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/bounded_calls.h"
+#include "base/direct_read.h"
+#include "base/limits.h"
+#include "base/lru_cache.h"
+#include "base/page_cache.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "blobs/read_memory.h"
+#include "blobs/toc_cache.h"
+#include "origin/dir.h"
+#include "store/pack_file.h"
+#include "weft/origin.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kPlacesBytesMax = 64U << 20U;
+constexpr std::size_t kOpenPacksMax = 64;
+constexpr auto kForgetPatience = std::chrono::seconds(1);
+constexpr std::size_t kLarge = 1U << 20U;  // a read of so many leaves no pages behind, and waits for its turn
+
+std::uint64_t key_of(const Digest& digest) {
+  std::uint64_t key = 0;
+  std::memcpy(&key, digest.bytes.data(), sizeof key);
+  return key;
+}
+
+struct OpenPack {
+  Fd fd;
+  Fd direct;  // not valid where there is no such way
+};
+
+// One origin as its readers share it. What it keeps may be of before a repair, or of a mount that is gone: after a read
+// that went wrong all of it is opened anew. Everything here may hang; it is called on threads that can be left behind.
+class OriginReader {
+ public:
+  explicit OriginReader(std::string path) : path_(std::move(path)) {}
+
+  Result<std::vector<std::byte>> manifest(const Digest& digest) {
+    WEFT_TRY(const OriginDir dir, this->dir());
+    return dir.manifest(digest);
+  }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id);
+  Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs);
+  // False: nothing that was kept had been used since the last time, so that another try would end as this one.
+  bool forget();
+
+ private:
+  using Stretches = std::vector<std::pair<BlobPlace, std::size_t>>;
+  using PlacesPointer = std::shared_ptr<const Places>;
+  Result<OriginDir> dir();
+  Result<PlacesPointer> places(const Digest& manifest);
+  using PackPointer = std::shared_ptr<const OpenPack>;
+  Result<PackPointer> pack(PackId pack);
+  Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size);
+  Status read_run(BlobPlace place, std::span<std::byte> out);
+  Result<Stretches> stretches(const Places& places, const std::vector<ChunkRun>& runs) const;
+  Result<SourceBytes> read_stretches(const Stretches& stretches, std::size_t size);
+  Result<SourceBytes> read_once(const Places& places, const std::vector<ChunkRun>& runs);
+  Result<std::vector<Digest>> chunks_once(const Places& places, const ContentId& id);
+
+  const std::string path_;
+  std::mutex mutex_;
+  std::optional<OriginDir> dir_;        // guarded by mutex_
+  std::map<PackId, PackPointer> open_;  // guarded by mutex_
+  std::atomic<bool> used_kept_ = false;
+  LruCache<Places> places_{kPlacesBytesMax};
+  TocCache tocs_{path_, [this](PackId pack) -> Result<PackToc> {
+                   WEFT_TRY(const OriginDir dir, this->dir());
+                   return dir.toc(pack);
+                 }};
+};
+
+Result<OriginDir> OriginReader::dir() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (dir_) return *dir_;
+  }
+  WEFT_TRY(OriginDir dir, OriginDir::open_existing(path_));
+  const std::lock_guard lock(mutex_);
+  dir_ = dir;
+  return dir;
+}
+
+Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest) {
+  if (auto known = places_.find(key_of(manifest)); known && known->manifest == manifest) {
+    used_kept_ = true;
+    return known;
+  }
+  WEFT_TRY(const OriginDir dir, this->dir());
+  WEFT_TRY(Places places, dir.places(manifest));
+  auto made = std::make_shared<const Places>(std::move(places));
+  places_.put(key_of(manifest), made, made->blobs.size() * sizeof made->blobs[0]);
+  return PlacesPointer(made);
+}
+
+Result<OriginReader::PackPointer> OriginReader::pack(PackId pack) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = open_.find(pack); known != open_.end()) {
+      used_kept_ = true;
+      return known->second;
+    }
+  }
+  WEFT_TRY(const OriginDir dir, this->dir());
+  WEFT_TRY(Fd fd, dir.open_pack(pack));
+  Fd direct = open_direct(fd.get());
+  auto made = std::make_shared<const OpenPack>(OpenPack{std::move(fd), std::move(direct)});
+  const std::lock_guard lock(mutex_);
+  if (open_.size() >= kOpenPacksMax) open_.erase(open_.begin());
+  open_[pack] = made;
+  return made;
+}
+
+Error not_there(std::string_view path, const ContentId& id) {
+  return Error{Errc::not_found,
+               fmt::format("origin {}: has no {} bytes with digest {}", path, id.length, to_hex(id.root))};
+}
+
+Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const ContentId& id) {
+  WEFT_TRY(const PlacesPointer places, this->places(manifest));
+  auto got = chunks_once(*places, id);
+  if (got.ok()) return got;
+  forget();
+  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+  return chunks_once(*anew, id);
+}
+
+Result<std::vector<Digest>> OriginReader::chunks_once(const Places& places, const ContentId& id) {
+  const auto place = places.find(id);
+  if (!place) return not_there(path_, id);
+  WEFT_TRY(auto digests, tocs_.digests(id, *place));
+  if (digests.size() == chunk_count(id.length) && tree_root(id.length, digests) == id.root) return digests;
+  return Error{Errc::corrupt, fmt::format("{}: other chunk digests than those of the {} bytes with digest {}",
+                                          origin_toc_name(path_, place->pack), id.length, to_hex(id.root))};
+}
+
+bool OriginReader::forget() {
+  std::map<PackId, PackPointer> closed;  // without the lock: that may hang
+  {
+    const std::lock_guard lock(mutex_);
+    closed.swap(open_);
+  }
+  places_.clear();
+  tocs_.clear();
+  return used_kept_.exchange(false);
+}
+
+// What would only pass through the page cache: this node reads it from its store from now on. Nothing where that cannot
+// be done, or where the page cache has it.
+Result<std::optional<SourceBytes>> OriginReader::read_straight(BlobPlace place, std::size_t size) {
+  WEFT_TRY(const PackPointer pack, this->pack(place.pack));
+  std::optional<SourceBytes> out;
+  if (!pack->direct.valid() || all_cached(pack->fd.get(), place.offset, size)) return out;
+  const DirectBlocks blocks = direct_blocks(place.offset, size);
+  const auto memory = take_read_memory(blocks.length);
+  const auto got = read_direct(pack->direct.get(), blocks.begin, {memory.get(), blocks.length});
+  const std::uint64_t before = place.offset - blocks.begin;
+  if (got && *got >= before + size) out = SourceBytes{{memory, memory.get() + before}, size, {}};
+  return out;
+}
+
+Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
+  WEFT_TRY(const PackPointer pack, this->pack(place.pack));
+  const int fd = pack->fd.get();
+  const std::string where = origin_pack_name(path_, place.pack);
+  WEFT_TRY(const std::size_t got, read_some(fd, place.offset, out, where));
+  // The next bytes come into these pages: fresh ones cost more.
+  if (out.size() >= kLarge) forget_pages(fd, place.offset, out.size());
+  if (got == out.size()) return {};
+  return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
+}
+
+// Runs that go on where the one before ends are one read.
+Result<OriginReader::Stretches> OriginReader::stretches(const Places& places, const std::vector<ChunkRun>& runs) const {
+  Stretches out;
+  for (const ChunkRun& run : runs) {
+    const auto place = places.find(run.id);
+    if (!place) return not_there(path_, run.id);
+    const BlobPlace next{place->pack, place->offset + run.offset()};
+    const bool goes_on = !out.empty() && out.back().first.pack == next.pack &&
+                         out.back().first.offset + out.back().second == next.offset;
+    if (goes_on)
+      out.back().second += run.length();
+    else
+      out.emplace_back(next, run.length());
+  }
+  return out;
+}
+
+Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs) {
+  WEFT_TRY(const PlacesPointer places, this->places(manifest));
+  auto got = read_once(*places, runs);
+  if (got.ok() || got.error().code == Errc::internal || !forget()) return got;
+  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+  return read_once(*anew, runs);
+}
+
+Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vector<ChunkRun>& runs) {
+  WEFT_TRY(const auto stretches, this->stretches(places, runs));
+  std::size_t size = 0;
+  for (const auto& [place, length] : stretches) size += length;
+  if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
+  WEFT_TRY(SourceBytes out, read_stretches(stretches, size));
+  std::size_t chunks = 0;
+  for (const ChunkRun& run : runs) chunks += run.count;
+  out.givers.assign(chunks, 0);  // there is but this one: what it keeps is refuted
+  return out;
+}
+
+Result<SourceBytes> OriginReader::read_stretches(const Stretches& stretches, std::size_t size) {
+  if (stretches.size() == 1 && size >= kLarge) {
+    WEFT_TRY(auto straight, read_straight(stretches[0].first, size));
+    if (straight) return *std::move(straight);
+  }
+  SourceBytes out;
+  out.memory = take_read_memory(size);
+  out.size = size;
+  std::span<std::byte> rest(out.memory.get(), size);
+  for (const auto& [place, length] : stretches) {
+    WEFT_CHECK(read_run(place, rest.first(length)));
+    rest = rest.subspan(length);
+  }
+  return out;
+}
+
+class OriginSource final : public BlobSource {
+ public:
+  OriginSource(std::string path, const OriginOptions& options)
+      : calls_(std::make_shared<BoundedCalls>("origin " + path, options.threads)),
+        large_reads_(std::make_shared<BoundedCalls>("origin " + path, options.large_reads)),
+        reader_(std::make_shared<OriginReader>(std::move(path))) {}
+
+  std::string_view name() const override { return "origin"; }
+  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
+    return calls_->call<std::vector<std::byte>>([reader = reader_, digest] { return reader->manifest(digest); },
+                                                deadline);
+  }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
+    return calls_->call<std::vector<Digest>>([reader = reader_, manifest, id] { return reader->chunks(manifest, id); },
+                                             deadline);
+  }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& /*aid*/) override {
+    std::uint64_t size = 0;
+    for (const ChunkRun& run : runs) size += run.length();
+    auto& calls = size < kLarge ? calls_ : large_reads_;
+    return calls->call<SourceBytes>(
+        [reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end())] {
+          return reader->read(manifest, wanted);
+        },
+        deadline);
+  }
+  bool refuted(std::uint32_t /*giver*/) override {
+    const auto again =
+        calls_->call<bool>([reader = reader_] { return Result<bool>(reader->forget()); }, deadline_in(kForgetPatience));
+    return again.ok() && *again;
+  }
+
+ private:
+  std::shared_ptr<BoundedCalls> calls_;
+  std::shared_ptr<BoundedCalls> large_reads_;  // few at once: they come one after the other instead of all late
+  std::shared_ptr<OriginReader> reader_;       // shared with calls that hang
+};
+
+}  // namespace
+
+std::shared_ptr<BlobSource> origin_source(std::string path, const OriginOptions& options) {
+  return std::make_shared<OriginSource>(std::move(path), options);
+}
+
+Result<OriginTotals> origin_totals(const std::string& path, std::chrono::milliseconds patience) {
+  BoundedCalls calls("origin " + path, 1);
+  return calls.call<OriginTotals>(
+      [path]() -> Result<OriginTotals> {
+        WEFT_TRY(const OriginDir dir, OriginDir::open_existing(path));
+        return dir.totals();
+      },
+      deadline_in(patience));
+}
+
+}  // namespace weft

@@ -1,0 +1,192 @@
+#include "origin/stage.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "blobs/open_blobs.h"
+#include "store/pack_file.h"
+#include "store/toc.h"
+#include "weft/manifest.h"
+
+namespace weft {
+namespace {
+
+// Of a blob's other versions, so many are asked where it lies at the origin.
+constexpr std::size_t kHoldersAsked = 8;
+
+std::vector<ContentId> blobs_of(const Manifest& manifest) {
+  std::set<ContentId> blobs;
+  for (const File& file : manifest.files)
+    for (const Extent& extent : file.extents) blobs.insert(extent.id);
+  return {blobs.begin(), blobs.end()};
+}
+
+// Other versions that have a blob.
+struct Others {
+  std::vector<Digest> manifests;
+  bool elsewhere = false;  // some were published on another node, which brings it to the origin
+};
+
+Result<Others> others_with(Store& store, const ContentId& id, const VersionRow& but) {
+  Others others;
+  auto& manifests = others.manifests;
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const auto holders, snapshot->some_holders(id, kHoldersAsked));
+  for (const auto& [version, file] : holders) {
+    if (version == but.id || manifests.size() >= 2 * kHoldersAsked) continue;
+    WEFT_TRY(const VersionRow row, snapshot->version(version));
+    others.elsewhere = others.elsewhere || row.publisher != but.publisher;
+    if (std::ranges::find(manifests, row.manifest) == manifests.end()) manifests.push_back(row.manifest);
+  }
+  return others;
+}
+
+class Staging {
+ public:
+  Staging(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+          LookedFor& looked_for)
+      : store_(store), origin_(origin), row_(row), progress_(progress), looked_for_(looked_for) {}
+
+  Status run() {
+    if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
+      WEFT_TRY(const VersionHold hold, store_.use([&](Store& store) { return store.hold_version(row_.id); }));
+      WEFT_TRY(const auto reader, store_.use([&](Store& store) { return store.open_manifest(row_.manifest); }));
+      WEFT_TRY(const Manifest manifest, decode_manifest(reader->bytes()));
+      WEFT_CHECK(put_content(blobs_of(manifest)));
+      WEFT_CHECK(origin_.put_places(places_));
+      WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));  // who finds it finds all that it names
+    }
+    return origin_.put_said(row_, {});
+  }
+
+ private:
+  Status put_content(const std::vector<ContentId>& blobs) {
+    places_.manifest = row_.manifest;
+    WEFT_TRY(const auto here, store_.use([&](Store& store) {
+      store_path_ = store.directory();
+      return lock_present_blobs(store, blobs);
+    }));
+    std::map<PackId, std::vector<std::size_t>> to_put;
+    std::vector<std::size_t> lost;
+    for (std::size_t i = 0; i < blobs.size(); ++i) {
+      places_.blobs.emplace_back(blobs[i], BlobPlace{});
+      WEFT_TRY(const auto place, at_origin(blobs[i], here[i]));
+      if (place)
+        places_.blobs.back().second = *place;
+      else if (here[i].pack)
+        to_put[here[i].pack->id()].push_back(i);
+      else if (others_.elsewhere)
+        return nowhere(blobs[i], Errc::not_found);
+      else
+        lost.push_back(i);
+    }
+    WEFT_CHECK(look_everywhere(std::move(lost)));
+    for (const auto& [pack, members] : to_put) WEFT_CHECK(put_pack(*here[members.front()].pack, members));
+    return {};
+  }
+
+  // Where this blob lies at the origin already.
+  Result<std::optional<BlobPlace>> at_origin(const ContentId& id, const LockedPlace& here) {
+    if (here.pack) {
+      const PackToc* toc = toc_of(here.pack->id());
+      if (toc != nullptr && lists_blob(*toc, id, here.offset)) return std::optional(BlobPlace{toc->pack, here.offset});
+    }
+    WEFT_TRY(others_, store_.use([&](Store& store) { return others_with(store, id, row_); }));
+    for (const Digest& manifest : others_.manifests)
+      if (const Places* places = places_of(manifest))
+        if (auto place = places->find(id)) return place;
+    return std::optional<BlobPlace>();
+  }
+
+  Error nowhere(const ContentId& id, Errc code) const {
+    return Error{code, fmt::format("{}@{}: {} bytes with digest {} are neither here nor at the origin", row_.model_name,
+                                   row_.number, id.length, to_hex(id.root))};
+  }
+
+  // Blobs that no live version of another node has: one that was removed since may have brought them to the origin.
+  Status look_everywhere(std::vector<std::size_t> lost) {
+    if (lost.empty()) return {};
+    WEFT_TRY(const auto manifests, origin_.placed());
+    for (const std::size_t i : lost) {
+      const auto looked = looked_for_.find(places_.blobs[i].first);
+      if (looked != looked_for_.end() && looked->second == manifests.size())
+        return nowhere(looked->first, Errc::absent);
+    }
+    for (const Digest& manifest : manifests) {
+      if (lost.empty()) return {};
+      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      const auto places = origin_.places(manifest);
+      if (!places.ok()) continue;
+      std::erase_if(lost, [&](std::size_t i) {
+        const auto place = places->find(places_.blobs[i].first);
+        if (place) places_.blobs[i].second = *place;
+        return place.has_value();
+      });
+    }
+    if (lost.empty()) return {};
+    const ContentId& id = places_.blobs[lost.front()].first;
+    looked_for_[id] = manifests.size();
+    return nowhere(id, Errc::absent);
+  }
+
+  // The origin's; null when it has none.
+  const PackToc* toc_of(PackId pack) {
+    auto [at, fresh] = tocs_.try_emplace(pack);
+    if (fresh)
+      if (auto toc = origin_.toc(pack); toc.ok()) at->second = std::move(toc).value();
+    return at->second ? &*at->second : nullptr;
+  }
+  const Places* places_of(const Digest& manifest) {
+    auto [at, fresh] = known_.try_emplace(manifest);
+    if (fresh)
+      if (auto places = origin_.places(manifest); places.ok()) at->second = std::move(places).value();
+    return at->second ? &*at->second : nullptr;
+  }
+
+  // A pack goes there as it is; where one of its name is there that lacks some of these blobs, they go in a new one.
+  Status put_pack(const PackReader& pack, const std::vector<std::size_t>& members) {
+    WEFT_TRY(PackToc toc, read_toc_of(store_path_, pack.id()));
+    toc.cached = toc.promoted = false;  // there it is for good
+    if (toc_of(pack.id()) != nullptr) {
+      toc.pack = *pack_of_name(random_hex(8), "");
+      std::erase_if(toc.entries, [&](const PackEntry& entry) {
+        return std::ranges::none_of(members, [&](std::size_t i) { return places_.blobs[i].first == entry.id; });
+      });
+    }
+    WEFT_CHECK(origin_.put_pack(toc, pack.fd(), progress_));
+    for (const std::size_t i : members) {
+      auto& [id, place] = places_.blobs[i];
+      const auto entry = std::ranges::find(toc.entries, id, &PackEntry::id);
+      if (entry == toc.entries.end())
+        return Error{Errc::corrupt, fmt::format("pack {} does not list what the index says lies there; run `weft fsck`",
+                                                pack_name(pack.id()))};
+      place = {toc.pack, entry->offset};
+    }
+    return {};
+  }
+
+  const LentStore& store_;
+  SafePath store_path_;
+  const OriginDir& origin_;
+  const VersionRow& row_;
+  Progress& progress_;
+  LookedFor& looked_for_;
+  Places places_;
+  Others others_;  // with the blob that was looked for last
+  std::map<PackId, std::optional<PackToc>> tocs_;
+  std::map<Digest, std::optional<Places>> known_;
+};
+
+}  // namespace
+
+Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+                     LookedFor& looked_for) {
+  return Staging(store, origin, row, progress, looked_for).run();
+}
+
+}  // namespace weft

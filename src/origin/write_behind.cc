@@ -1,0 +1,423 @@
+#include "origin/write_behind.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "blobs/lent_store.h"
+#include "origin/dir.h"
+#include "origin/stage.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kSavesBetweenTelling = 64;
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kPauseMin = std::chrono::milliseconds(500);  // after a failure; doubled with each that follows
+constexpr auto kPauseMax = std::chrono::milliseconds(30'000);
+constexpr auto kEndWait = std::chrono::milliseconds(2'000);
+
+}  // namespace
+
+// Shared with the thread, which may outlive its owner.
+struct WriteBehind::State final : public Progress {
+  State(ClusterStore& of, std::string path) : whole(of), store(of), origin_path(std::move(path)) {}
+
+  ClusterStore& whole;  // only while `store` is used
+  LentStore store;
+  const std::string origin_path;
+  VersionId untried = 0;  // the thread's: nobody has tried this one or those behind
+  LookedFor looked_for;   // the thread's
+  std::atomic<bool> ending = false;
+  std::atomic<std::uint64_t> bytes_written = 0;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  bool look = true;                // all below guarded by mutex
+  bool ended = false;              // the thread
+  std::multiset<VersionId> first;  // somebody waits for these
+  struct Lost {
+    std::uint64_t round = 0;
+    std::string why;
+  };
+  std::map<VersionId, Lost> lost;  // that lack bytes which nobody brings
+  std::string active;
+  std::uint64_t saved = 0;
+  std::uint64_t records = 0;          // of the journal, that went there
+  std::optional<std::uint64_t> told;  // the end of what the origin has of the journal; none: not asked yet
+  std::string problem;
+  std::string logged;               // of the round before
+  std::uint64_t rounds = 0;         // that have begun
+  std::uint64_t refused_round = 0;  // the latest that found another origin than the one that is known
+  std::size_t takers = 0;           // that wait for another origin to be taken
+  bool take_new = false;            // the next round takes what it finds for the origin
+  std::uint64_t taken_round = 0;    // the latest that did so, and
+  Status taken;                     // how that ended
+
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t bytes) override { bytes_written += bytes; }
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override { return ending; }
+
+  Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) const {
+    return store.use([&](Store& lent) -> Result<std::vector<VersionId>> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      return snapshot->unsaved(from, count_max);
+    });
+  }
+  Result<bool> is_unsaved(VersionId version) const {
+    return store.use([&](Store& lent) -> Result<bool> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      WEFT_TRY(const auto next, snapshot->unsaved(version, 1));
+      return !next.empty() && next.front() == version;
+    });
+  }
+
+  Result<std::string> cluster() const {
+    return store.use([&](Store&) -> Result<std::string> {
+      if (whole.cluster()) return whole.cluster()->cluster;
+      return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
+    });
+  }
+
+  // Where this node's bytes are, and go. A store that knows no origin yet makes one where there is none.
+  Result<OriginDir> origin() {
+    WEFT_TRY(const std::string cluster, this->cluster());
+    WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
+    if (!known.empty()) return OriginDir::open_known(origin_path, known, cluster);
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path, cluster));
+    return take(std::move(dir));
+  }
+
+  // Not once nobody waits for it any more, as when the directory answers late.
+  Result<OriginDir> new_origin() {
+    WEFT_TRY(const std::string cluster, this->cluster());
+    WEFT_TRY(OriginDir dir, OriginDir::open(origin_path, cluster));
+    if (!is_asked_for_new()) return Error{Errc::cancelled, "no other origin was taken"};
+    return take(std::move(dir));
+  }
+  bool is_asked_for_new() {
+    const std::lock_guard lock(mutex);
+    return takers > 0;
+  }
+
+  Result<OriginDir> take(OriginDir dir) {
+    WEFT_CHECK(store.use([&](Store&) { return whole.set_origin(dir.uuid()); }));
+    log_info("origin {} is {} from now on", origin_path, printable(dir.uuid()));
+    const std::lock_guard lock(mutex);
+    told.reset();
+    untried = 0;
+    looked_for.clear();
+    return dir;
+  }
+
+  void begin_round() {
+    std::uint64_t number = 0;
+    bool take = false;
+    {
+      const std::lock_guard lock(mutex);
+      look = false;
+      number = ++rounds;
+      take = std::exchange(take_new, false);
+    }
+    if (!take) return;
+    const auto dir = new_origin();
+    const std::lock_guard lock(mutex);
+    taken = dir.ok() ? Status() : Status(dir.error());
+    taken_round = number;
+    changed.notify_all();
+  }
+
+  struct Round {
+    std::set<VersionId> waited_for;  // that were tried
+    VersionId again = 0;             // the next that failed in a round before, of which
+    VersionId end = 0;               // all are below this
+    bool reached = true;             // the origin
+  };
+
+  Status save(VersionId version, Round& round) {
+    WEFT_TRY(const VersionRow row, store.use([&](Store& lent) -> Result<VersionRow> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      return snapshot->version(version);
+    }));
+    if (!row.removed) {
+      {
+        const std::lock_guard lock(mutex);
+        active = fmt::format("{}@{}", row.model_name, row.number);
+      }
+      const auto origin = this->origin();
+      round.reached = origin.ok();
+      if (!origin.ok()) return origin.error();
+      WEFT_CHECK(stage_version(store, *origin, row, *this, looked_for));
+    }
+    return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
+  }
+
+  // Somebody waits for it; else nobody has tried it; else it failed in a round before, and may do so for ever.
+  Result<std::optional<VersionId>> next(Round& round) {
+    while (const auto waited_for = next_waited_for(round)) {
+      WEFT_TRY(const bool waits, is_unsaved(*waited_for));
+      if (waits) return waited_for;
+    }
+    WEFT_TRY(const auto fresh, unsaved(untried, 1));
+    if (!fresh.empty()) {
+      untried = fresh.front() + 1;
+      return std::optional(fresh.front());
+    }
+    WEFT_TRY(const auto failed, unsaved(round.again, 1));
+    if (failed.empty() || failed.front() >= round.end) return std::optional<VersionId>();
+    round.again = failed.front() + 1;
+    return std::optional(failed.front());
+  }
+
+  std::optional<VersionId> next_waited_for(Round& round) {
+    const std::lock_guard lock(mutex);
+    for (const VersionId version : first)
+      if (round.waited_for.insert(version).second) return version;
+    return {};
+  }
+
+  // One round over what is unsaved; the first failure, if any: others may succeed all the same.
+  Status round() {
+    Status worst;
+    const auto note = [&worst](const Status& done) {
+      if (worst.ok()) worst = done;
+    };
+    Round round{{}, 0, untried, true};
+    for (std::size_t tried = 1; !ending; ++tried) {
+      WEFT_TRY(const auto version, next(round));
+      if (!version) return worst;
+      note(save_and_count(*version, round));
+      if (!round.reached) return worst;  // the others would fail as well
+      if (tried % kSavesBetweenTelling == 0) note(tell());
+    }
+    return {};
+  }
+
+  Status save_and_count(VersionId version, Round& round) {
+    const Status done = save(version, round);
+    const std::lock_guard lock(mutex);
+    active.clear();
+    if (!done.ok() && done.error().code == Errc::absent)
+      lost[version] = {rounds, done.error().message};
+    else
+      lost.erase(version);
+    if (done.ok())
+      ++saved;
+    else
+      problem = done.error().message;
+    changed.notify_all();
+    return done;
+  }
+
+  Result<std::uint64_t> journal_end() const {
+    return store.use([](Store& lent) -> Result<std::uint64_t> {
+      WEFT_TRY(const auto snapshot, lent.snapshot());
+      return snapshot->journal_end();
+    });
+  }
+  std::optional<std::uint64_t> told_so_far() {
+    const std::lock_guard lock(mutex);
+    return told;
+  }
+
+  // Takes what this node heard of names, from anybody, to the origin's journal: records are named by what they say, so
+  // one that another node was faster with is there already.
+  Status tell() {
+    WEFT_TRY(const std::uint64_t end, journal_end());
+    std::optional<std::uint64_t> from = told_so_far();
+    if (from == end || (end == 0 && !cluster().ok())) return {};
+    WEFT_TRY(const OriginDir origin, this->origin());
+    if (!from) {
+      WEFT_TRY(from, store.use([&](Store&) { return whole.told(origin.uuid()); }));
+      set_told(*from, 0);
+    }
+    while (*from != end && !ending) {
+      WEFT_TRY(from, tell_some(origin, *from));
+      if (*from > end) return {};  // more came meanwhile
+    }
+    return {};
+  }
+
+  Result<std::uint64_t> tell_some(const OriginDir& origin, std::uint64_t from) {
+    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) { return whole.said(from); }));
+    for (const Said& one : batch.said) {
+      if (ending) return Error{Errc::cancelled, "the daemon ends"};
+      WEFT_CHECK(origin.put_said(one, origin.cluster()));
+    }
+    if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return whole.set_told(origin.uuid(), batch.end); }));
+    set_told(batch.end, batch.said.size());
+    return batch.end;
+  }
+
+  void set_told(std::uint64_t end, std::uint64_t new_records) {
+    const std::lock_guard lock(mutex);
+    told = end;
+    records += new_records;
+    changed.notify_all();
+  }
+
+  Error not_yet() const {  // with the mutex held
+    return Error{Errc::cancelled, problem.empty() ? "not at the origin yet" : "not at the origin yet: " + problem};
+  }
+
+  void settle(const Status& done) {
+    const std::lock_guard lock(mutex);
+    if (!done.ok() && logged != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
+    problem = logged = done.ok() ? "" : done.error().message;
+    if (!done.ok() && done.error().code == Errc::changed) refused_round = rounds;
+    changed.notify_all();
+  }
+
+  std::uint64_t rounds_so_far() {
+    const std::lock_guard lock(mutex);
+    return rounds;
+  }
+
+  // Until `is_done`. Of what only somebody can mend, as `failure` with the mutex held too, it is told at once, by a
+  // round that began after `asked`.
+  Status wait_until(std::uint64_t asked, const std::function<Result<bool>()>& is_done,
+                    const std::function<Status()>& failure, const std::function<bool()>& cancelled) {
+    std::unique_lock lock(mutex);
+    for (bool waits = false;; waits = true) {
+      lock.unlock();
+      WEFT_TRY(const bool done, is_done());
+      if (done) return {};
+      lock.lock();
+      if (refused_round > asked) return Error{Errc::changed, problem};
+      WEFT_CHECK(failure());
+      if (cancelled() || ending) return not_yet();
+      if (!waits) {
+        look = true;
+        changed.notify_all();
+      }
+      changed.wait_for(lock, kTick);
+    }
+  }
+
+  Status wait_for(std::uint64_t asked, VersionId version, const std::function<bool()>& cancelled) {
+    const auto is_saved = [&]() -> Result<bool> {
+      WEFT_TRY(const bool unsaved, is_unsaved(version));
+      return !unsaved;
+    };
+    const auto is_lost = [&]() -> Status {
+      const auto at = lost.find(version);
+      if (at == lost.end() || at->second.round <= asked) return {};
+      return Error{Errc::absent, at->second.why};
+    };
+    {
+      const std::lock_guard lock(mutex);
+      first.insert(version);
+    }
+    const Status waited = wait_until(asked, is_saved, is_lost, cancelled);
+    const std::lock_guard lock(mutex);
+    first.erase(first.find(version));
+    return waited;
+  }
+};
+
+WriteBehind::WriteBehind(ClusterStore& store, std::string origin_path)
+    : state_(std::make_shared<State>(store, std::move(origin_path))) {
+  std::thread([state = state_] { run(state); }).detach();
+}
+
+WriteBehind::~WriteBehind() {
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->ending = true;
+    state_->changed.notify_all();
+    state_->changed.wait_for(lock, kEndWait, [this] { return state_->ended; });
+    if (!state_->ended)
+      log_warning("the origin does not answer: what is not there yet goes there after the next start");
+  }
+  state_->store.take_back();
+}
+
+void WriteBehind::run(const std::shared_ptr<State>& state) {
+  auto pause = kPauseMin;
+  while (!state->ending) {
+    state->begin_round();
+    Status done = state->round();
+    if (const Status told = state->tell(); done.ok()) done = told;
+    if (state->ending) break;
+    state->settle(done);
+    const auto more = done.ok() ? state->unsaved(0, 1) : Result<std::vector<VersionId>>(std::vector<VersionId>());
+    pause = done.ok() ? kPauseMin : std::min(2 * pause, kPauseMax);
+    std::unique_lock lock(state->mutex);
+    if (more.ok() && !more->empty()) continue;
+    const auto wait = done.ok() ? kPauseMax : pause;
+    state->changed.wait_for(lock, wait, [&] { return state->ending.load() || state->look; });
+  }
+  const std::lock_guard lock(state->mutex);
+  state->ended = true;
+  state->changed.notify_all();
+}
+
+void WriteBehind::look_again() {
+  const std::lock_guard lock(state_->mutex);
+  state_->look = true;
+  state_->changed.notify_all();
+}
+
+Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& cancelled) {
+  return state_->wait_for(state_->rounds_so_far(), version, cancelled);
+}
+
+Status WriteBehind::wait(const std::function<bool()>& cancelled) {
+  WEFT_TRY(const auto versions, state_->unsaved(0, SIZE_MAX));
+  const std::uint64_t asked = state_->rounds_so_far();
+  std::vector<std::string> lost;
+  for (const VersionId version : versions) {
+    Status waited = state_->wait_for(asked, version, cancelled);
+    if (waited.ok()) continue;
+    if (waited.error().code != Errc::absent) return waited;
+    lost.push_back(std::move(waited).error().message);
+  }
+  WEFT_TRY(const std::uint64_t end, state_->journal_end());
+  const auto is_told = [&]() -> Result<bool> {
+    const auto told = state_->told_so_far();
+    return told && *told >= end;
+  };
+  WEFT_CHECK(state_->wait_until(
+      asked, is_told, [] { return Status(); }, cancelled));
+  if (lost.empty()) return {};
+  return Error{Errc::absent, lost.size() == 1
+                                 ? lost.front()
+                                 : fmt::format("{}; {} more versions lack bytes too", lost.front(), lost.size() - 1)};
+}
+
+Status WriteBehind::take_new_origin(const std::function<bool()>& cancelled) {
+  std::unique_lock lock(state_->mutex);
+  const std::uint64_t asked = state_->rounds;
+  state_->take_new = state_->look = true;
+  ++state_->takers;
+  state_->changed.notify_all();
+  const auto is_taken = [&] { return state_->taken_round > asked; };
+  while (!is_taken() && !cancelled() && !state_->ending) state_->changed.wait_for(lock, kTick);
+  if (--state_->takers == 0) state_->take_new = false;
+  return is_taken() ? state_->taken : Error{Errc::cancelled, "no other origin was taken"};
+}
+
+WriteBehindStatus WriteBehind::status() const {
+  WriteBehindStatus status;
+  if (const auto versions = state_->unsaved(0, SIZE_MAX); versions.ok()) status.waiting = versions->size();
+  const std::lock_guard lock(state_->mutex);
+  status.active = state_->active;
+  status.bytes_written = state_->bytes_written;
+  status.versions_saved = state_->saved;
+  status.records_written = state_->records;
+  status.problem = state_->problem;
+  return status;
+}
+
+}  // namespace weft

@@ -1,0 +1,142 @@
+#include "peers/answers.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kWhere = "a pack that a peer reads";
+
+// A run of bytes of one pack.
+struct Segment {
+  LockedPlace place;
+  std::uint64_t length = 0;
+};
+
+// With a window.
+using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
+
+// Runs that touch in one pack are one segment.
+std::vector<Segment> segments_of(std::span<const ChunkRun> runs, std::vector<LockedPlace> places) {
+  std::vector<Segment> segments;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const bool goes_on = !segments.empty() && segments.back().place.pack == places[i].pack &&
+                         segments.back().place.offset + segments.back().length == places[i].offset;
+    if (goes_on)
+      segments.back().length += runs[i].length();
+    else
+      segments.push_back({std::move(places[i]), runs[i].length()});
+  }
+  return segments;
+}
+
+Result<std::vector<std::byte>> copy_of(std::span<const Segment> segments, std::uint64_t size) {
+  std::vector<std::byte> bytes(size);
+  std::span<std::byte> rest(bytes);
+  for (const auto& [place, length] : segments) {
+    WEFT_CHECK(read_exact(place.pack->fd(), place.offset, rest.first(length), kWhere));
+    rest = rest.subspan(length);
+  }
+  return bytes;
+}
+
+// Few bytes lie in the answer's head, others in a window.
+Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
+  if (bytes.size() <= kShortHeadBytesMax) return PeerReply{std::move(bytes), {}};
+  PeerReply reply;
+  WEFT_TRY(auto window, WindowMemory::of_bytes(bytes));
+  reply.windows.push_back(std::move(window));
+  return reply;
+}
+
+Result<PeerReply> reply_with(std::span<const Segment> segments, const std::shared_ptr<const void>& gift) {
+  std::uint64_t size = 0;
+  for (const Segment& segment : segments) size += segment.length;
+  if (size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
+    WEFT_TRY(auto bytes, copy_of(segments, size));
+    return reply_with(std::move(bytes));
+  }
+  PeerReply reply;
+  for (const auto& [place, length] : segments) {
+    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
+                                                std::make_shared<const Kept>(place.pack, gift)));
+    reply.windows.push_back(std::move(window));
+  }
+  return reply;
+}
+
+}  // namespace
+
+void PeerAnswers::begin(LocalBytes& bytes) {
+  const std::unique_lock lock(gate_);
+  bytes_ = &bytes;
+}
+
+void PeerAnswers::end() {
+  const std::unique_lock lock(gate_);
+  bytes_ = nullptr;
+}
+
+Result<PeerReply> PeerAnswers::answer(std::string_view node, std::span<const std::byte> request) {
+  WEFT_TRY(const PeerRequest asked, decode_request(request));
+  const std::shared_lock lock(gate_);
+  if (bytes_ == nullptr) return Error{Errc::unreachable, "this daemon begins or ends"};
+  if (const auto* announce = std::get_if<Announce>(&asked)) {
+    for (const HadChunks& had : announce->had) directory_.put(node, had);
+    if (!announce->asks || announce->had.empty()) return PeerReply{};
+    return PeerReply{encode_holders(directory_.find(announce->had.front().manifest)), {}};
+  }
+  if (const auto* ask = std::get_if<AskHolders>(&asked))
+    return PeerReply{encode_holders(directory_.find(ask->manifest)), {}};
+  if (const auto* ask = std::get_if<AskManifest>(&asked)) return give(*ask);
+  if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
+  return give(node, std::get<AskBytes>(asked));
+}
+
+Result<PeerReply> PeerAnswers::give(const AskManifest& ask) {
+  WEFT_TRY(const auto manifest, store_.open_manifest(ask.digest));
+  auto bytes = manifest->bytes();
+  if (ask.offset > bytes.size())
+    return Error{Errc::invalid, fmt::format("a manifest of {} bytes, asked for from {} on", bytes.size(), ask.offset)};
+  bytes = bytes.subspan(ask.offset);
+  bytes = bytes.first(std::min<std::size_t>(bytes.size(), kSourceReadMax));
+  return reply_with({bytes.begin(), bytes.end()});
+}
+
+Result<PeerReply> PeerAnswers::give(const AskChunks& ask) {
+  WEFT_TRY(const auto digests, bytes_->digests(ask.run.id));
+  if (digests.size() != chunk_count(ask.run.id.length))
+    return Error{Errc::internal,
+                 fmt::format("{} digests of {} chunks", digests.size(), chunk_count(ask.run.id.length))};
+  return reply_with(encode_digests(std::span(digests).subspan(ask.run.first, ask.run.count)));
+}
+
+Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
+  WEFT_TRY(auto places, bytes_->here(ask.runs));
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!places[i].pack)
+      return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", ask.runs[i].first,
+                                                ask.runs[i].first + ask.runs[i].count, to_hex(ask.runs[i].id.root))};
+  if (!given_.give(node, ask.runs, ask.yields && giving_.is_busy()))
+    return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
+                                           to_hex(ask.runs.front().id.root))};
+  auto gift = giving_.begin(node, ask.waits);
+  if (!gift) {
+    given_.forget(node, ask.runs);
+    return Error{Errc::busy, "this node gives to enough others now"};
+  }
+  const auto segments = segments_of(ask.runs, std::move(places));
+  return reply_with(std::span<const Segment>(segments), gift);
+}
+
+}  // namespace weft

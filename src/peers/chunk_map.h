@@ -1,0 +1,50 @@
+// The chunks of a manifest in one order, so that a few bytes can say which of them a node has: through all distinct
+// blobs as they first appear, file by file. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "peers/messages.h"
+#include "weft/manifest.h"
+#include "weft/source.h"
+
+namespace weft {
+
+class ChunkMap {
+ public:
+  explicit ChunkMap(const Manifest& manifest);
+  std::uint64_t chunks() const { return chunks_; }
+  // So many chunks stand behind one bit: more than one where the bits would not fit into an announcement.
+  std::uint32_t chunks_per_bit() const { return chunks_per_bit_; }
+  std::optional<std::uint64_t> number_of(const ContentId& id) const;  // of the blob's first chunk
+  const std::unordered_map<ContentId, std::uint64_t>& blobs() const { return first_; }
+  // Whether `had` says that all of the run is there. False for bits that are none of this manifest's.
+  bool has(const HadChunks& had, const ChunkRun& run) const;
+
+ private:
+  std::unordered_map<ContentId, std::uint64_t> first_;
+  std::uint64_t chunks_ = 0;
+  std::uint32_t chunks_per_bit_ = 1;
+};
+
+// Which chunks of a manifest are here.
+class ChunkSet {
+ public:
+  explicit ChunkSet(const ChunkMap& map) : bits_(map.chunks()) {}
+  void add(std::uint64_t first, std::uint64_t count);
+  void add(const ChunkSet& other);  // of the same map
+  bool all() const { return count_ == bits_.size(); }
+  bool none() const { return count_ == 0; }
+  // As it is told to others.
+  HadChunks told(const Digest& manifest, const ChunkMap& map) const;
+
+ private:
+  std::vector<bool> bits_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace weft

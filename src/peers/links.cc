@@ -1,0 +1,230 @@
+#include "peers/links.h"
+
+#include <algorithm>
+
+#include "peers/address.h"
+
+namespace weft {
+namespace {
+
+constexpr unsigned kReadsMax = 3;                             // of one peer at a time
+constexpr unsigned kAsksMax = 5;                              // those that wait included, of one that is fast
+constexpr double kFast = 256U << 20U;                         // bytes a second
+constexpr auto kTurnWait = std::chrono::milliseconds(100);    // what is fast ends sooner
+constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
+constexpr auto kFullRest = std::chrono::milliseconds(15);     // about half of what a chunk takes on a slow link
+constexpr auto kFullMax = std::chrono::seconds(2);            // then it is to give all the same
+constexpr auto kSilentRest = std::chrono::seconds(5);
+constexpr auto kWrongRest = std::chrono::seconds(60);
+constexpr double kNewest = 0.3;       // weight of the newest measurement
+constexpr double kUnknownRate = 1e9;  // who was never asked is tried
+constexpr double kMuchSlower = 3;     // less is chance
+constexpr double kFirstCosts = 1.5;   // everybody asks the first holder
+constexpr double kSoughtCosts = 6;    // and just now they do
+// What is asked of a peer and on its way delays its answers: no more of its time than this, and little before its rate
+// is known. A link that others begin to use too gives a fraction of what it gave.
+constexpr double kAtOnceSeconds = 0.4;
+constexpr std::uint64_t kFirstBytes = kDigestChunk;
+
+double cost_of(PeerCandidate::Kind kind) {
+  if (kind == PeerCandidate::Kind::sought) return kSoughtCosts;
+  return kind == PeerCandidate::Kind::first ? kFirstCosts : 1.0;
+}
+
+}  // namespace
+
+bool PeerLinks::Link::is_free(Clock::time_point now) const {
+  return reads < (rate < kFast ? kReadsMax : kAsksMax) && full_until <= now;
+}
+
+PeerLinks::Link& PeerLinks::link(const std::string& node) {
+  const auto [at, made] = links_.try_emplace(node);
+  if (made) {
+    at->second.number = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back(node);
+  }
+  return at->second;
+}
+
+void PeerLinks::refresh(Clock::time_point now) {
+  if (known_at_ + kMembersAge >= now) return;
+  known_ = members_();
+  known_at_ = now;
+}
+
+std::vector<std::string> PeerLinks::nodes() {
+  const std::lock_guard lock(mutex_);
+  refresh(Clock::now());
+  std::vector<std::string> out;
+  for (const Member& one : known_)
+    if (!one.address.empty()) out.push_back(one.node);
+  return out;
+}
+
+void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) {
+  const auto now = Clock::now();
+  if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // it has more to give than its link takes
+  const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
+  if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
+  link.rests_until = now + (failure.code == Errc::corrupt ? kWrongRest : kSilentRest);
+}
+
+const Member* PeerLinks::member(const std::string& node) {
+  refresh(Clock::now());
+  const auto found = std::ranges::find(known_, node, &Member::node);
+  return found == known_.end() || found->address.empty() ? nullptr : &*found;
+}
+
+std::optional<PeerAddress> PeerLinks::address(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  const Member* found = member(node);
+  const auto address = found == nullptr ? std::nullopt : parse_endpoint(found->address);
+  return address ? std::optional(PeerAddress{node, *address}) : std::nullopt;
+}
+
+bool PeerLinks::can_be_asked(const PeerCandidate& candidate, Clock::time_point now) {
+  return member(candidate.node) != nullptr && link(candidate.node).rests_until <= now;
+}
+
+double PeerLinks::rate_of(const Link& link) {
+  return link.rate > 0 ? link.rate : kUnknownRate;
+}
+
+// Of equals any: what all take in one order, all want from one node at one time.
+PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                                    Size size) {
+  const auto now = Clock::now();
+  const bool all_rest = std::ranges::none_of(candidates, [&](const auto& one) { return can_be_asked(one, now); });
+  const auto may_be_asked = [&](const PeerCandidate& candidate) {
+    return all_rest ? member(candidate.node) != nullptr : can_be_asked(candidate, now);
+  };
+  double fastest = 0;
+  for (const PeerCandidate& candidate : candidates)
+    if (may_be_asked(candidate)) fastest = std::max(fastest, rate_of(link(candidate.node)));
+  Link* best = nullptr;
+  double lowest = 0;
+  unsigned equals = 0;
+  for (const PeerCandidate& candidate : candidates) {
+    if (!may_be_asked(candidate)) continue;
+    Link& link = this->link(candidate.node);
+    const bool busy = size == Size::read && !link.is_free(now);
+    if (std::ranges::find(tried, link.number) != tried.end()) continue;
+    if (busy) continue;
+    const double slower = fastest / rate_of(link);
+    const double cost = (link.reads + 1) * cost_of(candidate.kind) * (slower > kMuchSlower ? slower : 1);
+    if (lowest > 0 && cost > lowest) continue;
+    equals = cost == lowest ? equals + 1 : 1;
+    if (random_() % equals > 0) continue;
+    best = &link;
+    lowest = cost;
+  }
+  return best;
+}
+
+std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> candidates,
+                                                 std::span<const std::uint32_t> tried, Size size) {
+  const std::lock_guard lock(mutex_);
+  Link* best = best_of(candidates, tried, size);
+  if (best == nullptr) return {};
+  ++best->reads;
+  const double at_once = best->rate * kAtOnceSeconds / kReadsMax;
+  const double bytes = std::clamp(at_once, static_cast<double>(kFirstBytes), static_cast<double>(kSourceReadMax));
+  const std::string& node = nodes_[best->number];
+  const bool sought = std::ranges::any_of(candidates, [&node](const PeerCandidate& one) {
+    return one.kind == PeerCandidate::Kind::sought && one.node == node;
+  });
+  const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > Clock::now();
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits};
+}
+
+Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  Readiness best = Readiness::lacking;
+  for (const PeerCandidate& candidate : candidates) {
+    if (!can_be_asked(candidate, now)) continue;
+    const bool is_free = link(candidate.node).is_free(now);
+    const bool is_sought = candidate.kind == PeerCandidate::Kind::sought;
+    if (is_free && !is_sought) return Readiness::ready;
+    if (is_free && is_sought) best = Readiness::dear;
+    if (best == Readiness::lacking) best = is_free ? Readiness::dear : Readiness::busy;
+  }
+  return best;
+}
+
+bool PeerLinks::may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                         Clock::time_point moved_since) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(candidates, [&](const PeerCandidate& one) {
+    if (member(one.node) == nullptr) return false;
+    const Link& link = this->link(one.node);
+    return link.moved_at >= moved_since && std::ranges::find(tried, link.number) == tried.end();
+  });
+}
+
+void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure) {
+  const std::lock_guard lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  if (const double seconds = std::chrono::duration<double>(took).count(); bytes > 0 && seconds > 0) {
+    const double rate = static_cast<double>(bytes) / seconds * link.reads;
+    link.rate = link.rate > 0 ? (1 - kNewest) * link.rate + kNewest * rate : rate;
+  }
+  --link.reads;
+  if (bytes > 0) {
+    link.moved_at = Clock::now();
+    link.full_since = {};
+  }
+  if (failure != nullptr) rest_after(link, *failure, Clock::now() - took);
+  changed_.notify_all();
+}
+
+PeerLinks::Turn PeerLinks::turn(std::uint32_t number) {
+  std::unique_lock lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  turn_ended_.wait_for(lock, kTurnWait, [&link] { return link.turns < kReadsMax; });
+  ++link.turns;
+  return {*this, number};
+}
+
+void PeerLinks::end_turn(std::uint32_t number) {
+  {
+    const std::lock_guard lock(mutex_);
+    --links_.at(nodes_.at(number)).turns;
+  }
+  turn_ended_.notify_all();
+}
+
+void PeerLinks::moved(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  links_.at(nodes_.at(number)).moved_at = Clock::now();
+}
+
+bool PeerLinks::moved_since(std::uint32_t number, Clock::time_point then) {
+  const std::lock_guard lock(mutex_);
+  return links_.at(nodes_.at(number)).moved_at > then;
+}
+
+bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
+  const std::lock_guard lock(mutex_);
+  return link(node).moved_at > then;
+}
+
+void PeerLinks::full(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  const auto now = Clock::now();
+  if (link.full_since == Clock::time_point{}) link.full_since = now;
+  link.full_until = now + kFullRest;
+}
+
+void PeerLinks::refuted(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  links_.at(nodes_.at(number)).rests_until = Clock::now() + kWrongRest;
+}
+
+void PeerLinks::wait(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline);
+}
+
+}  // namespace weft

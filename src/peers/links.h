@@ -1,0 +1,114 @@
+// How it goes with each peer: how fast it is, how much is asked of it now, whether it failed a moment ago. No peer is
+// asked for more than a few reads at a time, so that a slow one holds up few and a fast one never waits. Of one that is
+// fast a little more is asked than is read: then an answer is there when a read ends.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peers/view.h"
+#include "weft/exchange.h"
+#include "weft/registry.h"
+#include "weft/source.h"
+
+namespace weft {
+
+// Any thread.
+class PeerLinks {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Members = std::function<std::vector<Member>()>;
+  explicit PeerLinks(Members members) : members_(std::move(members)) {}
+
+  // Where a member can be called; nothing for those that are none, or say no address.
+  std::optional<PeerAddress> address(const std::string& node);
+
+  std::vector<std::string> nodes();  // all members with an address
+
+  // The best of those who can be asked now, those in `tried` left out: free, rested, by what they have been able to
+  // do; where all of them rest, one that does. It counts as asked until done().
+  enum class Size : std::uint8_t { read, question };  // small questions are asked of busy peers too
+  struct Choice {
+    std::string node;
+    std::uint32_t number = 0;     // of the peer in this object
+    std::uint64_t bytes_max = 0;  // best asked for at once
+    bool sought = false;          // PeerCandidate::Kind::sought
+    bool waits = true;            // it may refuse; not when it has done nothing else for long
+  };
+  std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                             Size size = Size::read);
+  Readiness readiness(std::span<const PeerCandidate> candidates);
+  // Whether take() may give one of them later: it is there, was not tried, and has given something since then.
+  bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+                Clock::time_point moved_since);
+  // A turn to read what it has answered: few at a time, and each for as long as what is returned, which does not
+  // outlive this. Waited for, but not for long: who is silent holds up nobody.
+  class Turn;
+  Turn turn(std::uint32_t number);
+  // Something of a read came from it: while it gives to one, it is not silent to the others.
+  void moved(std::uint32_t number);
+  bool moved_since(std::uint32_t number, Clock::time_point then);
+  bool gave_since(const std::string& node, Clock::time_point then);  // the same
+  // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
+  void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
+  // It gives to enough others now, or what it was asked for is to come from others: it is busy, for a moment.
+  void full(std::uint32_t number);
+  void refuted(std::uint32_t number);  // what it gave was wrong: it rests for a long time
+  // Until somebody is done, at most until then.
+  void wait(Deadline deadline);
+
+ private:
+  void end_turn(std::uint32_t number);
+  struct Link {
+    std::uint32_t number = 0;
+    unsigned reads = 0;  // now, those that wait for their answer or their turn included
+    unsigned turns = 0;  // now
+    double rate = 0;     // bytes a second, of all its reads together; a moving average. 0: not known
+    Clock::time_point rests_until{};
+    Clock::time_point full_until{};
+    Clock::time_point full_since{};  // long ago: it has given something since
+    bool is_free(Clock::time_point now) const;
+    Clock::time_point moved_at{};
+  };
+  // All with mutex_ held.
+  Link& link(const std::string& node);
+  const Member* member(const std::string& node);
+  void refresh(Clock::time_point now);
+  static void rest_after(Link& link, const Error& failure, Clock::time_point asked);
+  Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
+  static double rate_of(const Link& link);
+  bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
+
+  const Members members_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable turn_ended_;
+  std::vector<Member> known_;  // guarded by mutex_, as all below; members, a moment ago
+  Clock::time_point known_at_{};
+  std::map<std::string, Link> links_;  // by node; none is forgotten: a cluster has few
+  std::vector<std::string> nodes_;     // by number
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+class PeerLinks::Turn {
+ public:
+  Turn(PeerLinks& links, std::uint32_t number) : links_(&links), number_(number) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { links_->end_turn(number_); }
+
+ private:
+  PeerLinks* links_;
+  std::uint32_t number_;
+};
+
+}  // namespace weft

@@ -1,0 +1,207 @@
+#include "peers/messages.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <flatbuffers/flatbuffers.h>
+#include <fmt/core.h>
+
+#include "base/aligned.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "peers_generated.h"
+
+namespace weft {
+namespace {
+
+namespace wire = peer_wire;
+using Builder = flatbuffers::FlatBufferBuilder;
+
+Error refused(std::string_view why) {
+  return Error{Errc::invalid, fmt::format("a peer's message: {}", why)};
+}
+
+std::vector<std::byte> bytes_of(const Builder& builder) {
+  const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  return {bytes.begin(), bytes.end()};
+}
+
+wire::Digest packed(const Digest& digest) {
+  return wire::Digest(flatbuffers::span<const std::uint8_t, 32>(digest.bytes));
+}
+
+Digest unpacked(const flatbuffers::Array<std::uint8_t, 32>& bytes) {
+  Digest digest;
+  std::copy(bytes.begin(), bytes.end(), digest.bytes.begin());
+  return digest;
+}
+
+wire::Run packed(const ChunkRun& run) {
+  return wire::Run(run.id.length, flatbuffers::span<const std::uint8_t, 32>(run.id.root.bytes), run.first, run.count);
+}
+
+Result<ChunkRun> unpacked(const wire::Run& run) {
+  const ChunkRun out{{run.length(), unpacked(*run.root())}, run.first(), run.count()};
+  const std::uint64_t chunks = chunk_count(out.id.length);
+  if (out.id.length == 0 || out.id.length > limits::kVersionBytesMax) return refused("a blob of no length");
+  if (out.count == 0 || out.first >= chunks || out.count > chunks - out.first)
+    return refused(fmt::format("expected chunks of {}, got {} from {} on", chunks, out.count, out.first));
+  return out;
+}
+
+// The bytes as a table, in memory that is aligned for it.
+template <class Table>
+class Verified {
+ public:
+  static Result<Verified> make(std::span<const std::byte> bytes) {
+    Verified made;
+    made.memory_.resize((bytes.size() + 7) / 8);
+    if (bytes.size() < sizeof(flatbuffers::uoffset_t)) return refused(fmt::format("{} bytes", bytes.size()));
+    std::memcpy(made.memory_.data(), bytes.data(), bytes.size());
+    flatbuffers::Verifier verifier(made.start(), made.memory_.size() * sizeof(std::uint64_t), 8, 10'000);
+    if (!verifier.VerifyBuffer<Table>(nullptr)) return refused("its bytes do not verify");
+    return made;
+  }
+  const Table& operator*() const { return *flatbuffers::GetRoot<Table>(start()); }
+
+ private:
+  const std::uint8_t* start() const { return reinterpret_cast<const std::uint8_t*>(memory_.data()); }
+  std::vector<std::uint64_t> memory_;
+};
+
+using HadVector = flatbuffers::Vector<flatbuffers::Offset<wire::Had>>;
+
+flatbuffers::Offset<HadVector> packed(Builder& builder, std::span<const HadChunks> had) {
+  std::vector<flatbuffers::Offset<wire::Had>> out;
+  for (const HadChunks& one : had) {
+    const auto node = one.node.empty() ? 0 : builder.CreateString(one.node);
+    const auto bits = one.bits.empty() ? 0 : builder.CreateVector(one.bits);
+    const auto digest = packed(one.manifest);
+    out.push_back(wire::CreateHad(builder, &digest, node, one.chunks_per_bit, bits, one.moving));
+  }
+  return builder.CreateVector(out);
+}
+
+Result<std::vector<HadChunks>> unpacked(const HadVector& had, std::size_t count_max) {
+  if (had.size() > count_max) return refused(fmt::format("expected at most {} holders, got {}", count_max, had.size()));
+  std::vector<HadChunks> out;
+  for (const wire::Had* one : had) {
+    HadChunks made{unpacked(*one->manifest()->bytes()), "", one->chunks_per_bit(), {}, one->moving()};
+    if (one->node() != nullptr) made.node = one->node()->str();
+    if (one->bits() != nullptr) made.bits.assign(one->bits()->begin(), one->bits()->end());
+    if (made.node.size() > limits::kNodeIdMax) return refused("a node's id that is too long");
+    if (made.bits.size() > limits::kAnnouncedBytesMax || (made.chunks_per_bit == 0) != made.bits.empty())
+      return refused(fmt::format("{} bytes of bits", made.bits.size()));
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+struct Packer {
+  Builder& builder;
+  flatbuffers::Offset<wire::Request> operator()(const AskManifest& ask) const {
+    const auto digest = packed(ask.digest);
+    return finish(wire::What::Manifest, wire::CreateManifest(builder, &digest, ask.offset));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const AskChunks& ask) const {
+    const auto run = packed(ask.run);
+    return finish(wire::What::Chunks, wire::CreateChunks(builder, &run));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const AskBytes& ask) const {
+    std::vector<wire::Run> runs;
+    for (const ChunkRun& run : ask.runs) runs.push_back(packed(run));
+    return finish(wire::What::Read,
+                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.yields, ask.waits));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
+    return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const AskHolders& ask) const {
+    const auto digest = packed(ask.manifest);
+    return finish(wire::What::WhoHas, wire::CreateWhoHas(builder, &digest));
+  }
+
+ private:
+  template <class Table>
+  flatbuffers::Offset<wire::Request> finish(wire::What kind, flatbuffers::Offset<Table> table) const {
+    return wire::CreateRequest(builder, kind, table.Union());
+  }
+};
+
+Result<PeerRequest> unpacked(const wire::Read& read) {
+  AskBytes ask;
+  std::uint64_t bytes = 0;
+  if (read.runs()->size() == 0 || read.runs()->size() > kRunsPerRequest)
+    return refused(fmt::format("expected 1 to {} runs, got {}", kRunsPerRequest, read.runs()->size()));
+  if (!lies_aligned<wire::Run>(*read.runs())) return refused("runs out of alignment");
+  for (const wire::Run* packed_run : *read.runs()) {
+    WEFT_TRY(const ChunkRun run, unpacked(*packed_run));
+    if (run.length() > kSourceReadMax - bytes) return refused("more bytes than are read at once");
+    bytes += run.length();
+    ask.runs.push_back(run);
+  }
+  ask.yields = read.yields();
+  ask.waits = read.waits();
+  return PeerRequest(std::move(ask));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_request(const PeerRequest& request) {
+  Builder builder;
+  builder.Finish(std::visit(Packer{builder}, request));
+  return bytes_of(builder);
+}
+
+Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
+  WEFT_TRY(const auto verified, Verified<wire::Request>::make(bytes));
+  const wire::Request& request = *verified;
+  if (const auto* manifest = request.what_as_Manifest())
+    return PeerRequest(AskManifest{unpacked(*manifest->digest()->bytes()), manifest->offset()});
+  if (const auto* chunks = request.what_as_Chunks()) {
+    WEFT_TRY(const ChunkRun run, unpacked(*chunks->run()));
+    if (run.count > kDigestsAtOnceMax) return refused("more digests than are read at once");
+    return PeerRequest(AskChunks{run});
+  }
+  if (const auto* read = request.what_as_Read()) return unpacked(*read);
+  if (const auto* announce = request.what_as_Announce()) {
+    WEFT_TRY(auto had, unpacked(*announce->had(), limits::kAnnouncedAtOnceMax));
+    return PeerRequest(Announce{std::move(had), announce->asks()});
+  }
+  if (const auto* who = request.what_as_WhoHas()) return PeerRequest(AskHolders{unpacked(*who->manifest()->bytes())});
+  return refused("a request of an unknown kind");
+}
+
+std::vector<std::byte> encode_holders(std::span<const HadChunks> had) {
+  Builder builder;
+  builder.Finish(wire::CreateHolders(builder, packed(builder, had)));
+  return bytes_of(builder);
+}
+
+Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes) {
+  WEFT_TRY(const auto verified, Verified<wire::Holders>::make(bytes));
+  return unpacked(*(*verified).had(), limits::kHoldersMax);
+}
+
+std::vector<std::byte> encode_digests(std::span<const Digest> digests) {
+  std::vector<std::byte> out;
+  for (const Digest& digest : digests) {
+    const auto bytes = std::as_bytes(std::span(digest.bytes));
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
+  return out;
+}
+
+Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes) {
+  std::vector<Digest> digests(bytes.size() / sizeof(Digest));
+  if (bytes.size() % sizeof(Digest) != 0)
+    return Error{Errc::corrupt, fmt::format("a peer's answer: {} bytes of digests", bytes.size())};
+  for (Digest& digest : digests) {
+    std::memcpy(digest.bytes.data(), bytes.data(), sizeof(Digest));
+    bytes = bytes.subspan(sizeof(Digest));
+  }
+  return digests;
+}
+
+}  // namespace weft

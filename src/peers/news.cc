@@ -1,0 +1,315 @@
+#include "peers/news.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kTick = milliseconds(30);   // while something moves
+constexpr auto kAsked = milliseconds(60);  // between two questions about one manifest
+constexpr auto kActive = seconds(5);       // since something moved
+constexpr auto kMoving = seconds(2);       // of one manifest
+constexpr auto kBackup = seconds(1);       // between two tellings of the second directory
+constexpr auto kSayAgain = seconds(10);    // before others forget it
+constexpr auto kSettled = seconds(30);     // nothing came for so long: what is here may have been evicted
+constexpr auto kPatience = milliseconds(500);
+constexpr auto kSilentRest = seconds(2);   // who did not answer is not asked for so long
+constexpr std::size_t kDirectories = 2;    // that are told of one manifest
+constexpr std::size_t kManifestsMax = 64;  // that are told of
+
+}  // namespace
+
+PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)), thread_([this] { run(); }) {}
+
+PeerNews::~PeerNews() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+// What nothing came of for longest.
+void PeerNews::drop_one() {
+  const auto oldest = std::min_element(
+      had_.begin(), had_.end(), [](const auto& a, const auto& b) { return a.second.changed < b.second.changed; });
+  had_.erase(oldest);
+}
+
+void PeerNews::expect(const Digest& manifest) {
+  const auto map = parts_.view.chunks(manifest);
+  const std::lock_guard lock(mutex_);
+  active_ = Clock::now();
+  if (map) {
+    if (!had_.contains(manifest) && had_.size() >= kManifestsMax) drop_one();
+    Had& had = had_[manifest];
+    had.map = map;
+    had.moved = active_;
+    had.dirty = true;
+  }
+  if (sleeps_) wake_.notify_all();
+}
+
+void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
+  const std::lock_guard lock(mutex_);
+  active_ = Clock::now();
+  const auto found = had_.find(manifest);
+  if (found == had_.end()) return;
+  Had& had = found->second;
+  had.changed = had.moved = active_;
+  if (!had.chunks) had.chunks.emplace(*had.map);
+  for (const ChunkRun& run : runs)
+    if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
+  had.dirty = true;
+  if (sleeps_) wake_.notify_all();
+}
+
+void PeerNews::look_again() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [manifest, had] : had_) {
+    had.chunks.reset();
+    had.said = {};
+    had.moved = {};
+    had.dirty = true;
+  }
+  if (sleeps_) wake_.notify_all();
+}
+
+// The newest first; what this node has published itself is known to be here.
+Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
+  WEFT_TRY(const auto snapshot, parts_.store.snapshot());
+  WEFT_TRY(const auto models, snapshot->models());
+  std::vector<std::pair<VersionId, Digest>> found;
+  for (const ModelRow& model : models) {
+    WEFT_TRY(const auto versions, snapshot->versions(model.id));
+    for (const VersionRow& row : versions) {
+      if (row.removed || row.publisher == parts_.self) continue;
+      WEFT_TRY(const bool bare, snapshot->is_bare(row.id));
+      if (!bare) found.emplace_back(row.id, row.manifest);
+    }
+  }
+  std::ranges::sort(found, std::greater<>(), &std::pair<VersionId, Digest>::first);
+  std::vector<Digest> out;
+  for (std::size_t i = 0; i < std::min(found.size(), kManifestsMax); ++i) out.push_back(found[i].second);
+  return out;
+}
+
+// What an earlier run of this daemon brought is told too: nobody else remembers it.
+void PeerNews::recall() {
+  const auto digests = manifests_of_others();
+  if (!digests.ok()) return log_warning("what is here is not told to peers: {}", digests.error().message);
+  for (const Digest& digest : *digests) {
+    const auto bytes = parts_.store.open_manifest(digest);
+    if (!bytes.ok()) continue;
+    const auto manifest = decode_manifest((*bytes)->bytes());
+    if (!manifest.ok()) continue;
+    auto map = std::make_shared<const ChunkMap>(*manifest);
+    const std::lock_guard lock(mutex_);
+    if (ending_ || had_.size() >= kManifestsMax) return;
+    if (Had& had = had_[digest]; !had.map) had.map = std::move(map);
+  }
+}
+
+void PeerNews::run() {
+  recall();
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    lock.unlock();
+    const Turn done = turn();
+    lock.lock();
+    if (ending_) return;
+    sleeps_ = done != Turn::moving && active_ + kActive <= Clock::now();
+    if (!sleeps_)
+      wake_.wait_for(lock, kTick, [this] { return ending_; });
+    else
+      wake_.wait_for(lock, done == Turn::untold ? kSilentRest : kSayAgain);
+    sleeps_ = false;
+  }
+}
+
+PeerNews::Turn PeerNews::turn() {
+  const auto now = Clock::now();
+  bool all_told = true;
+  auto to_ask = parts_.view.to_ask(kAsked);
+  for (const Digest& manifest : due(now)) {
+    const Told told = tell(manifest);
+    all_told = all_told && told.all;
+    if (told.heard) std::erase(to_ask, manifest);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (active_ + kActive <= now) return all_told ? Turn::still : Turn::untold;
+  }
+  for (const Digest& manifest : to_ask) ask_some(manifest);
+  return Turn::moving;
+}
+
+std::vector<Digest> PeerNews::due(Clock::time_point now) {
+  std::vector<Digest> out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [manifest, had] : had_)
+    if (had.dirty || had.said + kSayAgain <= now || (had.backup_waits && had.backup_said + kBackup <= now))
+      out.push_back(manifest);
+  return out;
+}
+
+// Of blobs that are in the index.
+ChunkSet PeerNews::survey(const ChunkMap& map) const {
+  ChunkSet chunks(map);
+  const auto snapshot = parts_.store.snapshot();
+  if (!snapshot.ok()) return chunks;
+  for (const auto& [id, first] : map.blobs())
+    if ((*snapshot)->find_blob(id).ok()) chunks.add(first, chunk_count(id.length));
+  return chunks;
+}
+
+// What is told: nothing when none of it is here, nor was, or it has made room for another meanwhile.
+std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
+  std::shared_ptr<const ChunkMap> map;
+  bool look = false;
+  bool settled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = had_.find(manifest);
+    if (known == had_.end()) return {};
+    const Had& had = known->second;
+    map = had.map;
+    settled = had.changed + kSettled < Clock::now();
+    look = settled || had.said == Clock::time_point{};
+  }
+  std::optional<ChunkSet> here = look ? std::optional(survey(*map)) : std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto known = had_.find(manifest);
+  if (known == had_.end()) return {};
+  Had& had = known->second;
+  if (!here && !had.chunks) return {};  // it began anew, and is due again
+  if (here && had.chunks && !settled) here->add(*had.chunks);
+  if (here) had.chunks = std::move(here);
+  had.dirty = false;
+  had.said = Clock::now();
+  const bool moving = had.said < had.moved + kMoving && !had.chunks->all();
+  const bool was_told = std::exchange(had.told, moving || !had.chunks->none());
+  if (!was_told && !had.told) return {};
+  HadChunks told = had.chunks->told(manifest, *map);
+  told.moving = moving;
+  return told;
+}
+
+// The second of them hears of it now and then: it is asked only where the first is silent.
+PeerNews::Told PeerNews::tell(const Digest& manifest) {
+  const auto news = news_of(manifest);
+  if (!news) return {};
+  const auto nodes = nodes_for(manifest);
+  Told told{!nodes.empty(), false};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (i > 0 && told.all && !backup_is_due(manifest)) break;
+    told.all = tell(nodes[i], *news, told.heard) && told.all;
+  }
+  if (told.all) return told;
+  const std::lock_guard lock(mutex_);
+  if (const auto had = had_.find(manifest); had != had_.end()) had->second.dirty = true;
+  return told;
+}
+
+// In answer it says who else has some; where it knows nobody, others are asked too.
+bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard) {
+  std::vector<HadChunks> had;
+  if (node == parts_.self) {
+    parts_.directory.put(node, news);
+    had = others_of(parts_.directory.find(news.manifest));
+  } else {
+    const auto answer = call(node, Announce{{news}, !heard});
+    if (!answer) return false;
+    if (auto said = decode_holders(*answer); !heard && said.ok()) had = others_of(std::move(said).value());
+  }
+  if (heard || had.empty()) return true;
+  heard = true;
+  parts_.view.heard(news.manifest, std::move(had));
+  return true;
+}
+
+std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) const {
+  std::erase_if(had, [this](const HadChunks& one) { return one.node == parts_.self; });
+  return had;
+}
+
+bool PeerNews::backup_is_due(const Digest& manifest) {
+  const std::lock_guard lock(mutex_);
+  const auto found = had_.find(manifest);
+  if (found == had_.end()) return true;
+  Had& had = found->second;
+  const auto now = Clock::now();
+  had.backup_waits = had.backup_said + kBackup > now;
+  if (!had.backup_waits) had.backup_said = now;
+  return !had.backup_waits;
+}
+
+void PeerNews::ask(const Digest& manifest) {
+  std::optional<std::vector<HadChunks>> all;
+  for (const std::string& node : nodes_for(manifest)) {
+    auto had = holders(node, manifest);
+    if (!had) continue;
+    if (!all) all.emplace();
+    std::ranges::move(*had, std::back_inserter(*all));
+  }
+  if (all) parts_.view.heard(manifest, *std::move(all));
+}
+
+// One is enough, while somebody is known.
+void PeerNews::ask_some(const Digest& manifest) {
+  bool nobody = false;
+  for (const std::string& node : nodes_for(manifest)) {
+    auto had = holders(node, manifest);
+    if (had && !had->empty()) return parts_.view.heard(manifest, *std::move(had));
+    nobody = nobody || had;
+  }
+  if (nobody) parts_.view.heard(manifest, {});
+}
+
+// As this directory node says it; nothing when it does not.
+std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node, const Digest& manifest) {
+  if (node == parts_.self) return others_of(parts_.directory.find(manifest));
+  const auto answer = call(node, AskHolders{manifest});
+  if (!answer) return {};
+  auto had = decode_holders(*answer);
+  return had.ok() ? std::optional(others_of(std::move(had).value())) : std::nullopt;
+}
+
+// Who published it has the most to do: what it is asked waits behind what it gives.
+std::vector<std::string> PeerNews::nodes_for(const Digest& manifest) const {
+  auto nodes = parts_.links.nodes();
+  if (nodes.size() > kDirectories) std::erase(nodes, parts_.view.publisher(manifest));
+  return directory_nodes(manifest, nodes, kDirectories);
+}
+
+// Nothing when it does not answer: the next one may.
+std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, const PeerRequest& request) {
+  const auto address = parts_.links.address(node);
+  if (!address) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};
+  }
+  const auto asked = Clock::now();
+  auto answer = parts_.exchange.call(*address, encode_request(request), deadline_in(kPatience));
+  if (!answer.ok()) {
+    if (parts_.links.gave_since(node, asked)) return {};  // its link is full, it is not silent
+    const std::lock_guard lock(mutex_);
+    silent_[node] = Clock::now() + kSilentRest;
+    return {};
+  }
+  const auto head = answer->head();
+  return std::vector<std::byte>(head.begin(), head.end());
+}
+
+}  // namespace weft

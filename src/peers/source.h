@@ -1,0 +1,50 @@
+// Other nodes of the cluster as a source of bytes: whoever has them, the best first, several at once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peers/links.h"
+#include "peers/news.h"
+#include "peers/view.h"
+#include "weft/exchange.h"
+#include "weft/source.h"
+
+namespace weft {
+
+class PeerSource final : public BlobSource {
+ public:
+  // All outlive this.
+  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news)
+      : exchange_(exchange), view_(view), links_(links), news_(news) {}
+
+  std::string_view name() const override { return "peer"; }
+  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override;
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override;
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override;
+  void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) override;
+  void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
+  bool refuted(std::uint32_t giver) override;
+
+ private:
+  class Reading;
+  Result<std::vector<std::byte>> ask(const std::string& node, const PeerRequest& request, Deadline deadline);
+  std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run, bool& asked);
+  std::vector<PeerCandidate> everybody(const Digest& manifest, const ChunkRun* run);
+  template <class T>
+  Result<T> from_any(const Digest& manifest, const ChunkRun* run, Deadline deadline,
+                     const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask);
+
+  Exchange& exchange_;
+  PeerView& view_;
+  PeerLinks& links_;
+  PeerNews& news_;
+};
+
+}  // namespace weft

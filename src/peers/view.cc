@@ -1,0 +1,186 @@
+#include "peers/view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kKnownMax = 1024;  // manifests
+constexpr std::size_t kLacksMax = 4096;
+constexpr std::size_t kGaveMax = 8;
+constexpr auto kLacksFor = std::chrono::seconds(2);
+constexpr auto kYieldsFor = std::chrono::milliseconds(500);
+constexpr auto kExpectedFor = std::chrono::seconds(30);
+
+}  // namespace
+
+// Those that nobody reads any more go first.
+PeerView::Known& PeerView::entry(const Digest& manifest) {
+  if (known_.size() >= kKnownMax && !known_.contains(manifest)) {
+    const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return a.second.expected < b.second.expected;
+    });
+    known_.erase(oldest);
+  }
+  return known_[manifest];
+}
+
+// Of blobs that another version had first: its manifest, and who published it. A parent's record is here also where its
+// manifest is not.
+Status PeerView::find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
+                             std::map<Digest, std::string>& others) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (const ParentRef& parent : version.parents) {
+    if (parent.same_bytes == 0) continue;
+    if (const auto row = snapshot->version(parent.id); row.ok()) known.kin.push_back(row->publisher);
+  }
+  for (const ContentId& id : blobs) {
+    WEFT_TRY(const auto owner, snapshot->owner(id));
+    if (!owner || owner->first == version.id) continue;
+    WEFT_TRY(const VersionRow row, snapshot->version(owner->first));
+    known.inherited.emplace(id, row.manifest);
+    others.emplace(row.manifest, row.publisher);
+  }
+  return {};
+}
+
+void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) {
+  Known fresh;
+  std::map<Digest, std::string> others;
+  std::shared_ptr<const ChunkMap> chunks = this->chunks(version.manifest);
+  if (!chunks && manifest != nullptr) chunks = std::make_shared<const ChunkMap>(*manifest);
+  // What the owner map cannot tell, directories may.
+  static_cast<void>(find_owners(version, blobs, fresh, others));
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [other, publisher] : others) {
+    Known& known = entry(other);
+    known.publisher = publisher;
+    known.expected = now;
+  }
+  Known& known = entry(version.manifest);
+  known.publisher = version.publisher;
+  known.chunks = std::move(chunks);
+  known.inherited.merge(fresh.inherited);
+  known.kin = std::move(fresh.kin);
+  known.expected = now;
+}
+
+std::shared_ptr<const ChunkMap> PeerView::chunks(const Digest& manifest) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  return found == known_.end() ? nullptr : found->second.chunks;
+}
+
+std::string PeerView::publisher(const Digest& manifest) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  return found == known_.end() ? "" : found->second.publisher;
+}
+
+// Unless it is this node, or has said that it lacks it, or is there already.
+void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
+                   std::vector<PeerCandidate>& out) const {
+  const auto lacking = lacking_.find({node, what});
+  if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > Clock::now())) return;
+  if (std::ranges::find(out, node, &PeerCandidate::node) == out.end()) out.push_back({node, kind});
+}
+
+void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
+  bool sought = false;
+  for (const HadChunks& had : known.had) {
+    if (had.node == known.publisher) continue;
+    sought = sought || (had.moving && had.node != self_);
+    if (had.chunks_per_bit == 0)
+      put(had.node, PeerCandidate::Kind::whole, what, out);
+    else if (run != nullptr && known.chunks && known.chunks->has(had, *run))
+      put(had.node, PeerCandidate::Kind::part, what, out);
+  }
+  put(known.publisher, sought ? PeerCandidate::Kind::sought : PeerCandidate::Kind::first, what, out);
+  for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
+}
+
+// Who has the version's own manifest has its blobs; who had a blob first comes before who published the version.
+std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const ChunkRun* run) {
+  std::vector<PeerCandidate> out;
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  if (found == known_.end()) return out;
+  found->second.expected = Clock::now();
+  const Digest& what = run == nullptr ? manifest : run->id.root;
+  if (run != nullptr) {
+    const auto inherited = found->second.inherited.find(run->id);
+    const auto other = inherited == found->second.inherited.end() ? known_.end() : known_.find(inherited->second);
+    if (other != known_.end()) add(other->second, what, run, out);
+  }
+  add(found->second, what, run, out);
+  return out;
+}
+
+std::vector<PeerCandidate> PeerView::others(const Digest& manifest, const ChunkRun* run,
+                                            std::span<const std::string> nodes) {
+  std::vector<PeerCandidate> out;
+  const Digest& what = run == nullptr ? manifest : run->id.root;
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(manifest); found != known_.end())
+    for (const std::string& node : found->second.kin) put(node, PeerCandidate::Kind::whole, what, out);
+  for (const std::string& node : nodes) put(node, PeerCandidate::Kind::first, what, out);
+  return out;
+}
+
+void PeerView::gave(const Digest& manifest, const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  if (found == known_.end()) return;
+  std::vector<std::string>& gave = found->second.gave;
+  if (std::ranges::find(gave, node) != gave.end()) return;
+  if (gave.size() >= kGaveMax) gave.erase(gave.begin());
+  gave.push_back(node);
+}
+
+// Who has said something new since it lacked something may have it by now.
+void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(manifest);
+  if (found == known_.end()) return;
+  const auto& before = found->second.had;
+  for (const HadChunks& one : had) {
+    if (std::ranges::find(before, one) != before.end()) continue;
+    auto at = lacking_.lower_bound({one.node, Digest{}});
+    while (at != lacking_.end() && at->first.first == one.node) at = lacking_.erase(at);
+  }
+  found->second.had = std::move(had);
+}
+
+void PeerView::yield(const ChunkRun& run) {
+  const std::lock_guard lock(mutex_);
+  if (yielded_.size() >= kLacksMax) yielded_.clear();
+  yielded_[{run.id.root, run.first}] = Clock::now() + kYieldsFor;
+}
+
+bool PeerView::yielded(const ChunkRun& run) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = yielded_.find({run.id.root, run.first});
+  return found != yielded_.end() && found->second > Clock::now();
+}
+
+void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  if (lacking_.size() >= kLacksMax) lacking_.clear();
+  lacking_[{node, run == nullptr ? manifest : run->id.root}] = Clock::now() + kLacksFor;
+}
+
+std::vector<Digest> PeerView::to_ask(std::chrono::milliseconds age) {
+  std::vector<Digest> out;
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (auto& [manifest, known] : known_) {
+    if (known.expected + kExpectedFor < now || known.asked + age > now) continue;
+    known.asked = now;
+    out.push_back(manifest);
+  }
+  return out;
+}
+
+}  // namespace weft

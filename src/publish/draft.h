@@ -1,0 +1,47 @@
+// The files of a publish before and while their content is read.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "publish/gather.h"
+#include "weft/progress.h"
+#include "weft/store.h"
+#include "weft/tree.h"
+
+namespace weft {
+
+// A source whose format is known and whose content is not read yet.
+struct Draft {
+  SourceFile source;
+  struct stat seen {};
+  std::vector<Range> ranges;
+  std::map<std::string, std::string> shard_index;
+  std::vector<std::string> bases;  // models that it names as those that this one was made from
+};
+
+// Drafts and what they are: manifest.files[i] is drafts[i]; its ids lack digests until add_content().
+struct DraftFiles {
+  std::vector<Draft> drafts;
+  Manifest manifest;
+};
+
+// The manifest that a publish of these files would make, but for the hashes of its extents. The store at `store_path`
+// may not be among them.
+Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std::string& store_path,
+                                Progress& progress);
+
+Error cancelled_import();
+Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress);
+Result<std::string> read_source(const Draft& draft);  // the whole of a small one
+Result<Architecture> draft_architecture(const DraftFiles& files);
+// The indices of shards among the drafts, against the version that they will be in.
+Status check_shard_indices(const DraftFiles& files, const Manifest& version);
+// Reads all files once, and fills in the ids.
+Status add_content(Import& import, DraftFiles& files, Progress& progress);
+
+}  // namespace weft

@@ -1,0 +1,172 @@
+#include "publish/gather.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "weft/manifest.h"
+
+namespace weft {
+namespace {
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return "a regular file";
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a fifo";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "something else";
+}
+
+bool is_link(const std::string& where) {
+  std::error_code ignored;
+  return std::filesystem::is_symlink(std::filesystem::symlink_status(where, ignored));
+}
+
+bool left_out(std::string_view path) {
+  auto ends_with_directory = [&](std::string_view name) {
+    return path == name ||
+           (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/');
+  };
+  return ends_with_directory(".git") || ends_with_directory(".cache/huggingface");
+}
+
+std::string base_name(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+std::string below(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+Status check_named(const std::string& where, const std::string& path) {
+  Status named = check_file_path(path);
+  if (named.ok()) return {};
+  return Error{Errc::invalid, fmt::format("{}: {}", printable(where, limits::kPathMax), named.error().message)};
+}
+
+// Walks one PATH of the command line.
+class Walk {
+ public:
+  Walk(std::vector<SourceFile>& files, const struct stat* store) : files_(files), store_(store) {}
+
+  Status start(const std::string& where) {
+    WEFT_TRY(struct stat st, stat_file(where));
+    if (S_ISDIR(st.st_mode)) return directory(where, "", st);
+    return file(where, base_name(where), st);
+  }
+
+ private:
+  Status file(const std::string& where, const std::string& path, const struct stat& st) {
+    if (!S_ISREG(st.st_mode))
+      return Error{Errc::invalid,
+                   fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(st.st_mode))};
+    WEFT_CHECK(check_named(where, path));
+    if (files_.size() >= limits::kFilesPerVersionMax)
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
+    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size), nullptr, 0});
+    return {};
+  }
+
+  Status directory(const std::string& where, const std::string& path, const struct stat& st) {
+    if (store_ != nullptr && st.st_dev == store_->st_dev && st.st_ino == store_->st_ino)
+      return Error{Errc::invalid, fmt::format("{}: this is the store itself; publish from beside it", where)};
+    if (std::count(path.begin(), path.end(), '/') >= static_cast<std::ptrdiff_t>(limits::kPathComponentsMax))
+      return Error{Errc::invalid,
+                   fmt::format("{}: expected at most {} directories deep", where, limits::kPathComponentsMax)};
+    WEFT_TRY(auto names, list_directory(where));
+    for (const std::string& name : names)
+      WEFT_CHECK(entry(below(where, name), path.empty() ? name : below(path, name)));
+    return {};
+  }
+
+  Status entry(const std::string& where, const std::string& path) {
+    bool link = is_link(where);
+    auto st = stat_file(where);
+    if (!st.ok() && link) return Error{st.error().code, fmt::format("{}: link that leads nowhere", where)};
+    if (!st.ok()) return std::move(st).error();
+    if (link && !S_ISREG(st->st_mode))
+      return Error{Errc::invalid,
+                   fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
+    if (!S_ISDIR(st->st_mode)) return file(where, path, *st);
+    return left_out(path) ? Status{} : directory(where, path, *st);
+  }
+
+  std::vector<SourceFile>& files_;
+  const struct stat* store_;
+};
+
+// `files` sorted by path.
+Status check_paths_apart(std::span<const SourceFile> files) {
+  auto at_or_after = [&](const std::string& path) {
+    return std::lower_bound(files.begin(), files.end(), path,
+                            [](const SourceFile& file, const std::string& p) { return file.path < p; });
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const SourceFile& file = files[i];
+    if (i + 1 < files.size() && files[i + 1].path == file.path)
+      return Error{Errc::invalid,
+                   fmt::format("{} and {}: both would be {}", file.where, files[i + 1].where, file.path)};
+    auto inside = at_or_after(file.path + "/");
+    if (inside != files.end() && inside->path.starts_with(file.path + "/"))
+      return Error{Errc::invalid, fmt::format("{} would be the file {}, and {} needs a directory of that name",
+                                              file.where, file.path, inside->where)};
+  }
+  return {};
+}
+
+Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
+  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  WEFT_CHECK(check_paths_apart(files));
+  return files;
+}
+
+}  // namespace
+
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+  auto store = stat_file(store_path);
+  std::vector<SourceFile> files;
+  Walk walk(files, store.ok() ? &*store : nullptr);
+  for (const std::string& path : paths) WEFT_CHECK(walk.start(path));
+  if (files.empty())
+    return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
+  return sort_sources(std::move(files));
+}
+
+Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
+  if (files.empty()) return Error{Errc::invalid, "import: no file to publish"};
+  for (const SourceFile& file : files) WEFT_CHECK(check_named(file.where, file.path));
+  return sort_sources(std::move(files));
+}
+
+Result<Fd> open_to_read(const std::string& where) {
+  return open_file(where, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+Result<Fd> open_source(const SourceFile& file, struct stat& seen) {
+  WEFT_TRY(Fd fd, file.opener != nullptr ? file.opener->open(file) : open_to_read(file.where));
+  WEFT_TRY(seen, stat_fd(fd.get(), file.where));
+  if (!S_ISREG(seen.st_mode))
+    return Error{Errc::changed, fmt::format("{}: expected a regular file, got {}", file.where, kind_of(seen.st_mode))};
+  return fd;
+}
+
+Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after) {
+  auto same_time = [](const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; };
+  if (before.st_size != after.st_size)
+    return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", where,
+                                            before.st_size, after.st_size)};
+  if (before.st_dev != after.st_dev || before.st_ino != after.st_ino)
+    return Error{Errc::changed, fmt::format("{}: was replaced by another file while it was read", where)};
+  if (!same_time(before.st_mtim, after.st_mtim) || !same_time(before.st_ctim, after.st_ctim))
+    return Error{Errc::changed, fmt::format("{}: was written to while it was read", where)};
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,181 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/limits.h"
+#include "base/plain_text.h"
+#include "base/text.h"
+#include "blobs/content.h"
+#include "publish/draft.h"
+#include "publish/gather.h"
+#include "publish/import_sources.h"
+#include "publish/inherit.h"
+#include "publish/parents.h"
+#include "weft/assembly.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+Status check_text(std::string_view what, std::string_view text, std::size_t bytes_max, TextLines lines) {
+  if (text.size() > bytes_max)
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", what, bytes_max, text.size())};
+  if (!plain_text(text, lines))
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected UTF-8 without control characters, got \"{}\"", what, printable(text))};
+  return {};
+}
+
+Status check_metrics(const std::vector<std::pair<std::string, std::string>>& metrics) {
+  if (metrics.size() > limits::kMetricsMax)
+    return Error{Errc::invalid,
+                 fmt::format("expected at most {} metrics, got {}", limits::kMetricsMax, metrics.size())};
+  std::set<std::string_view> seen;
+  for (const auto& [key, value] : metrics) {
+    WEFT_CHECK(check_text("name of a metric", key, limits::kMetricTextMax, TextLines::one));
+    WEFT_CHECK(check_text(fmt::format("metric {}", key), value, limits::kMetricTextMax, TextLines::one));
+    if (key.empty()) return Error{Errc::invalid, "metric: expected KEY=VALUE, got no key"};
+    if (!seen.insert(key).second) return Error{Errc::invalid, fmt::format("metric {}: given twice", key)};
+  }
+  return {};
+}
+
+// Everything that is said about the version; its content and parents come later.
+Result<PublishRequest> describe(const ImportOptions& options) {
+  WEFT_CHECK(check_model_name(options.name));
+  WEFT_CHECK(check_text("message", options.message, limits::kMessageMax, TextLines::many));
+  WEFT_CHECK(check_metrics(options.metrics));
+  PublishRequest request;
+  request.model = options.name;
+  request.message = options.message;
+  request.metrics = options.metrics;
+  std::set<std::string_view> tags;
+  for (const std::string& tag : options.tags) {
+    WEFT_CHECK(check_tag_name(tag));
+    if (tags.insert(tag).second) request.tags.push_back(tag);
+  }
+  return request;
+}
+
+// What is inherited from comes first.
+std::vector<std::string> all_parents(const ImportOptions& options) {
+  std::vector<std::string> parents = options.parents;
+  if (!options.inherit.empty()) parents.insert(parents.begin(), options.inherit);
+  return parents;
+}
+
+}  // namespace
+
+Status check_description(const ImportOptions& options) {
+  auto request = describe(options);
+  return request.ok() ? Status{} : Status{std::move(request).error()};
+}
+
+// What was prepared; the whole version and what it says are made of it.
+struct PreparedImport::State {
+  PublishRequest request;
+  std::vector<std::string> parents;
+  std::optional<double> find_parent;
+  bool inherits = false;  // from the first of the parents
+  bool add = false;
+  DraftFiles files;
+};
+
+PreparedImport::PreparedImport(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PreparedImport::~PreparedImport() = default;
+PreparedImport::PreparedImport(PreparedImport&&) noexcept = default;
+PreparedImport& PreparedImport::operator=(PreparedImport&&) noexcept = default;
+
+Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector<SourceFile> sources,
+                                       Progress& progress) {
+  auto state = std::make_unique<PreparedImport::State>();
+  WEFT_TRY(state->request, describe(options));
+  state->parents = all_parents(options);
+  state->find_parent = options.find_parent;
+  state->inherits = !options.inherit.empty();
+  state->add = options.add;
+  WEFT_TRY(state->files, draft_files(std::move(sources), progress));
+  if (!state->inherits) {
+    WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
+    WEFT_TRY(state->files.manifest.architecture, draft_architecture(state->files));
+    WEFT_CHECK(VersionTree::build(std::make_shared<const Manifest>(state->files.manifest)));
+  }
+  return PreparedImport(std::move(state));
+}
+
+Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
+  WEFT_CHECK(check_description(options));
+  WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
+  return prepare_sources(options, std::move(sources), progress);
+}
+
+namespace {
+
+// The whole version, before and after its content is read: of the given files, and of what they inherit.
+class Whole {
+ public:
+  static Result<Whole> begin(Store& store, const PreparedImport::State& state, const VersionRow* base) {
+    Whole whole(state.files);
+    if (base == nullptr) return whole;
+    WEFT_TRY(whole.inheritance_, Inheritance::begin(store, *base, state.add));
+    return whole;
+  }
+
+  // Every check that needs no hashing. The tree has the architecture too.
+  Result<std::shared_ptr<const VersionTree>> draft(Store& store) const {
+    WEFT_TRY(Inherited draft, make());
+    if (inheritance_) {
+      WEFT_CHECK(check_shard_indices(files_, draft.manifest));
+      WEFT_TRY(draft.manifest.architecture, inheritance_->architecture(store, draft, files_));
+    }
+    return VersionTree::build(std::make_shared<const Manifest>(std::move(draft.manifest)));
+  }
+  Result<Inherited> make() const {
+    return inheritance_ ? inheritance_->whole(files_) : Result<Inherited>(Inherited{files_.manifest, {}});
+  }
+
+ private:
+  explicit Whole(const DraftFiles& files) : files_(files) {}
+  const DraftFiles& files_;
+  std::optional<Inheritance> inheritance_;
+};
+
+}  // namespace
+
+Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress& progress, const Publish& publish) {
+  PreparedImport::State& state = prepared.state();
+  PublishRequest& request = state.request;
+  ParentWishes wishes{{}, {}, state.find_parent};
+  WEFT_TRY(wishes.declared, resolve_parents(store, state.parents));
+  WEFT_TRY(const Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
+  WEFT_TRY(const auto tree, whole.draft(store));
+  WEFT_TRY(auto import, store.begin_import());
+  WEFT_CHECK(add_content(*import, state.files, progress));
+  WEFT_TRY(Inherited version, whole.make());
+  version.manifest.architecture = tree->manifest().architecture;
+  WEFT_CHECK(add_headers(*import, version, progress));
+  for (Draft& one : state.files.drafts) std::ranges::move(one.bases, std::back_inserter(wishes.bases));
+  WEFT_TRY(Parents parents, settle_parents(store, request.model, version.manifest, wishes));
+  request.parents = std::move(parents.refs);
+  request.elsewhere = std::move(parents.elsewhere);
+  WEFT_TRY(request.manifest, encode_manifest(version.manifest));
+  request.content = content_from(*tree, version.manifest);
+  if (progress.cancelled()) return cancelled_import();
+  progress.phase("making it durable");
+  ImportReport report;
+  report.files = version.manifest.files.size();
+  report.tensors = tensor_count(version.manifest);
+  report.logical_bytes = request.content.logical_bytes;
+  WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));
+  import.reset();
+  if (report.outcome.made) assemble_by_sharing(store, report.outcome.version);
+  return report;
+}
+
+Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
+  WEFT_TRY(PreparedImport prepared, prepare_import(options, store.path(), progress));
+  return run_import(store, std::move(prepared), progress);
+}
+
+}  // namespace weft

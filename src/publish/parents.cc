@@ -1,0 +1,218 @@
+#include "publish/parents.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/limits.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+// Bytes that versions hold of another one's largest tensors, as far as some of each tensor's holders tell.
+class Tally {
+ public:
+  // The best of all, then the best by those tensors alone whose holders are all known: of a tensor that most versions
+  // hold not every holder is looked at, and it says little.
+  std::set<VersionId> best(std::size_t count_max) const {
+    std::set<VersionId> out;
+    add_best(&Bytes::all, count_max, out);
+    add_best(&Bytes::rare, count_max, out);
+    return out;
+  }
+
+  Status count(Snapshot& snapshot, const Manifest& child) {
+    for (const ContentId& id : largest_tensors(child)) WEFT_CHECK(count_holders(snapshot, id));
+    return {};
+  }
+
+ private:
+  struct Bytes {
+    std::uint64_t all = 0;
+    std::uint64_t rare = 0;
+  };
+
+  static std::vector<ContentId> largest_tensors(const Manifest& manifest) {
+    std::set<ContentId> distinct;  // by length first
+    for (const File& file : manifest.files)
+      for (const Tensor& tensor : file.tensors)
+        if (tensor.extent != kNoExtent) distinct.insert(file.extents[tensor.extent].id);
+    std::vector<ContentId> largest(distinct.rbegin(), distinct.rend());
+    if (largest.size() > limits::kKinTensorsMax) largest.resize(limits::kKinTensorsMax);
+    return largest;
+  }
+
+  Status count_holders(Snapshot& snapshot, const ContentId& id) {
+    auto holders = snapshot.some_holders(id, limits::kKinHoldersMax);
+    if (!holders.ok() && holders.error().code == Errc::not_found) return {};  // new
+    if (!holders.ok()) return std::move(holders).error();
+    const bool rare = holders->size() < 2 * limits::kKinHoldersMax;
+    VersionId last = 0;
+    for (const auto& [version, file] : *holders) {
+      if (version == last) continue;  // another file of the same
+      last = version;
+      bytes_[version].all += id.length;
+      if (rare) bytes_[version].rare += id.length;
+    }
+    return {};
+  }
+
+  void add_best(std::uint64_t Bytes::*what, std::size_t count_max, std::set<VersionId>& out) const {
+    std::vector<std::pair<std::uint64_t, VersionId>> ranked;
+    ranked.reserve(bytes_.size());
+    for (const auto& [version, bytes] : bytes_) ranked.emplace_back(bytes.*what, version);
+    const std::size_t count = std::min(count_max, ranked.size());
+    const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(count);
+    std::partial_sort(ranked.begin(), end, ranked.end(), std::greater());
+    for (auto it = ranked.begin(); it != end; ++it)
+      if (it->first > 0) out.insert(it->second);
+  }
+
+  std::map<VersionId, Bytes> bytes_;
+};
+
+struct Candidate {
+  VersionRow row;
+  Shared shared;
+};
+
+class Settler {
+ public:
+  Settler(Store& store, const std::string& child_name, const Manifest& child)
+      : store_(store), child_name_(child_name), child_(child) {}
+
+  Result<Parents> settle(const ParentWishes& wishes) {
+    for (const VersionRow& row : wishes.declared) WEFT_CHECK(add_declared(row));
+    for (const std::string& base : wishes.bases) WEFT_CHECK(add_base(base));
+    if (parents_.refs.empty() && wishes.find_part) WEFT_CHECK(add_found(*wishes.find_part));
+    return std::move(parents_);
+  }
+
+ private:
+  void add(const VersionRow& row, const Shared& shared, bool declared) {
+    if (parents_.refs.size() >= limits::kParentsMax) return;
+    parents_.refs.push_back({row.model_name, row.number, declared, shared.tensors, shared.bytes});
+  }
+
+  Status add_declared(const VersionRow& row) {
+    WEFT_TRY(Shared shared, compare(row));
+    add(row, shared, true);
+    return {};
+  }
+
+  Result<Shared> compare(const VersionRow& row) {
+    auto reader = manifest_of(store_, row);
+    if (!reader.ok()) return Error{reader.error().code, fmt::format("parent {}", reader.error().message)};
+    WEFT_TRY(Manifest manifest, decode_manifest((*reader)->bytes()));
+    return shared_tensors(child_, manifest);
+  }
+
+  bool has_parent_of(std::string_view model) const {
+    return std::ranges::any_of(parents_.refs, [&](const ParentRef& ref) { return ref.model == model; });
+  }
+
+  // A name of a stored model, or MODEL@V; anything else is a name that we do not have.
+  Status add_base(const std::string& base) {
+    const auto spec = parse_version_spec(base);
+    if (spec.ok() && has_parent_of(spec->model)) return {};
+    auto row = [&]() -> Result<VersionRow> {
+      if (!spec.ok()) return Error{Errc::not_found, "no such name"};
+      WEFT_TRY(const auto snapshot, store_.snapshot());
+      return resolve_version(*snapshot, base);
+    }();
+    if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
+    if (!row.ok()) {
+      if (parents_.elsewhere.size() < limits::kParentsMax) parents_.elsewhere.push_back(base);
+      return {};
+    }
+    if (!spec->version.empty()) return add_declared(*row);
+    WEFT_CHECK(find_candidates());
+    const Candidate* best = best_candidate([&](const Candidate& one) { return one.row.model == row->model; });
+    if (best == nullptr) return add_declared(*row);
+    add(best->row, best->shared, true);
+    return {};
+  }
+
+  Status add_found(double part) {
+    std::uint64_t all = 0;
+    for (const File& file : child_.files)
+      for (const Tensor& tensor : file.tensors) all += stored_bytes(file, tensor);
+    WEFT_CHECK(find_candidates());
+    const Candidate* best = best_candidate([](const Candidate&) { return true; });
+    if (best == nullptr || static_cast<double>(best->shared.bytes) <= part * static_cast<double>(all)) return {};
+    add(best->row, best->shared, false);
+    return {};
+  }
+
+  Status find_candidates() {
+    if (looked_) return {};
+    looked_ = true;
+    std::vector<VersionRow> rows;
+    {
+      WEFT_TRY(const auto snapshot, store_.snapshot());
+      Tally tally;
+      WEFT_CHECK(tally.count(*snapshot, child_));
+      for (const VersionId id : tally.best(limits::kKinComparedMax)) {
+        WEFT_TRY(VersionRow row, snapshot->version(id));
+        rows.push_back(std::move(row));
+      }
+    }
+    for (VersionRow& row : rows) {
+      auto shared = compare(row);
+      if (!shared.ok() && shared.error().code == Errc::not_found) continue;  // removed and collected just now
+      if (!shared.ok()) return std::move(shared).error();
+      if (shared->bytes > 0) candidates_.push_back({std::move(row), *shared});
+    }
+    return {};
+  }
+
+  bool better(const Candidate& a, const Candidate& b) const {
+    if (a.shared.bytes != b.shared.bytes) return a.shared.bytes > b.shared.bytes;
+    const bool own_a = a.row.model_name == child_name_;
+    const bool own_b = b.row.model_name == child_name_;
+    if (own_a != own_b) return own_a;
+    return own_a ? a.row.id > b.row.id : a.row.id < b.row.id;
+  }
+
+  template <class Wanted>
+  const Candidate* best_candidate(const Wanted& wanted) const {
+    const Candidate* best = nullptr;
+    for (const Candidate& one : candidates_)
+      if (wanted(one) && (best == nullptr || better(one, *best))) best = &one;
+    return best;
+  }
+
+  Store& store_;
+  const std::string& child_name_;
+  const Manifest& child_;
+  Parents parents_;
+  bool looked_ = false;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+Result<std::vector<VersionRow>> resolve_parents(Store& store, const std::vector<std::string>& specs) {
+  std::vector<VersionRow> parents;
+  if (specs.empty()) return parents;
+  if (specs.size() > limits::kParentsMax)
+    return Error{Errc::invalid, fmt::format("expected at most {} parents, got {}", limits::kParentsMax, specs.size())};
+  WEFT_TRY(auto snapshot, store.snapshot());
+  std::set<VersionId> seen;
+  for (const std::string& spec : specs) {
+    auto row = resolve_version(*snapshot, spec);
+    if (!row.ok()) return Error{row.error().code, fmt::format("parent: {}", row.error().message)};
+    if (seen.insert(row->id).second) parents.push_back(std::move(row).value());
+  }
+  return parents;
+}
+
+Result<Parents> settle_parents(Store& store, const std::string& child_name, const Manifest& child,
+                               const ParentWishes& wishes) {
+  return Settler(store, child_name, child).settle(wishes);
+}
+
+}  // namespace weft

@@ -1,0 +1,54 @@
+#include "publish/shards.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+const File* find_file(const Manifest& manifest, std::string_view path) {
+  auto at = std::lower_bound(manifest.files.begin(), manifest.files.end(), path,
+                             [](const File& file, std::string_view p) { return file.path < p; });
+  return at != manifest.files.end() && at->path == path ? &*at : nullptr;
+}
+
+using Names = std::unordered_set<std::string_view>;
+
+Names tensor_names(const File& file) {
+  Names names;
+  for (const Tensor& tensor : file.tensors) names.insert(tensor.name);
+  return names;
+}
+
+}  // namespace
+
+bool is_shard_index(std::string_view path) {
+  return path.ends_with(".safetensors.index.json");
+}
+
+Status check_shards(std::string_view where, std::string_view path, const std::map<std::string, std::string>& index,
+                    const Manifest& manifest) {
+  std::string directory(path.substr(0, path.rfind('/') + 1));  // npos + 1 is 0: none
+  std::unordered_map<std::string_view, Names> shards;
+  for (const auto& [tensor, shard] : index) {
+    auto known = shards.find(shard);
+    if (known == shards.end()) {
+      const File* file = find_file(manifest, directory + shard);
+      if (file == nullptr)
+        return Error{Errc::invalid,
+                     fmt::format("{}: expected the shard {} beside it, got no such file", where, printable(shard))};
+      known = shards.emplace(shard, tensor_names(*file)).first;
+    }
+    if (!known->second.contains(tensor))
+      return Error{Errc::invalid, fmt::format("{}: expected tensor {} in {}, got none of that name", where,
+                                              printable(tensor), printable(shard))};
+  }
+  return {};
+}
+
+}  // namespace weft

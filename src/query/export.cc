@@ -1,0 +1,173 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <span>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "base/thread_pool.h"
+#include "blobs/open_blobs.h"
+#include "query/export_target.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+// Files whose blobs are looked up together: a look for each small file takes longer than its copy.
+constexpr std::size_t kLookExtentsMax = 256;
+
+// The chunks of one file, copied and hashed by all threads of a pool.
+class FileCopy {
+ public:
+  FileCopy(const File& file, std::span<const LockedPlace> places, int out, std::string where, Progress& progress)
+      : file_(file), places_(places), out_(out), where_(std::move(where)), progress_(progress) {}
+
+  Status run(ThreadPool& pool) {
+    cut_chunks();
+    pool.parallel_for(chunks_.size(), [&](std::size_t i) {
+      if (stop_.load(std::memory_order_relaxed)) return;
+      if (Status copied = copy_chunk(i); !copied.ok()) fail(std::move(copied).error());
+    });
+    WEFT_CHECK(std::move(status_));
+    return verify();
+  }
+
+ private:
+  struct Chunk {
+    std::size_t extent = 0;
+    std::uint64_t offset = 0;  // in the extent
+    std::size_t length = 0;
+  };
+
+  void cut_chunks() {
+    for (std::size_t i = 0; i < file_.extents.size(); ++i) {
+      const std::uint64_t length = file_.extents[i].id.length;
+      for (std::uint64_t at = 0; at < length; at += kDigestChunk)
+        chunks_.push_back({i, at, static_cast<std::size_t>(std::min(kDigestChunk, length - at))});
+    }
+    digests_.resize(chunks_.size());
+  }
+
+  Error damaged(const Extent& extent) const {
+    return Error{Errc::corrupt,
+                 fmt::format("{}: the stored bytes {}..{} are damaged: expected the digest {}; run `weft fsck`",
+                             file_.path, extent.offset, extent.offset + extent.id.length, to_hex(extent.id.root))};
+  }
+
+  Status copy_chunk(std::size_t index) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    const Chunk& chunk = chunks_[index];
+    const LockedPlace& place = places_[chunk.extent];
+    std::vector<std::byte> buffer(chunk.length);
+    WEFT_CHECK(read_exact(place.pack->fd(), place.offset + chunk.offset, buffer, file_.path));
+    digests_[index] = sha256(buffer);
+    WEFT_CHECK(write_exact(out_, file_.extents[chunk.extent].offset + chunk.offset, buffer, where_));
+    progress_.advance(chunk.length);
+    return {};
+  }
+
+  Status verify() const {
+    std::size_t first = 0;
+    for (const Extent& extent : file_.extents) {
+      auto chunks = std::span(digests_).subspan(first, chunk_count(extent.id.length));
+      first += chunks.size();
+      if (tree_root(extent.id.length, chunks) != extent.id.root) return damaged(extent);
+    }
+    return {};
+  }
+
+  void fail(Error error) {
+    std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = std::move(error);
+    stop_.store(true, std::memory_order_relaxed);
+  }
+
+  const File& file_;
+  std::span<const LockedPlace> places_;  // of the file's extents
+  int out_;
+  std::string where_;
+  Progress& progress_;
+  std::vector<Chunk> chunks_;
+  std::vector<Digest> digests_;  // of chunks_
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  Status status_;  // guarded by mutex_ while threads run
+};
+
+// The first files of `files`, as many as are looked up together.
+std::span<const File> next_group(std::span<const File> files) {
+  std::size_t count = 0, extents = 0;
+  while (count < files.size() && (count == 0 || extents + files[count].extents.size() <= kLookExtentsMax))
+    extents += files[count++].extents.size();
+  return files.first(count);
+}
+
+Result<std::vector<LockedPlace>> find_places(Store& store, std::span<const File> files) {
+  std::vector<ContentId> blobs;
+  for (const File& file : files)
+    for (const Extent& extent : file.extents) blobs.push_back(extent.id);
+  auto places = lock_blobs(store, blobs);
+  if (places.ok()) return places;
+  if (files.size() == 1)
+    return Error{places.error().code, fmt::format("{}: {}", files.front().path, places.error().message)};
+  for (std::size_t i = 0; i < files.size(); ++i) WEFT_CHECK(find_places(store, files.subspan(i, 1)));  // names the file
+  return places;
+}
+
+class Exporter {
+ public:
+  Exporter(Store& store, std::string directory, ExportTarget target, Progress& progress)
+      : store_(store), directory_(std::move(directory)), target_(std::move(target)), progress_(progress) {}
+
+  Status run(std::span<const File> files) {
+    while (!files.empty()) {
+      const auto group = next_group(files);
+      WEFT_TRY(const auto places, find_places(store_, group));
+      std::span<const LockedPlace> rest(places);
+      for (const File& file : group) {
+        WEFT_CHECK(write(file, rest.first(file.extents.size())));
+        rest = rest.subspan(file.extents.size());
+      }
+      files = files.subspan(group.size());
+    }
+    progress_.phase("making the files durable");
+    return target_.publish();
+  }
+
+ private:
+  Status write(const File& file, std::span<const LockedPlace> places) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    progress_.phase(fmt::format("writing {}", file.path));
+    WEFT_TRY(const Fd out, target_.create(file.path));
+    return FileCopy(file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
+  }
+
+  Store& store_;
+  std::string directory_;
+  ExportTarget target_;
+  Progress& progress_;
+  ThreadPool pool_{0};
+};
+
+Status export_files(Store& store, const Manifest& manifest, const std::string& directory, Progress& progress) {
+  WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
+  progress.total(logical_bytes(manifest));
+  return Exporter(store, directory, std::move(target), progress).run(manifest.files);
+}
+
+}  // namespace
+
+Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
+                                    Progress& progress) {
+  WEFT_TRY(auto snapshot, store.snapshot());
+  WEFT_TRY(VersionRow row, resolve_version(*snapshot, spec));
+  snapshot.reset();
+  WEFT_TRY(LoadedVersion version, load_version(store, row));
+  const Manifest& manifest = version.tree->manifest();
+  WEFT_CHECK(export_files(store, manifest, directory, progress));
+  return ExportReport{manifest.files.size(), logical_bytes(manifest)};
+}
+
+}  // namespace weft

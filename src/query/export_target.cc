@@ -1,0 +1,177 @@
+#include "query/export_target.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0755;
+constexpr mode_t kFileMode = 0644;
+constexpr mode_t kStageMode = 0700;  // its entries are out of other users' reach until they are published
+
+// "" for a path without a slash.
+std::string_view parent_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string_view name_in(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+struct MadeDirectory {
+  Beneath directory;
+  Inode inode;
+};
+
+// A directory that cannot be opened goes again. It is empty, and whoever can put another one in its place can remove
+// that one too.
+Result<MadeDirectory> make_directory_in(const Beneath& above, const std::string& name, mode_t mode) {
+  WEFT_CHECK(above.make_directory(name, mode));
+  auto opened = [&]() -> Result<MadeDirectory> {
+    WEFT_TRY(Beneath directory, above.directory(name));
+    WEFT_TRY(const struct stat st, stat_fd(directory.fd(), directory.path()));
+    return MadeDirectory{std::move(directory), inode_of(st)};
+  }();
+  if (!opened.ok()) static_cast<void>(::unlinkat(above.fd(), name.c_str(), AT_REMOVEDIR));
+  return opened;
+}
+
+bool is_or_lies_below(std::string_view path, std::string_view directory) {
+  return path == directory || (path.starts_with(directory) && path[directory.size()] == '/');
+}
+
+}  // namespace
+
+Result<ExportTarget> ExportTarget::open(const std::string& path) {
+  ExportTarget out;
+  auto there = Beneath::open(path);
+  if (there.ok())
+    out.target_ = std::move(there).value();
+  else if (there.error().code == Errc::not_found)
+    WEFT_CHECK(out.make(path));
+  else
+    return std::move(there).error();
+  WEFT_TRY(const auto names, out.target_.list());
+  if (!names.empty())
+    return Error{Errc::exists, fmt::format("{}: expected an empty directory, got {} entries (\"{}\", …)", path,
+                                           names.size(), names.front())};
+  WEFT_CHECK(out.make_stage());
+  return out;
+}
+
+Status ExportTarget::make(const std::string& path) {
+  std::string_view shown = path;
+  while (shown.size() > 1 && shown.ends_with('/')) shown.remove_suffix(1);
+  const std::string_view above = parent_of(shown);
+  WEFT_TRY(Beneath parent, Beneath::open(!above.empty() ? std::string(above) : shown.starts_with('/') ? "/" : "."));
+  const std::string name(name_in(shown));
+  auto made = make_directory_in(parent, name, kDirectoryMode);
+  if (!made.ok())
+    return Error{made.error().code,
+                 fmt::format("{}: expected an empty directory or a new name ({})", path, made.error().message)};
+  target_ = std::move(made->directory);
+  target_inode_ = made->inode;
+  name_ = name;
+  parent_ = std::move(parent);
+  return {};
+}
+
+Status ExportTarget::make_stage() {
+  const std::string name = ".weft-export-" + random_hex(8);
+  WEFT_TRY(MadeDirectory made, make_directory_in(target_, name, kStageMode));
+  stage_name_ = name;
+  stage_inode_ = made.inode;
+  stage_ = std::move(made.directory);
+  return {};
+}
+
+Result<Fd> ExportTarget::create(std::string_view path) {
+  WEFT_CHECK(enter(parent_of(path)));
+  const Beneath& directory = open_.empty() ? stage_ : open_.back().directory;
+  WEFT_TRY(OpenedFile file,
+           directory.open_with_stat(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode));
+  made_.push_back({path, inode_of(file.st)});
+  return std::move(file.fd);
+}
+
+// In byte order all paths below one directory follow each other, so a directory that was left does not come again.
+Status ExportTarget::enter(std::string_view directory) {
+  while (!open_.empty() && !is_or_lies_below(directory, open_.back().path)) open_.pop_back();
+  while (directory.size() > (open_.empty() ? 0 : open_.back().path.size())) {
+    const std::size_t known = open_.empty() ? 0 : open_.back().path.size() + 1;
+    const std::string_view path = directory.substr(0, directory.find('/', known));
+    const std::string name(path.substr(known));
+    const Beneath& above = open_.empty() ? stage_ : open_.back().directory;
+    WEFT_TRY(MadeDirectory made, make_directory_in(above, name, kDirectoryMode));
+    made_.push_back({path, made.inode});
+    open_.push_back({path, std::move(made.directory)});
+  }
+  return {};
+}
+
+Status ExportTarget::publish() {
+  WEFT_CHECK(stage_.sync_file_system());
+  Status moved = move_entries();
+  if (moved.ok()) moved = target_.sync();
+  if (moved.ok() && parent_.valid()) moved = parent_.sync();
+  // The stage goes last: it takes the entries back if anything fails before.
+  if (moved.ok()) moved = target_.remove(stage_name_, stage_inode_);
+  if (!moved.ok()) {
+    move_back();
+    return moved;
+  }
+  static_cast<void>(target_.sync());  // a stage that a power cut brings back is empty
+  published_ = true;
+  return {};
+}
+
+Status ExportTarget::move_entries() {
+  for (const Made& one : made_) {
+    if (one.path.find('/') != std::string_view::npos) continue;
+    const std::string name(one.path);
+    WEFT_CHECK(stage_.rename_new(name, target_, name));
+    moved_.push_back(one);
+  }
+  return {};
+}
+
+// Best effort: the first failure is the one that is reported.
+void ExportTarget::move_back() {
+  for (const Made& one : moved_) {
+    const std::string name(one.path);
+    const auto st = target_.stat(name);
+    if (st.ok() && inode_of(*st) == one.inode) static_cast<void>(target_.rename_new(name, stage_, name));
+  }
+}
+
+void ExportTarget::remove_made() const {
+  std::string_view above;
+  Result<Beneath> directory = Error{Errc::not_found, ""};
+  for (auto one = made_.rbegin(); one != made_.rend(); ++one) {
+    const std::string_view parent = parent_of(one->path);
+    if (parent.empty()) {
+      static_cast<void>(stage_.remove(std::string(one->path), one->inode));
+      continue;
+    }
+    if (parent != above) directory = stage_.directory(std::string(above = parent));
+    if (directory.ok()) static_cast<void>(directory->remove(std::string(name_in(one->path)), one->inode));
+  }
+}
+
+ExportTarget::~ExportTarget() {
+  if (published_ || !target_.valid()) return;
+  if (stage_.valid()) {
+    open_.clear();
+    remove_made();
+    static_cast<void>(target_.remove(stage_name_, stage_inode_));
+  }
+  if (parent_.valid()) static_cast<void>(parent_.remove(name_, target_inode_));
+}
+
+}  // namespace weft

@@ -1,0 +1,329 @@
+#include "reading/cold_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "blobs/open_blobs.h"
+#include "reading/memory_parts.h"
+#include "reading/reads_in_a_row.h"
+
+namespace weft {
+namespace {
+
+// What FUSE gives a reader at best: from a faster source it is better to wait for all.
+constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
+constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
+constexpr std::uint64_t kFetchedAlways = 1U << 20U;
+constexpr auto kWaited = std::chrono::seconds(1);  // long enough for an error to stand
+constexpr std::uint64_t kBegunMax = 64U << 10U;    // of a view, on its way while its opener comes back to read it
+constexpr std::uint64_t kWaitsPerS = 20;           // a wait of 50 ms is about that for a part
+// A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
+constexpr std::uint64_t kAheadMin = 2U << 20U;
+constexpr std::uint64_t kAheadMax = 64U << 20U;
+constexpr std::uint64_t kFetchStep = 16U << 20U;
+
+// Bytes of a published file that follow each other there and here.
+struct ColdRun {
+  std::uint64_t offset = 0;  // in this file
+  std::uint64_t length = 0;
+  LockedPlace place;  // without a pack: it was not here when the file was opened
+  BlobHome home;
+
+  bool goes_on_with(const LockedPlace& next, const BlobHome& at) const {
+    if (place.pack || next.pack) return place.pack == next.pack && place.offset + length == next.offset;
+    return home.version == at.version && home.file == at.file && home.offset + length == at.offset;
+  }
+};
+
+// Where bytes of one published file have been brought to. Any thread.
+class Brought {
+ public:
+  // The piece that has this byte.
+  std::optional<ColdPiece> find(std::uint64_t offset) const {
+    const std::lock_guard lock(mutex_);
+    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                               [](std::uint64_t wanted, const ColdPiece& one) { return wanted < one.offset; });
+    if (at == pieces_.begin()) return {};
+    --at;
+    if (offset >= at->offset + at->length) return {};
+    return *at;
+  }
+
+  void add(std::vector<ColdPiece> pieces) {
+    const std::lock_guard lock(mutex_);
+    for (ColdPiece& piece : pieces) {
+      piece.place.pack = known(piece.place.pack);
+      insert(std::move(piece));
+    }
+  }
+
+ private:
+  // Each answer of the daemon brings a descriptor of its own: one of each pack is enough.
+  const std::shared_ptr<const PackReader>& known(const std::shared_ptr<const PackReader>& pack) {
+    const auto same = [&pack](const auto& one) { return one->id() == pack->id(); };
+    if (const auto found = std::ranges::find_if(packs_, same); found != packs_.end()) return *found;
+    return packs_.emplace_back(pack);
+  }
+  static std::uint64_t end_of(const ColdPiece& piece) { return piece.offset + piece.length; }
+
+  // Only what is new of it: pieces do not overlap.
+  void insert(ColdPiece piece) {
+    const std::uint64_t end = end_of(piece);
+    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), piece.offset,
+                               [](std::uint64_t wanted, const ColdPiece& one) { return wanted < one.offset; });
+    if (at != pieces_.begin()) {
+      const std::uint64_t covered = end_of(*std::prev(at));
+      if (covered >= end) return;
+      if (covered > piece.offset) {
+        piece.place.offset += covered - piece.offset;
+        piece.offset = covered;
+      }
+    }
+    while (at != pieces_.end() && end_of(*at) <= end) at = pieces_.erase(at);
+    piece.length = (at == pieces_.end() ? end : std::min(end, at->offset)) - piece.offset;
+    if (at != pieces_.begin() && goes_on(*std::prev(at), piece))
+      std::prev(at)->length += piece.length;
+    else
+      pieces_.insert(at, std::move(piece));
+  }
+
+  static bool goes_on(const ColdPiece& before, const ColdPiece& piece) {
+    return end_of(before) == piece.offset && before.place.pack == piece.place.pack &&
+           before.place.offset + before.length == piece.place.offset;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<ColdPiece> pieces_;  // by offset; guarded by mutex_, as is the next
+  std::vector<std::shared_ptr<const PackReader>> packs_;
+};
+
+class ColdFile final : public OpenFile {
+ public:
+  ColdFile(const Cold& cold, std::string where, std::string head)
+      : cold_(cold), where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {}
+
+  void append(const ColdBlob& blob, LockedPlace place) {
+    if (!runs_.empty() && runs_.back().goes_on_with(place, blob.home))
+      runs_.back().length += blob.id.length;
+    else
+      runs_.push_back({size_, blob.id.length, std::move(place), blob.home});
+    size_ += blob.id.length;
+  }
+
+  // Everything that was not here.
+  Status bring_all() {
+    for (const ColdRun& run : runs_) {
+      if (run.place.pack) continue;
+      const std::uint64_t end = run.home.offset + run.length;
+      for (std::uint64_t at = run.home.offset; at < end; at += kFetchStep) {
+        const std::uint64_t step = std::min(kFetchStep, end - at);
+        WEFT_CHECK(bring(run, {at, step}, end - at - step, true));
+      }
+    }
+    return {};
+  }
+  // The only run, which is not here: whoever reads it first takes it.
+  void begin_all() {
+    const ColdRun& run = runs_.front();
+    begun_ = cold_.reads->begin({run.home.version, run.home.file, {run.home.offset, run.length}, 0, false});
+  }
+  // What lies behind who reads comes too, however little that has read. Before it is used.
+  void bring_rest() { rest_too_ = true; }
+  std::uint64_t absent_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const ColdRun& run : runs_) bytes += run.place.pack ? 0 : run.length;
+    return bytes;
+  }
+
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
+  Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
+  int backing_fd() const override;
+  bool streamed() const override { return streamed_; }
+  void stream() { streamed_ = true; }  // before it is used
+
+ private:
+  // A range of the published file that `run` is of.
+  Status bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
+    auto pieces = cold_.reads->bring({run.home.version, run.home.file, range, ahead, all});
+    if (!pieces.ok()) return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
+    brought(run).add(std::move(pieces).value());
+    return {};
+  }
+  Status take_begun(const ColdRun& run);
+  // on_part(pack, offset in it, length) for each part of a run, in order; what is not here is brought.
+  template <class OnPart>
+  Status each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
+                    const OnPart& on_part);
+  Result<ColdPiece> piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead);
+  std::uint64_t ahead_of(std::uint64_t offset, std::uint64_t length);
+  Brought& brought(const ColdRun& run) {
+    const std::lock_guard lock(mutex_);
+    return brought_[{run.home.version, run.home.file}];
+  }
+
+  const Cold cold_;
+  const std::string where_;
+  const std::string head_;
+  std::uint64_t size_;
+  bool streamed_ = false;
+  bool rest_too_ = false;
+  std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
+  mutable std::mutex mutex_;
+  std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
+  ReadsInARow reads_;
+  std::unique_ptr<ColdReads::Begun> begun_;  // guarded by mutex_
+};
+
+// A reader who jumps moves what it reads; one who goes on, more and more ahead of it.
+std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
+  const std::uint64_t in_a_row = reads_.note(offset, length);
+  if (rest_too_) return size_;
+  const std::uint64_t ahead = std::min(2 * in_a_row, kAheadMax);
+  return ahead < kAheadMin ? 0 : ahead;
+}
+
+// Where it had failed before anybody waited for it, it is asked for again.
+Status ColdFile::take_begun(const ColdRun& run) {
+  std::unique_ptr<ColdReads::Begun> begun;
+  {
+    const std::lock_guard lock(mutex_);
+    begun = std::move(begun_);
+  }
+  if (!begun) return {};
+  const auto since = std::chrono::steady_clock::now();
+  auto pieces = begun->take();
+  if (pieces.ok()) brought(run).add(std::move(pieces).value());
+  if (pieces.ok() || std::chrono::steady_clock::now() < since + kWaited) return {};
+  return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
+}
+
+Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
+  WEFT_CHECK(take_begun(run));
+  Brought& brought = this->brought(run);
+  if (auto piece = brought.find(at)) return *std::move(piece);
+  const std::uint64_t rest = run.home.offset + run.length - at;
+  const std::uint64_t now = std::min(length, rest);
+  WEFT_CHECK(bring(run, {at, now}, std::min(ahead, rest - now), false));
+  if (auto piece = brought.find(at)) return *std::move(piece);
+  return Error{Errc::internal, where_ + ": what was brought is not there"};
+}
+
+template <class OnPart>
+Status ColdFile::each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
+                            const OnPart& on_part) {
+  if (run.place.pack) return on_part(*run.place.pack, run.place.offset + within, length);
+  while (length > 0) {
+    const std::uint64_t at = run.home.offset + within;
+    WEFT_TRY(const ColdPiece piece, piece_at(run, at, length, ahead));
+    const std::uint64_t left = piece.offset + piece.length - at;
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
+    WEFT_CHECK(on_part(*piece.place.pack, piece.place.offset + (at - piece.offset), part));
+    length -= part;
+    within += part;
+  }
+  return {};
+}
+
+Result<std::size_t> ColdFile::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (offset >= size_ || out.empty()) return std::size_t{0};
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
+  const std::uint64_t ahead = ahead_of(offset, count);
+  const auto read_run = [&](const ColdRun& run, std::uint64_t within, std::span<std::byte> part) {
+    return each_piece(run, within, part.size(), ahead,
+                      [&part, this](const PackReader& pack, std::uint64_t at, std::size_t length) {
+                        const std::span<std::byte> here = part.first(length);
+                        part = part.subspan(length);
+                        return read_exact(pack.fd(), at, here, where_);
+                      });
+  };
+  WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count), read_run));
+  return count;
+}
+
+Result<MemoryParts> ColdFile::in_memory(std::uint64_t offset, std::size_t count) {
+  if (offset >= size_ || count == 0) return MemoryParts();
+  count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
+  const std::uint64_t ahead = ahead_of(offset, count);
+  return memory_parts(head_, runs_, offset, count,
+                      [&](MemoryParts& parts, const ColdRun& run, std::uint64_t within, std::size_t length) {
+                        return each_piece(run, within, length, ahead,
+                                          [&parts](const PackReader& pack, std::uint64_t at, std::size_t part) {
+                                            return add_present(parts, pack, at, part);
+                                          });
+                      });
+}
+
+// The file that its bytes were brought to, when that is this file.
+int ColdFile::backing_fd() const {
+  if (!head_.empty() || runs_.size() != 1 || runs_.front().place.pack || runs_.front().home.offset != 0) return -1;
+  const std::lock_guard lock(mutex_);
+  const auto found = brought_.find({runs_.front().home.version, runs_.front().home.file});
+  if (found == brought_.end()) return -1;
+  const auto piece = found->second.find(0);
+  if (!piece || piece->offset != 0 || piece->length < size_ || piece->place.offset != 0) return -1;
+  return piece->place.pack->size() == size_ ? piece->place.pack->fd() : -1;
+}
+
+// What the mount's options leave open, the node says.
+ColdAdvice advice_for(const Cold& cold) {
+  const bool decided = cold.policy && *cold.policy != ColdPolicy::automatic;
+  ColdAdvice advice = decided ? ColdAdvice() : cold.reads->advice();
+  advice.policy = cold.policy.value_or(advice.policy);
+  return advice;
+}
+
+bool waits_for_all(const ColdAdvice& advice, std::uint64_t absent_bytes) {
+  if (advice.policy != ColdPolicy::automatic) return advice.policy == ColdPolicy::fetch;
+  return fetch_pays(absent_bytes, advice.bytes_per_s);
+}
+
+}  // namespace
+
+bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s) {
+  if (bytes_per_s == 0) return absent_bytes <= kFetchedWhole;
+  return bytes_per_s >= kFuseBytesPerS || absent_bytes <= std::max(kFetchedAlways, bytes_per_s / kWaitsPerS);
+}
+
+Status as_io(Status status) {
+  if (status.ok() || status.error().code == Errc::no_space) return status;
+  return Error{Errc::io, status.error().message};
+}
+
+Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
+                                            std::span<const ColdBlob> blobs, ReadFor read_for) {
+  std::vector<ContentId> ids;
+  for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
+  auto places = lock_present_blobs(store, ids);
+  if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
+  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
+  for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(*places)[i]);
+  const std::uint64_t absent = file->absent_bytes();
+  if (absent > 0 && waits_for_all(advice_for(cold), absent))
+    WEFT_CHECK(file->bring_all());
+  else if (read_for == ReadFor::tensors && absent >= kStreamedMin)
+    file->stream();
+  return std::shared_ptr<OpenFile>(std::move(file));
+}
+
+Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string where, std::string head,
+                                                   const ColdBlob& blob) {
+  auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
+  file->append(blob, {});
+  const ColdAdvice advice = advice_for(cold);
+  const bool is_small = advice.policy != ColdPolicy::fetch && blob.id.length > 0 && blob.id.length <= kBegunMax;
+  if (is_small) file->begin_all();
+  const bool waits = !is_small && blob.id.length > 0 && waits_for_all(advice, blob.id.length);
+  if (waits && advice.policy == ColdPolicy::fetch) WEFT_CHECK(file->bring_all());
+  if (waits) file->bring_rest();
+  return std::shared_ptr<OpenFile>(std::move(file));
+}
+
+}  // namespace weft

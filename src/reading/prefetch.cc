@@ -1,0 +1,134 @@
+#include "reading/prefetch.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "reading/prefetched_file.h"
+
+namespace weft {
+namespace {
+
+// Each brings in a large page, all of them a whole window. A reader who comes upon a page that is not under way yet
+// makes the kernel read ahead, and that in small pages.
+constexpr unsigned kReaders = 32;
+constexpr std::size_t kLeftMax = 64;  // files that are watched after their last close
+
+}  // namespace
+
+Prefetcher::Watch::~Watch() {
+  std::shared_ptr<PrefetchedFile> over = file_;
+  {
+    const std::lock_guard lock(owner_.mutex_);
+    if (owner_.thread_.joinable() && file_->leave(Clock::now())) over = owner_.oldest_left();
+    std::erase(owner_.watched_, over);
+  }
+  if (over) over->end();
+}
+
+void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
+  if (file_->told(offset, length)) owner_.wake_at({});
+}
+
+// Who opens a file that is all in memory wakes nobody, and does not look through it either: its readers need the
+// processors, and may be waiting for this one.
+void Prefetcher::Watch::begin() {
+  owner_.wake_at(file_->begin(Clock::now()));
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_at({});
+  if (thread_.joinable()) thread_.join();
+  for (const auto& left : watched_) left->end();
+}
+
+std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
+  const std::lock_guard lock(mutex_);
+  start();
+  auto file = rejoined(subject);
+  if (!file) file = watched_.emplace_back(std::make_shared<PrefetchedFile>(std::move(subject)));
+  return std::unique_ptr<Watch>(new Watch(*this, std::move(file)));
+}
+
+std::shared_ptr<PrefetchedFile> Prefetcher::rejoined(const PrefetchSubject& subject) {
+  const auto found = std::ranges::find_if(watched_, [&](const auto& file) { return file->rejoin(subject); });
+  return found == watched_.end() ? nullptr : *found;
+}
+
+void Prefetcher::end_left() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(watched_, [](const auto& file) { return file->is_over(); });
+}
+
+std::shared_ptr<PrefetchedFile> Prefetcher::oldest_left() const {
+  std::size_t count = 0;
+  auto oldest = watched_.end();
+  std::optional<Clock::time_point> since;
+  for (auto file = watched_.begin(); file != watched_.end(); ++file) {
+    const auto left = (*file)->left();
+    if (!left) continue;
+    ++count;
+    if (!since || *left < *since) since = left, oldest = file;
+  }
+  return count > kLeftMax ? *oldest : nullptr;
+}
+
+void Prefetcher::start() {
+  if (thread_.joinable()) return;
+  timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  if (!timer_.valid()) return;  // too many descriptors, as too many threads: nothing is read ahead until there is one
+  readers_ = std::make_unique<ThreadPool>(kReaders);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    timer_ = Fd();
+  }
+}
+
+// What is to be brought in is submitted when no lock is held: where there are no threads, it is done here.
+Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<PrefetchedFile>& watched, Clock::time_point now) {
+  const PrefetchedFile::Step step = watched->step(now);
+  for (const auto& part : step.parts) readers_->submit([watched, part] { watched->bring_in(part); });
+  return step.due;
+}
+
+void Prefetcher::wake_at(Clock::time_point when) {
+  const std::lock_guard lock(mutex_);
+  if (when >= wakes_at_ || !timer_.valid()) return;
+  wakes_at_ = when;
+  const auto at = std::max(when.time_since_epoch(), std::chrono::nanoseconds(1));  // 0 would disarm it
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+  itimerspec expiry{};
+  expiry.it_value = {static_cast<time_t>(seconds.count()), static_cast<long>((at - seconds).count())};
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &expiry, nullptr);
+}
+
+void Prefetcher::run() {
+  for (;;) {
+    std::vector<std::shared_ptr<PrefetchedFile>> watched;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+      wakes_at_ = Clock::time_point::max();
+      watched = watched_;
+    }
+    auto next = Clock::time_point::max();
+    const auto now = Clock::now();
+    for (const auto& file : watched) next = std::min(next, step(file, now));
+    end_left();
+    watched.clear();  // the last descriptors of what is over are closed here, with no lock held
+    wake_at(next);
+    std::uint64_t times = 0;
+    static_cast<void>(::read(timer_.get(), &times, sizeof times));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,132 @@
+#include "reading/prefetch_window.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+void append(std::vector<ByteRange>& ranges, const ByteRange& range) {
+  if (!ranges.empty() && ranges.back().offset + ranges.back().length == range.offset)
+    ranges.back().length += range.length;
+  else
+    ranges.push_back(range);
+}
+
+}  // namespace
+
+PrefetchWindow::PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape)
+    : size_(size), borders_(std::move(borders)), shape_(shape), seen_(borders_.size()) {
+  begin_at(0);
+}
+
+void PrefetchWindow::begin_at(std::uint64_t offset) {
+  tensor_end_ = end_of_tensor(offset);
+  begin_ = reader_ = front_ = marked_ = offset / shape_.page * shape_.page;
+  room_ = shape_.window_first;
+  wire_next_ = begin_ + shape_.wire_first;
+  wires_.clear();
+}
+
+std::uint64_t PrefetchWindow::end_of_tensor(std::uint64_t offset) const {
+  const auto next = std::upper_bound(borders_.begin(), borders_.end(), offset);
+  return next == borders_.end() ? size_ : *next;
+}
+
+void PrefetchWindow::reach(std::uint64_t offset) {
+  if (offset <= reader_) return;
+  reader_ = offset;
+  room_ = std::min(2 * room_, shape_.window_max);
+  while (!wires_.empty() && wires_.front() < reader_) wires_.pop_front();
+}
+
+// Who jumped to a tensor may want that one alone: what lies behind it is brought in sparingly until they go on to it.
+std::vector<ByteRange> PrefetchWindow::advance(const IsReached& is_reached) {
+  for (std::size_t i = wires_.size(); i-- > 0;) {
+    if (!is_reached(wires_[i])) continue;
+    reach(wires_[i] + shape_.page);
+    break;
+  }
+  const std::uint64_t ahead = reader_ + room_;
+  std::uint64_t target = ahead;
+  if (begin_ > 0 && reader_ <= tensor_end_ + shape_.wire_gap)
+    target = std::min(target, tensor_end_ + shape_.window_first);
+  if (target >= size_) return fill(size_);
+  const std::uint64_t stride = room_ / 4;  // what is asked for in small ones comes in small pages
+  if (target == ahead && target < front_ + stride) return {};
+  return fill(target / shape_.stride_unit * shape_.stride_unit);
+}
+
+void PrefetchWindow::lay_wire() {
+  wires_.push_back(wire_next_);
+  if (shape_.leave_out) front_ = wire_next_ + shape_.page;
+  wire_next_ = next_wire(wire_next_, shape_.leave_out ? std::max(shape_.wire_gap, room_ / 2) : shape_.wire_gap);
+}
+
+// Loaders may look at the first page of each tensor before they read any: about there, where a tensor begins.
+std::uint64_t PrefetchWindow::next_wire(std::uint64_t last, std::uint64_t gap) const {
+  const auto behind = std::upper_bound(borders_.begin(), borders_.end(), last + gap + gap / 8);
+  if (behind == borders_.begin() || *std::prev(behind) < last + gap / 4) return last + gap;
+  return *std::prev(behind) / shape_.page * shape_.page;
+}
+
+std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
+  std::vector<ByteRange> out;
+  while (front_ < target) {
+    const std::uint64_t stop = std::min(target, std::max(wire_next_, front_));
+    if (stop > front_) append(out, {front_, stop - front_});
+    front_ = stop;
+    if (front_ == wire_next_) lay_wire();
+  }
+  const auto first = std::lower_bound(borders_.begin(), borders_.end(), marked_);
+  const auto end = std::lower_bound(first, borders_.end(), front_);
+  for (auto border = first; border != end; ++border) seen_[static_cast<std::size_t>(border - borders_.begin())] = true;
+  marked_ = std::max(marked_, front_);
+  return out;
+}
+
+// The first of borders [first, end) that is in the page cache and was not seen there before; all such are seen now.
+// Much that nobody touched is passed over at one look.
+std::optional<std::size_t> PrefetchWindow::touched(const AnyCached& any_cached, std::size_t first, std::size_t end) {
+  while (first < end && seen_[first]) ++first;
+  while (first < end && seen_[end - 1]) --end;
+  if (first == end || !any_cached({borders_[first], borders_[end - 1] - borders_[first] + 1})) return {};
+  if (end - first == 1) {
+    seen_[first] = true;
+    return first;
+  }
+  const std::size_t middle = first + (end - first) / 2;
+  const auto left = touched(any_cached, first, middle);
+  const auto right = touched(any_cached, middle, end);
+  return left ? left : right;
+}
+
+bool PrefetchWindow::jumped(const AnyCached& any_cached) {
+  const auto found = touched(any_cached, 0, borders_.size());
+  const bool first_look = !looked_;
+  looked_ = true;
+  if (!found || first_look) return false;
+  begin_at(borders_[*found]);
+  return true;
+}
+
+void PrefetchWindow::look_anew(const AnyCached& any_cached, std::size_t tensors) {
+  for (std::size_t left = std::min(tensors, borders_.size()); left > 0; --left) {
+    if (anew_next_ >= borders_.size()) anew_next_ = 0;
+    if (seen_[anew_next_]) seen_[anew_next_] = any_cached({borders_[anew_next_], 1});
+    ++anew_next_;
+  }
+}
+
+void PrefetchWindow::restart(const AnyCached& any_cached) {
+  begin_at(0);
+  look_anew(any_cached);
+}
+
+void PrefetchWindow::told(std::uint64_t offset, std::uint64_t length) {
+  if (offset < begin_ || offset > front_ + shape_.window_first) begin_at(offset);
+  front_ = std::max(front_, (offset + length) / shape_.page * shape_.page);
+  reach(offset + length);
+  wire_next_ = std::max(wire_next_, front_ + shape_.wire_first);
+}
+
+}  // namespace weft

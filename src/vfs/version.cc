@@ -1,0 +1,230 @@
+#include "vfs/version.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "reading/open_file.h"
+#include "vfs/container.h"
+#include "vfs/lineage.h"
+#include "vfs/models.h"
+#include "vfs/views.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = 512;
+
+bool is_directory(const Node& node) {
+  return node.kind == NodeKind::dir || node.kind == NodeKind::lineage_dir;
+}
+
+// Its entries are partly nodes of the tree, and partly kin files.
+bool is_lineage(const TreeNode& node) {
+  const Node& n = node.node();
+  return n.view && n.kind == NodeKind::dir && n.parent == 0 && n.name == "lineage";
+}
+
+Kin kin_of(const Node& lineage_dir) {
+  return lineage_dir.name == "children" ? Kin::child : Kin::parent;
+}
+
+std::size_t memory_bytes(const TreeVersion& version) {
+  return version.tree->memory_bytes() + version.local.view_inos.size() * sizeof(Ino) +
+         version.sizes.size() * sizeof(version.sizes[0]) + sizeof(TreeVersion);
+}
+
+Status check_fits(const TreeVersion& version) {
+  const VersionTree& tree = *version.tree;
+  if (version.local.ino_count == tree.size() && version.local.view_inos.size() == tensor_count(tree.manifest()))
+    return {};
+  return Error{Errc::corrupt,
+               fmt::format("{}@{}: expected {} inode numbers and {} views, got {} and {} (run `weft fsck --rebuild`)",
+                           version.row.model_name, version.row.number, tree.size(), tensor_count(tree.manifest()),
+                           version.local.ino_count, version.local.view_inos.size())};
+}
+
+}  // namespace
+
+std::string TreeNode::where() const {
+  return fmt::format("{}@{}: {}", version->row.model_name, version->row.number, node().name);
+}
+
+const File& TreeNode::file() const {
+  return version->tree->manifest().files[node().file];
+}
+
+std::string TreeNode::render() const {
+  if (node().kind == NodeKind::layer_json) return render_layer_json(*version->tree, node().layer);
+  return render_info_json(facts_of(version->row), version->tree->manifest());
+}
+
+Ino TreeNode::ino() const {
+  const Node& n = node();
+  const LocalRow& local = version->local;
+  if (n.kind != NodeKind::tensor_view) return local.ino_base + index;
+  return local.view_inos[version->tree->tensor_ordinal(n.file, n.tensor)];
+}
+
+Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
+  auto version = std::make_shared<TreeVersion>();
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(version->row, snapshot->version(id));
+    WEFT_TRY(version->local, snapshot->local(id));
+  }
+  WEFT_TRY(auto loaded, load_version(store_, version->row));
+  version->tree = std::move(loaded.tree);
+  WEFT_CHECK(check_fits(*version));
+  version->sizes = std::vector<std::atomic<std::uint64_t>>(version->tree->size());
+  return std::shared_ptr<const TreeVersion>(std::move(version));
+}
+
+// Without a lock: it may take its time, and others go on meanwhile.
+Status Versions::look(VersionId id) {
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    const auto bare = snapshot->is_bare(id);
+    if (!bare.ok() || !*bare) return {};  // what else is wrong shows when it is read
+  }
+  if (cold_.reads == nullptr) return Error{Errc::absent, fmt::format("version {}: its manifest is not here", id)};
+  return as_io(cold_.reads->look(id));
+}
+
+Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
+  if (auto known = versions_.find(id)) return known;
+  WEFT_CHECK(look(id));
+  const std::lock_guard lock(loading_);
+  if (auto known = versions_.find(id)) return known;
+  WEFT_TRY(auto version, read(id));
+  versions_.put(id, version, memory_bytes(*version));
+  return version;
+}
+
+void Versions::trim() {
+  versions_.drop_unused(kKeptFor);
+  files_.drop_unused(kKeptFor);
+  places_.drop_unused(kKeptFor);
+  if (cold_.reads != nullptr) cold_.reads->trim();
+}
+
+Result<TreeNode> Versions::node(const InodeRow& row, Ino ino) {
+  WEFT_TRY(auto version, load(row.version));
+  if (ino < row.base || ino - row.base >= version->tree->size())
+    return Error{Errc::not_found, fmt::format("no inode {}", ino)};
+  return TreeNode{std::move(version), static_cast<std::uint32_t>(ino - row.base)};
+}
+
+std::uint64_t Versions::generated_size(const TreeNode& node) {
+  auto& known = node.version->sizes[node.index];
+  std::uint64_t size = known.load(std::memory_order_relaxed);
+  if (size != 0) return size;
+  const bool container = node.node().kind == NodeKind::layer_container;
+  size = container ? container_size(*node.version->tree, node.node().layer) : node.render().size();
+  known.store(size, std::memory_order_relaxed);
+  return size;
+}
+
+// All but what add_changing() adds.
+Attr Versions::fixed_attr(const TreeNode& node) {
+  const Node& n = node.node();
+  Attr attr = version_dir_attr(node.version->row, node.ino());
+  attr.lasting_name = node.index != 0;
+  if (n.kind == NodeKind::lineage_dir || is_lineage(node)) attr.lasting_entries = false;
+  if (is_directory(n)) return attr;
+  attr.type = FileType::regular;
+  attr.lasting_entries = false;
+  if (n.kind == NodeKind::tensor_view)
+    attr.size = view_size(view_key(node.file(), node.file().tensors[n.tensor]));
+  else if (n.kind == NodeKind::file)
+    attr.size = node.file().size;
+  else
+    attr.size = generated_size(node);
+  attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
+  attr.blocks = attr.size == 0 ? 0 : 1;
+  attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
+  attr.told = !attr.lasting_attr;
+  return attr;
+}
+
+Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr) {
+  const Node& n = node.node();
+  if (n.kind == NodeKind::file && attr.size > 0) {
+    WEFT_TRY(const std::uint64_t owned, snapshot.owned_bytes(node.version->row.id, n.file));
+    attr.blocks = std::max<std::uint64_t>(1, owned / kBlockBytes + (owned % kBlockBytes != 0 ? 1 : 0));
+  } else if (n.kind == NodeKind::tensor_view) {
+    WEFT_TRY(const InodeRow row, snapshot.inode(attr.ino));
+    attr.nlink = row.view_links;
+    attr.mtime_ns = row.view_time_ns;
+  }
+  return {};
+}
+
+Result<Attr> Versions::attr(const TreeNode& node) {
+  Attr attr = fixed_attr(node);
+  if (attr.lasting_attr) return attr;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_CHECK(add_changing(*snapshot, node, attr));
+  return attr;
+}
+
+Result<Attr> Versions::lookup(const TreeNode& dir, std::string_view name) {
+  if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
+  if (dir.node().kind == NodeKind::lineage_dir) {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    return lookup_kin(*snapshot, dir.version->row, kin_of(dir.node()), name);
+  }
+  const auto child = dir.version->tree->lookup(dir.index, name);
+  if (!child && is_lineage(dir)) return kin_.lookup(dir.version->row, name);
+  if (!child) return Error{Errc::not_found, fmt::format("no entry {}", printable(name))};
+  return attr({dir.version, *child});
+}
+
+Result<std::vector<DirEntry>> Versions::list_tree(const TreeNode& dir) {
+  const auto children = dir.version->tree->children(dir.index);
+  std::vector<TreeNode> nodes;
+  std::vector<DirEntry> out;
+  for (const std::uint32_t index : children) {
+    const TreeNode child{dir.version, index};
+    if (child.node().view && !show_views_) continue;
+    nodes.push_back(child);
+    out.push_back({child.node().name, fixed_attr(child), true});  // may render: before the snapshot is taken
+  }
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (std::size_t i = 0; i < out.size(); ++i) WEFT_CHECK(add_changing(*snapshot, nodes[i], out[i].attr));
+  return out;
+}
+
+Result<std::vector<DirEntry>> Versions::list_lineage(const TreeNode& dir) {
+  WEFT_TRY(auto entries, list_tree(dir));
+  if (!show_views_) return entries;
+  WEFT_TRY(auto files, kin_.list(dir.version->row));
+  std::ranges::move(files, std::back_inserter(entries));
+  std::ranges::sort(entries, {}, &DirEntry::name);
+  return entries;
+}
+
+Result<Ino> Versions::lineage_ino(VersionId id) {
+  WEFT_TRY(const auto version, load(id));
+  const auto node = version->tree->lookup(0, "lineage");
+  if (!node) return Error{Errc::not_found, "no lineage"};
+  return version->local.ino_base + *node;
+}
+
+Result<std::vector<DirEntry>> Versions::list(const TreeNode& dir) {
+  if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
+  if (is_lineage(dir)) return list_lineage(dir);
+  if (dir.node().kind == NodeKind::dir) return list_tree(dir);
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  return list_kin(*snapshot, dir.version->row, kin_of(dir.node()));
+}
+
+Result<Ino> Versions::parent(const TreeNode& node) {
+  if (node.index != 0) return node.version->local.ino_base + node.node().parent;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const ModelRow model, snapshot->model(node.version->row.model));
+  return model.ino;
+}
+
+}  // namespace weft

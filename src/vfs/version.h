@@ -1,0 +1,103 @@
+// The tree below one version: published files, and what is generated from them. A node's attributes come in two parts:
+// what follows from the manifest, and what a snapshot has to say (owned bytes, link counts). Any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/lru_cache.h"
+#include "reading/cold_file.h"
+#include "reading/prefetch.h"
+#include "vfs/assembly.h"
+#include "vfs/kin.h"
+#include "weft/node.h"
+#include "weft/store.h"
+#include "weft/tree.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+// A version as it is kept in memory; holds no lock of the store. Immutable but for sizes.
+struct TreeVersion {
+  VersionRow row;
+  LocalRow local;
+  std::shared_ptr<const VersionTree> tree;
+  // By node: the size of a generated file once somebody asked, else 0 (none is empty).
+  mutable std::vector<std::atomic<std::uint64_t>> sizes;
+};
+
+// One node of one version.
+struct TreeNode {
+  std::shared_ptr<const TreeVersion> version;
+  std::uint32_t index = 0;
+
+  const Node& node() const { return version->tree->node(index); }
+  const File& file() const;    // of a published file
+  std::string where() const;   // for messages
+  std::string render() const;  // of a generated text
+  Ino ino() const;
+};
+
+class Versions {
+ public:
+  // `prefetcher` outlives what is opened here.
+  Versions(Store& store, Prefetcher& prefetcher, bool show_views, const Cold& cold)
+      : store_(store), prefetcher_(prefetcher), show_views_(show_views), cold_(cold), kin_(store) {}
+
+  // The node that an inode of kind `version` is.
+  Result<TreeNode> node(const InodeRow& row, Ino ino);
+
+  Result<Attr> attr(const TreeNode& node);
+  Result<Attr> lookup(const TreeNode& dir, std::string_view name);
+  Result<std::vector<DirEntry>> list(const TreeNode& dir);  // without views where they are hidden
+  Result<Ino> parent(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
+  // A view whose bytes are not here.
+  // `owner`: of the view's bytes, by Snapshot::owner().
+  Result<std::shared_ptr<OpenFile>> open_absent_view(const InodeRow& row,
+                                                     const std::optional<std::pair<VersionId, std::uint32_t>>& owner);
+  VfsAssembly& assembly() { return assembly_; }
+  bool assembled(const TreeNode& node) const;
+  void trim();
+  KinFiles& kin() { return kin_; }
+  // lineage/ of a version.
+  Result<Ino> lineage_ino(VersionId id);
+
+  Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
+
+ private:
+  static constexpr std::chrono::seconds kKeptFor{10};
+
+  Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
+  Status look(VersionId id);
+  Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
+
+  Attr fixed_attr(const TreeNode& node);
+  Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
+  std::uint64_t generated_size(const TreeNode& node);
+  Result<std::vector<DirEntry>> list_tree(const TreeNode& dir);
+  Result<std::vector<DirEntry>> list_lineage(const TreeNode& dir);
+
+  std::shared_ptr<const PublishedFile> published(const TreeNode& node) const;
+
+  Store& store_;
+  Prefetcher& prefetcher_;
+  VfsAssembly assembly_{store_};
+  const bool show_views_;
+  const Cold cold_;
+  KinFiles kin_;
+  std::mutex loading_;  // one version is read at a time
+  LruCache<TreeVersion> versions_{16U << 20U};
+  mutable LruCache<PublishedFile> files_{4U << 20U};
+  KnownPlaces places_;
+};
+
+}  // namespace weft

@@ -1,0 +1,769 @@
+#include "fetch/fetcher.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <set>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "fakes/blob_store.h"
+#include "fakes/twin_source.h"
+#include "store/hash.h"
+#include "testing.h"
+#include "weft/manifest.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A version of one file, whose bytes a twin has and the store has not.
+struct Away {
+  BlobStore store;
+  std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
+  std::string bytes;
+  File file;
+  VersionId version = 0;
+
+  explicit Away(const std::vector<std::size_t>& sizes) {
+    file.path = "model.bin";
+    for (const std::size_t size : sizes) append(random_bytes(size, bytes.size() + 1));
+    publish();
+  }
+  void append(std::vector<std::byte> blob) {
+    const ContentId id{blob.size(), tree_sha256(blob)};
+    file.extents.push_back({bytes.size(), id});
+    bytes += as_text(blob);
+    twin->put(id, std::move(blob));
+    store.add_absent(id);
+  }
+  void publish() {
+    file.size = bytes.size();
+    const auto manifest = encode_manifest({{file}, {}});
+    REQUIRE(manifest.ok());
+    twin->put_manifest(sha256(*manifest), *manifest);
+    version = store.add_version(sha256(*manifest));
+  }
+  Result<std::vector<ColdPiece>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
+    return fetcher.bring({version, 0, range, ahead});
+  }
+  // What the pieces say, which must cover the range.
+  std::string text(const std::vector<ColdPiece>& pieces, Range range) const {
+    std::string out(range.length, '?');
+    REQUIRE(!pieces.empty());
+    std::uint64_t at = range.offset;
+    for (const ColdPiece& piece : pieces) {
+      if (at >= range.offset + range.length) break;
+      REQUIRE(piece.offset <= at);
+      const std::uint64_t within = at - piece.offset;
+      REQUIRE(within < piece.length);
+      const std::uint64_t part = std::min(piece.length - within, range.offset + range.length - at);
+      auto into = std::as_writable_bytes(std::span(out)).subspan(at - range.offset, part);
+      REQUIRE(read_exact(piece.place.pack->fd(), piece.place.offset + within, into, "piece").ok());
+      at += part;
+    }
+    CHECK(at == range.offset + range.length);
+    return out;
+  }
+};
+
+// A version of many small files, each one blob.
+struct AwayTree {
+  BlobStore store;
+  std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
+  std::vector<std::string> texts;
+  VersionId version = 0;
+
+  AwayTree(std::size_t count, std::size_t bytes) {
+    Manifest manifest;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto blob = random_bytes(bytes + i % 7, i + 1);
+      texts.emplace_back(as_text(blob));
+      File file;
+      file.path = fmt::format("{:06}", i);
+      file.size = blob.size();
+      file.extents.push_back({0, {blob.size(), tree_sha256(blob)}});
+      store.add_absent(file.extents.front().id);
+      twin->put(file.extents.front().id, std::move(blob));
+      manifest.files.push_back(std::move(file));
+    }
+    const auto encoded = encode_manifest(manifest);
+    REQUIRE(encoded.ok());
+    twin->put_manifest(sha256(*encoded), *encoded);
+    version = store.add_version(sha256(*encoded));
+  }
+  void lose(std::uint32_t file) const {
+    const auto bytes = as_bytes(texts[file]);
+    twin->lose({bytes.size(), tree_sha256(bytes)});
+  }
+  // The bytes of a file, as they were brought.
+  std::string text(Fetcher& fetcher, std::uint32_t file) const {
+    const auto pieces = fetcher.bring({version, file, {0, texts[file].size()}, 0});
+    REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+    REQUIRE(pieces->size() == 1);
+    CHECK(pieces->front().length == texts[file].size());
+    std::string out(texts[file].size(), '?');
+    const LockedPlace& place = pieces->front().place;
+    REQUIRE(read_exact(place.pack->fd(), place.offset, std::as_writable_bytes(std::span(out)), "piece").ok());
+    return out;
+  }
+};
+
+std::size_t open_descriptors() {
+  const auto names = list_directory("/proc/self/fd");
+  REQUIRE(names.ok());
+  return names->size();
+}
+
+// A twin whose reads go another way.
+class TwinsReads : public BlobSource {
+ public:
+  explicit TwinsReads(std::shared_ptr<TwinSource> twin) : twin_(std::move(twin)) {}
+  Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
+    return twin_->manifest(digest, deadline);
+  }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
+    return twin_->chunks(manifest, id, deadline);
+  }
+
+ protected:
+  const std::shared_ptr<TwinSource> twin_;
+};
+
+// A twin that everybody asks: it refuses each chunk once to who can wait.
+class SoughtSource final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "sought"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    const int now = ++reads_;
+    at_once = std::max(at_once.load(), now);
+    auto got = aid.yields && is_first(runs.front()) ? Result<SourceBytes>(Error{Errc::exists, "given to another"})
+                                                    : twin_->read(manifest, runs, deadline, aid);
+    --reads_;
+    return got;
+  }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override {
+    return Readiness::dear;
+  }
+  std::atomic<int> at_once = 0;
+  std::atomic<int> refused = 0;
+
+ private:
+  bool is_first(const ChunkRun& run) {
+    const std::lock_guard lock(mutex_);
+    const bool first = seen_.insert({run.id, run.first}).second;
+    if (first) ++refused;
+    return first;
+  }
+  std::atomic<int> reads_ = 0;
+  std::mutex mutex_;
+  std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
+};
+
+// A twin that takes its time for each read.
+class SlowSource final : public TwinsReads {
+ public:
+  SlowSource(std::shared_ptr<TwinSource> twin, std::chrono::milliseconds pause)
+      : TwinsReads(std::move(twin)), pause_(pause) {}
+  std::string_view name() const override { return "slow"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    std::this_thread::sleep_for(pause_);
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+
+ private:
+  const std::chrono::milliseconds pause_;
+};
+
+// A twin that has too much to do for one of its blobs.
+class BusySource final : public TwinsReads {
+ public:
+  BusySource(std::shared_ptr<TwinSource> twin, const ContentId& id) : TwinsReads(std::move(twin)), id_(id) {}
+  std::string_view name() const override { return "busy"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    if (busy && runs.front().id == id_) return Error{Errc::not_found, "busy: not now"};
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
+    return busy && !runs.empty() && runs.front().id == id_ ? Readiness::busy : Readiness::ready;
+  }
+  std::atomic<bool> busy = true;
+
+ private:
+  const ContentId id_;
+};
+
+// A twin whose bytes come when it was asked for their digests, and not before.
+class ProvesFirst final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "proves first"; }
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
+    const int now = ++asked;
+    if (now <= fails) return Error{Errc::timed_out, "proves first: no answer"};
+    return twin_->chunks(manifest, id, deadline);
+  }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    while (asked == 0 && Deadline::clock::now() < deadline) std::this_thread::sleep_for(1ms);
+    ++reads;
+    return asked > 0 ? twin_->read(manifest, runs, deadline, aid)
+                     : Result<SourceBytes>(Error{Errc::timed_out, "proves first: nobody asked for digests"});
+  }
+  std::atomic<int> asked = 0, reads = 0;
+  int fails = 0;
+};
+
+// A twin that does not end telling others what has come until it is told to.
+class TellsSlowly final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "tells slowly"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { told_.wait(); }
+  void end() { may_end_.set_value(); }
+
+ private:
+  std::promise<void> may_end_;
+  std::shared_future<void> told_ = may_end_.get_future().share();
+};
+
+// Bytes that each of two sources gave, one after the other asked for all chunks of a file.
+std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap, std::chrono::milliseconds other) {
+  Away away(std::vector<std::size_t>(60, kDigestChunk));
+  FetchOptions one_by_one;
+  one_by_one.threads = 1;
+  Fetcher fetcher(away.store,
+                  {std::make_shared<SlowSource>(away.twin, cheap), std::make_shared<SlowSource>(away.twin, other)},
+                  one_by_one);
+  for (std::uint64_t at = 0; at < away.file.size; at += kDigestChunk)
+    REQUIRE(away.bring(fetcher, {at, kDigestChunk}).ok());
+  const auto status = fetcher.status();
+  return {status.sources.at(0).bytes, status.sources.at(1).bytes};
+}
+
+std::uint64_t bytes_of(std::span<const ChunkRun> runs) {
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : runs) bytes += run.length();
+  return bytes;
+}
+
+// How many of these runs it would give to others.
+std::size_t given_of(Fetcher& fetcher, std::span<const ChunkRun> runs) {
+  const auto places = fetcher.here(runs);
+  REQUIRE(places.ok());
+  return static_cast<std::size_t>(
+      std::ranges::count_if(*places, [](const LockedPlace& place) { return place.pack != nullptr; }));
+}
+
+FetchOptions quick() {
+  FetchOptions options;
+  options.patience = 300ms;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("what is brought is what the source has, wherever a range begins and ends") {
+  Away away({100, 5 * kDigestChunk + 17, 70'000, 3, kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  for (const Range range : {Range{0, 1}, Range{90, 100}, Range{3 * kDigestChunk, 2 * kDigestChunk}, Range{99, 1},
+                            Range{0, away.file.size}}) {
+    const auto pieces = away.bring(fetcher, range);
+    REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+    CHECK(away.text(*pieces, range) == away.bytes.substr(range.offset, range.length));
+  }
+  CHECK(fetcher.status().manifests == 1);
+}
+
+TEST_CASE("a range moves its own chunks alone, and each once") {
+  Away away({20 * kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  REQUIRE(away.bring(fetcher, {9 * kDigestChunk, 10}).ok());
+  CHECK(away.twin->bytes_read() <= 4 * kDigestChunk);
+  REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+  REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+  CHECK(away.twin->bytes_read() == away.file.size);
+}
+
+TEST_CASE("many readers of one missing range cause one transfer") {
+  Away away({9 * kDigestChunk + 5});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 8; ++i)
+    readers.emplace_back([&] {
+      const Range all{0, away.file.size};
+      const auto pieces = away.bring(fetcher, all);
+      CHECK(pieces.ok());
+      if (pieces.ok()) CHECK(away.text(*pieces, all) == away.bytes);
+    });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(away.twin->bytes_read() == away.file.size);
+  CHECK(fetcher.status().sources.at(0).bytes == away.file.size);
+}
+
+TEST_CASE("what is asked for and here already is local, but for who asks first for what was read ahead") {
+  Away away({4 * kDigestChunk, 1'000});
+  const Range all{0, away.file.size};
+  {
+    Fetcher fetcher(away.store, {away.twin}, {});
+    REQUIRE(away.bring(fetcher, {0, kDigestChunk}, away.file.size - kDigestChunk).ok());
+    while (fetcher.status().sources.at(0).bytes < away.file.size) std::this_thread::sleep_for(1ms);
+    REQUIRE(away.bring(fetcher, {kDigestChunk, away.file.size - kDigestChunk}).ok());
+    CHECK(fetcher.status().local.bytes == 0);
+    REQUIRE(away.bring(fetcher, {10, 5 * 100}).ok());
+    CHECK(fetcher.status().local.bytes == 500);
+    REQUIRE(fetcher.settle(away.version).ok());
+  }
+  Fetcher later(away.store, {}, {});
+  REQUIRE(away.bring(later, all).ok());
+  CHECK(later.status().local.bytes == away.file.size);
+  CHECK(later.status().local.reads == 1);
+}
+
+TEST_CASE("what was brought is put into the store, and the pack is the file") {
+  Away away({3 * kDigestChunk, 500});
+  {
+    Fetcher fetcher(away.store, {away.twin}, {});
+    REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+    REQUIRE(fetcher.settle(away.version).ok());
+    CHECK(away.store.adds() == 1);
+  }
+  const auto first = away.store.lock_blob(away.file.extents[0].id);
+  const auto second = away.store.lock_blob(away.file.extents[1].id);
+  REQUIRE((first.ok() && second.ok()));
+  CHECK(first->pack->id() == second->pack->id());
+  CHECK(second->offset == away.file.extents[1].offset);
+  Fetcher later(away.store, {}, {});
+  const Range all{0, away.file.size};
+  CHECK(away.text(away.bring(later, all).value(), all) == away.bytes);
+}
+
+TEST_CASE("what nobody waits for is let go, with what has come in the store") {
+  Away away({3 * kDigestChunk, 5 * kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  REQUIRE(away.bring(fetcher, {0, 4 * kDigestChunk}).ok());
+  fetcher.let_go();
+  CHECK(away.store.adds() == 1);
+  CHECK(fetcher.status().transfers == 0);
+  CHECK(away.store.lock_blob(away.file.extents[0].id).ok());
+  const Range all{0, away.file.size};
+  CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+}
+
+TEST_CASE("a pack whose bytes have come is let go at once, whatever waits in line for them") {
+  for (int round = 0; round < 20; ++round) {
+    Away away(std::vector<std::size_t>(400, 2'000));  // many units a request
+    Fetcher fetcher(away.store, {away.twin}, {});
+    REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+    fetcher.let_go();
+    CHECK(fetcher.status().transfers == 0);
+    CHECK(away.store.filled == 0);
+  }
+}
+
+TEST_CASE("a pack whose bytes have come is let go while others are told of them") {
+  Away away({3 * kDigestChunk});
+  const auto telling = std::make_shared<TellsSlowly>(away.twin);
+  Fetcher fetcher(away.store, {telling}, {});
+  REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
+  fetcher.let_go();
+  CHECK(away.store.filled == 0);
+  telling->end();
+}
+
+TEST_CASE("a whole file comes whose end is here already") {
+  Away away({3 * kDigestChunk, 1'000});
+  Fetcher fetcher(away.store, {away.twin}, quick());
+  REQUIRE(away.bring(fetcher, {3 * kDigestChunk, 1'000}).ok());
+  REQUIRE(fetcher.settle(away.version).ok());
+  ColdRange what{away.version, 0, {0, away.file.size}};
+  what.all = true;
+  const auto pieces = fetcher.bring(what);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, what.range) == away.bytes);
+}
+
+TEST_CASE("a blob that is twice in a file moves once") {
+  Away away({kDigestChunk + 1, 1000});
+  Away twice({});
+  for (const std::size_t i : {0U, 1U, 0U}) {
+    const Extent& extent = away.file.extents[i];
+    const auto part = away.bytes.substr(extent.offset, extent.id.length);
+    const auto view = as_bytes(part);
+    twice.append({view.begin(), view.end()});
+  }
+  twice.publish();
+  Fetcher fetcher(twice.store, {twice.twin}, {});
+  const Range all{0, twice.file.size};
+  CHECK(twice.text(twice.bring(fetcher, all).value(), all) == twice.bytes);
+  CHECK(twice.twin->bytes_read() == away.file.size);
+}
+
+TEST_CASE("bytes that do not verify are given to nobody, and the next source is asked") {
+  Away away({2 * kDigestChunk, 300});
+  const auto bad = std::make_shared<TwinSource>();
+  for (const Extent& extent : away.file.extents) {
+    auto wrong = random_bytes(extent.id.length, 99);
+    bad->put(extent.id, std::move(wrong));
+  }
+  const Range all{0, away.file.size};
+  {
+    Fetcher fetcher(away.store, {bad}, quick());
+    CHECK(!away.bring(fetcher, all).ok());
+  }
+  Fetcher fetcher(away.store, {bad, away.twin}, {});
+  CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+  CHECK(fetcher.status().sources.at(0).bytes == 0);
+  CHECK(fetcher.status().sources.at(0).failures > 0);
+}
+
+TEST_CASE("what does not verify is neither told to others nor given to them, what verifies is") {
+  Away away({2 * kDigestChunk, 300});
+  const ContentId large = away.file.extents[0].id;
+  const std::vector<ChunkRun> runs{{large, 0, 1}, {large, 1, 1}, {away.file.extents[1].id, 0, 1}};
+  away.twin->change(large, [](auto& stored) { stored.bytes[kDigestChunk] ^= std::byte{1}; });
+  {
+    Fetcher fetcher(away.store, {away.twin}, quick());
+    CHECK(!away.bring(fetcher, {0, away.file.size}).ok());
+    CHECK(away.bring(fetcher, {0, 10}).ok());
+    CHECK(away.bring(fetcher, {2 * kDigestChunk, 10}).ok());
+    CHECK(given_of(fetcher, std::span(&runs[1], 1)) == 0);
+    CHECK(given_of(fetcher, runs) == 2);
+  }  // all is told when it ends
+  CHECK(bytes_of(away.twin->announced()) == kDigestChunk + 300);
+  for (const ChunkRun& run : away.twin->announced()) CHECK_FALSE((run.id == large && run.first + run.count > 1));
+}
+
+TEST_CASE("where the first source is silent the next gives, in bounded time") {
+  Away away({2 * kDigestChunk, 300});
+  const auto silent = std::make_shared<TwinSource>();
+  for (const Extent& extent : away.file.extents) {
+    const auto part = as_bytes(away.bytes).subspan(extent.offset, extent.id.length);
+    silent->put(extent.id, {part.begin(), part.end()});
+    silent->change(extent.id, [](auto& stored) { stored.hangs = true; });
+  }
+  const Range all{0, away.file.size};
+  const auto begin = Deadline::clock::now();
+  Fetcher fetcher(away.store, {silent, away.twin}, quick());
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(Deadline::clock::now() - begin < 10 * quick().patience);
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(fetcher.status().sources.at(0).failures > 0);
+  CHECK(fetcher.status().sources.at(0).bytes == 0);
+  CHECK(fetcher.status().sources.at(1).bytes == away.file.size);
+}
+
+TEST_CASE("what others fetch too is taken little by little, and what was given to another comes later") {
+  Away away({6 * kDigestChunk, 2 * kDigestChunk});
+  const auto sought = std::make_shared<SoughtSource>(away.twin);
+  Fetcher fetcher(away.store, {sought}, {});
+  const Range all{0, away.file.size};
+  const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(sought->refused == 8);
+  CHECK(sought->at_once == 1);
+  CHECK(away.twin->bytes_read() == away.file.size);
+  CHECK(fetcher.status().sources.at(0).failures == 0);
+}
+
+TEST_CASE(
+    "that all has come is told before it is verified, also where it does not verify, and not of a read that failed") {
+  Away away({2 * kDigestChunk});
+  VerifiedSource source(away.twin);
+  const std::vector<ChunkRun> runs{{away.file.extents[0].id, 0, 2}};
+  ReadAid aid;
+  int came = 0;
+  aid.came = [&] { ++came; };
+  CHECK(source.read({}, runs, deadline_in(5s), aid).ok());
+  CHECK(came == 1);
+  away.twin->change(runs[0].id, [](auto& stored) { stored.bytes[0] ^= std::byte{1}; });
+  CHECK(!source.read({}, runs, deadline_in(5s), aid).ok());
+  CHECK(came == 2);
+  away.twin->lose(runs[0].id);
+  CHECK(!source.read({}, runs, deadline_in(5s), aid).ok());
+  CHECK(came == 2);
+}
+
+TEST_CASE("digests of a blob of several chunks are asked for while its bytes come, once for all its readers") {
+  Away away({4 * kDigestChunk, 100});
+  const auto first = std::make_shared<ProvesFirst>(away.twin);
+  VerifiedSource source(first);
+  const ContentId id = away.file.extents[0].id;
+  std::vector<std::thread> readers;
+  std::atomic<int> good = 0;
+  for (std::uint64_t chunk = 0; chunk < 4; ++chunk)
+    readers.emplace_back([&, chunk] {
+      const ChunkRun run{id, chunk, 1};
+      if (source.read({}, std::span(&run, 1), deadline_in(5s)).ok()) ++good;
+    });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(good == 4);
+  CHECK(first->asked == 1);
+  const ChunkRun small{away.file.extents[1].id, 0, 1};
+  CHECK(source.read({}, std::span(&small, 1), deadline_in(5s)).ok());
+  CHECK(first->asked == 1);  // its root is its proof
+}
+
+TEST_CASE("digests that were asked for in vain while bytes came are asked for again when they have come") {
+  Away away({2 * kDigestChunk});
+  const auto first = std::make_shared<ProvesFirst>(away.twin);
+  first->fails = 1;
+  VerifiedSource source(first);
+  const ChunkRun run{away.file.extents[0].id, 0, 2};
+  CHECK(source.read({}, std::span(&run, 1), deadline_in(5s)).ok());
+  CHECK(first->asked == 2);
+  CHECK(first->reads == 1);
+}
+
+TEST_CASE("a source that turns out to be much faster is asked before a cheaper one") {
+  const auto [slow, fast] = given_by(100ms, 0ms);
+  CHECK(fast > slow);
+  const auto [cheap, slower] = given_by(0ms, 100ms);
+  CHECK(cheap > slower);
+  CHECK(slower > 0);  // it was looked at
+}
+
+TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {
+  Away away({kDigestChunk, 300});
+  Fetcher fetcher(away.store, {away.twin}, quick());
+  REQUIRE(fetcher.look(away.version).ok());
+  away.twin->change(away.file.extents[0].id, [](auto& stored) { stored.hangs = true; });
+  const auto stuck = away.bring(fetcher, {0, 10});
+  REQUIRE(!stuck.ok());
+  CHECK(stuck.error().code == Errc::timed_out);
+  away.twin->let_go();
+  const Range all{0, away.file.size};
+  auto again = away.bring(fetcher, all);
+  REQUIRE(again.ok());
+  CHECK(away.text(*again, all) == away.bytes);
+}
+
+TEST_CASE("who is silent is not waited for as long as others give other parts of the file") {
+  Away away(std::vector<std::size_t>(800, 1000));
+  const Extent& hangs = away.file.extents[0];
+  away.twin->change(hangs.id, [](auto& stored) { stored.hangs = true; });
+  Fetcher fetcher(away.store, {away.twin}, quick());
+  const auto begin = Deadline::clock::now();
+  auto reader = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
+  for (std::size_t i = 1; i < 800 && reader.wait_for(10ms) != std::future_status::ready; ++i)
+    CHECK(away.bring(fetcher, {away.file.extents[i].offset, 10}).ok());
+  CHECK(Deadline::clock::now() - begin < 12 * quick().patience);
+  const auto late = reader.get();
+  REQUIRE(!late.ok());
+  CHECK(late.error().code == Errc::timed_out);
+  away.twin->let_go();
+  CHECK(away.bring(fetcher, {0, 10}).ok());
+}
+
+TEST_CASE("what came too late for one reader may come for the next, who waits as long") {
+  Away away({1000, 1000}), same({1000, 1000});
+  const ContentId late = away.file.extents[0].id;
+  away.twin->change(late, [](auto& stored) { stored.hangs = true; });
+  const auto busy = std::make_shared<BusySource>(same.twin, late);
+  FetchOptions options;
+  options.patience = 600ms;
+  Fetcher fetcher(away.store, {away.twin, busy}, options);
+  auto first = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
+  std::this_thread::sleep_for(100ms);
+  CHECK(away.bring(fetcher, {1000, 10}).ok());
+  CHECK(!first.get().ok());
+  std::this_thread::sleep_for(options.patience / 2);  // by now it is overdue
+  auto second = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
+  CHECK(second.wait_for(50ms) == std::future_status::timeout);
+  busy->busy = false;
+  CHECK(second.get().ok());
+}
+
+TEST_CASE("without anybody to ask a read says so at once") {
+  Away away({1000});
+  Fetcher fetcher(away.store, {}, {});
+  const auto none = away.bring(fetcher, {0, 10});
+  REQUIRE(!none.ok());
+  CHECK(none.error().code == Errc::unreachable);
+}
+
+TEST_CASE("a look that failed fails again at once, until it is worth another") {
+  Away away({1000});
+  const auto manifest = away.twin->lose_manifest();
+  std::atomic<bool> there = true;
+  FetchOptions options = quick();
+  options.refused = 1h;
+  options.is_there = [&there](const std::string&) { return there.load(); };
+  Fetcher fetcher(away.store, {away.twin}, options);
+  const auto asked = [&] { return fetcher.status().sources.at(0).failures; };
+  CHECK(fetcher.look(away.version).error().code == Errc::absent);
+  const auto first = asked();
+  CHECK(first > 1);  // it waits for the publisher
+  for (int i = 0; i < 10; ++i) CHECK(fetcher.look(away.version).error().code == Errc::absent);
+  CHECK(asked() == first);
+  there = false;  // that is news, and there is nobody to wait for any more
+  CHECK(fetcher.look(away.version).error().message.find("is away") != std::string::npos);
+  CHECK(asked() == first + 1);
+  away.twin->put_manifest(manifest.first, manifest.second);
+  CHECK(!fetcher.look(away.version).ok());
+  there = true;
+  CHECK(fetcher.look(away.version).ok());
+}
+
+TEST_CASE("a look that failed is tried again after a while") {
+  Away away({1000});
+  const auto manifest = away.twin->lose_manifest();
+  FetchOptions options = quick();
+  options.patience = options.refused = 1ms;
+  Fetcher fetcher(away.store, {away.twin}, options);
+  CHECK(!fetcher.look(away.version).ok());
+  away.twin->put_manifest(manifest.first, manifest.second);
+  while (!fetcher.look(away.version).ok()) std::this_thread::sleep_for(1ms);
+  CHECK(fetcher.status().manifests == 1);
+}
+
+TEST_CASE("ranges beyond a file and files beyond a version are refused") {
+  Away away({1000});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  CHECK(away.bring(fetcher, {999, 2}).error().code == Errc::invalid);
+  CHECK(away.bring(fetcher, {UINT64_MAX, 2}).error().code == Errc::invalid);
+  CHECK(fetcher.bring({away.version, 1, {0, 1}, 0}).error().code == Errc::invalid);
+  CHECK(fetcher.bring({away.version + 1, 0, {0, 1}, 0}).error().code == Errc::not_found);
+}
+
+TEST_CASE("bytes that the store cannot keep are read all the same") {
+  Away away({kDigestChunk});
+  away.store.no_room = Error{Errc::no_space, "full"};
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
+  CHECK(fetcher.settle(away.version).error().code == Errc::no_space);
+}
+
+TEST_CASE("many small files share packs and requests, in whatever order they are read") {
+  constexpr std::size_t kFiles = 6'000;
+  AwayTree away(kFiles, 300);
+  std::vector<std::uint32_t> order(kFiles);
+  std::iota(order.begin(), order.end(), 0);
+  SUBCASE("in order") {}
+  SUBCASE("backwards") {
+    std::ranges::reverse(order);
+  }
+  SUBCASE("shuffled") {
+    std::ranges::shuffle(order, std::mt19937_64(test_seed()));
+  }
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const std::size_t before = open_descriptors();
+  std::size_t most = 0;
+  for (const std::uint32_t file : order) {
+    CHECK(away.text(fetcher, file) == away.texts[file]);
+    if (file % 64 == 0) most = std::max(most, open_descriptors() - before);
+  }
+  CHECK(most < 40);
+  CHECK(away.twin->reads() < kFiles / 10);
+  REQUIRE(fetcher.settle(away.version).ok());
+  Fetcher later(away.store, {}, {});
+  for (std::uint32_t file = 0; file < kFiles; file += 100) CHECK(away.text(later, file) == away.texts[file]);
+}
+
+TEST_CASE("a reader of one small file moves its bytes alone") {
+  AwayTree away(500, 2'000);
+  Fetcher fetcher(away.store, {away.twin}, {});
+  CHECK(away.text(fetcher, 77) == away.texts[77]);
+  CHECK(away.text(fetcher, 77) == away.texts[77]);
+  fetcher.let_go();
+  CHECK(away.twin->bytes_read() == away.texts[77].size());
+}
+
+TEST_CASE("a small file whose bytes are nowhere keeps no other file from its readers") {
+  constexpr std::uint32_t kFiles = 400;
+  AwayTree away(kFiles, 300);
+  std::vector<std::uint32_t> lost;
+  for (std::uint32_t file = 0; file < kFiles; file += 50) {
+    lost.push_back(file);
+    away.lose(file);
+  }
+  Fetcher fetcher(away.store, {away.twin}, {});
+  std::vector<std::thread> readers;
+  for (std::uint32_t reader = 0; reader < 4; ++reader)
+    readers.emplace_back([&, reader] {
+      for (std::uint32_t i = 0; i < kFiles; ++i) {
+        const std::uint32_t file = (i + reader * kFiles / 4) % kFiles;
+        const bool is_lost = std::ranges::binary_search(lost, file);
+        CHECK(fetcher.bring({away.version, file, {0, away.texts[file].size()}, 0}).ok() == !is_lost);
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  for (std::uint32_t file = 1; file < kFiles; file += 7)
+    if (!std::ranges::binary_search(lost, file)) CHECK(away.text(fetcher, file) == away.texts[file]);
+}
+
+TEST_CASE("files that are too large to share packs keep the number of open transfers within its bound") {
+  constexpr std::size_t kFiles = 3 * kOpenTransfersMax;
+  AwayTree away(kFiles, kGroupedFileMax);
+  Fetcher fetcher(away.store, {away.twin}, {});
+  for (std::uint32_t file = 0; file < kFiles; ++file) {
+    CHECK(away.text(fetcher, file) == away.texts[file]);
+    CHECK(fetcher.status().transfers <= kOpenTransfersMax);
+  }
+}
+
+TEST_CASE("blocks of zeros are holes of the pack") {
+  Away away({});
+  std::vector<std::byte> blob(64 * kDigestChunk);
+  std::ranges::copy(random_bytes(50'000, 1), blob.begin() + 20 * kDigestChunk + 77);
+  away.append(blob);
+  away.publish();
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  const auto st = stat_fd(pieces->front().place.pack->fd(), "pack");
+  REQUIRE(st.ok());
+  CHECK(st->st_size == static_cast<off_t>(away.file.size));
+  CHECK(st->st_blocks * 512 < 1 << 20);
+}
+
+TEST_CASE("random ranges of a random file, by several threads, are its bytes") {
+  const std::uint64_t seed = test_seed();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < 30; ++i) sizes.push_back(1 + random() % (random() % 5 == 0 ? 3 * kDigestChunk : 9000));
+  Away away(sizes);
+  Fetcher fetcher(away.store, {away.twin}, {});
+  std::vector<std::thread> readers;
+  std::atomic<int> wrong{0};
+  for (int reader = 0; reader < 4; ++reader)
+    readers.emplace_back([&, start = random()] {
+      std::mt19937_64 mine(start);
+      for (int i = 0; i < 40; ++i) {
+        const std::uint64_t offset = mine() % away.file.size;
+        const Range range{offset, std::min<std::uint64_t>(1 + mine() % 200'000, away.file.size - offset)};
+        const auto pieces = away.bring(fetcher, range, mine() % 2 == 0 ? 4 * kDigestChunk : 0);
+        const bool same = pieces.ok() && away.text(*pieces, range) == away.bytes.substr(range.offset, range.length);
+        if (!same) ++wrong;
+      }
+    });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(wrong == 0);
+  CHECK(away.twin->bytes_read() <= away.file.size);
+}
+
+}  // namespace weft::testing

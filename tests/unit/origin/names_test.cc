@@ -1,0 +1,116 @@
+// Records of an origin's journal: read when they are hostile, and put together.
+#include "origin/names.h"
+
+#include <doctest/doctest.h>
+
+#include "store/record.h"
+#include "store/said_record.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr std::uint64_t kMinute = 60ULL * 1'000'000'000;
+
+SaidRecord tag(std::uint64_t number, std::uint64_t time_ns, std::uint64_t revision, std::string cluster = "one") {
+  return {MirroredTag{"m", "t", number, time_ns, revision}, std::move(cluster)};
+}
+
+std::uint64_t last(std::vector<SaidRecord> records) {
+  return last_of(std::move(records)).number;
+}
+
+VersionRow version(std::string model, std::uint64_t number, std::uint64_t time_ns, std::vector<ParentRef> parents) {
+  VersionRow row;
+  row.model_name = std::move(model);
+  row.number = number;
+  row.time_ns = time_ns;
+  row.parents = std::move(parents);
+  return row;
+}
+
+std::string order_of(const std::vector<VersionRow>& rows) {
+  std::map<OriginNames::Name, VersionRow> versions;
+  for (const VersionRow& row : rows) versions[{row.model_name, row.number}] = row;
+  std::string order;
+  for (const VersionRow* row : in_order(versions)) order += row->model_name + std::to_string(row->number) + " ";
+  return order;
+}
+
+bool decodes(const Said& said) {
+  return decode_said(encode_said(said, "one"), "test").ok();
+}
+
+}  // namespace
+
+TEST_CASE("what was said is read as it was written, under a name that all nodes give it") {
+  VersionRow row = version("org/model", 3, 5, {});
+  row.message = "text";
+  VersionRow elsewhere = row;  // as another node has it
+  elsewhere.id = 77;
+  elsewhere.born = 99;
+  CHECK(said_name(row, "one") == said_name(elsewhere, "one"));
+  const auto read = decode_said(encode_said(row, "one"), "test");
+  REQUIRE(read.ok());
+  CHECK(std::get<VersionRow>(read->said).message == "text");
+  const auto tagged = decode_said(encode_said(MirroredTag{"m", "t", 2, 3, 4}, "one"), "test");
+  REQUIRE(tagged.ok());
+  CHECK(std::get<MirroredTag>(tagged->said).revision == 4);
+  CHECK(tagged->cluster == "one");
+  CHECK(said_name(tagged->said, "one").ends_with(".tag"));
+  CHECK(said_name(tagged->said, "one") != said_name(tagged->said, "other"));
+  const auto gone = decode_said(encode_said(MirroredRemoval{"m", 2, 3}, "one"), "test");
+  REQUIRE(gone.ok());
+  CHECK(std::get<MirroredRemoval>(gone->said).number == 2);
+  CHECK(said_name(gone->said, "one").ends_with(".rm"));
+}
+
+TEST_CASE("records that are cut, of impossible names and numbers, or of an unknown kind do not pass") {
+  const auto record = encode_said(MirroredTag{"m", "t", 2, 3, 4}, "one");
+  for (std::size_t cut = 0; cut < record.size(); ++cut)
+    CHECK(decode_said(std::span(record).first(cut), "test").error().code == Errc::corrupt);
+  for (std::size_t at = 0; at < record.size(); ++at) {
+    auto damaged = record;
+    damaged[at] ^= std::byte{1};
+    CHECK(!decode_said(damaged, "test").ok());
+  }
+  CHECK(decodes(version("m", 1, 1, {})));
+  CHECK(!decodes(version("m", 0, 1, {})));
+  CHECK(!decodes(version("m", 1ULL << 40U, 1, {})));
+  CHECK(!decodes(version("", 1, 1, {})));
+  CHECK(!decodes(version(std::string(1000, 'm'), 1, 1, {})));
+  CHECK(!decodes(version("m", 1, 1, std::vector<ParentRef>(1000))));
+  VersionRow chatty = version("m", 1, 1, {});
+  chatty.message.assign(1U << 20U, 'x');
+  CHECK(!decodes(chatty));
+  CHECK(!decodes(MirroredTag{"m", "latest", 1, 1, 1}));
+  CHECK(!decodes(MirroredTag{"m", "a/b", 1, 1, 1}));
+  CHECK(!decodes(MirroredTag{"m", "t", UINT64_MAX, 1, 1}));
+  CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
+  CHECK(!decodes(MirroredRemoval{"m//n", 1, 1}));
+  CHECK(!decode_said(encode_said(MirroredTag{"m", "t", 1, 1, 1}, std::string(1000, 'c')), "test").ok());
+  CHECK(decode_said(seal_record(static_cast<RecordKind>(15), as_bytes("x")), "test").error().code == Errc::corrupt);
+  CHECK(!decode_said(seal_record(RecordKind::said_tag, as_bytes("not a table")), "test").ok());
+}
+
+TEST_CASE("of a tag's records the last counts, whatever clocks say within minutes") {
+  CHECK(last({tag(1, 10, 1), tag(2, 20, 2), tag(0, 21, 3)}) == 0);
+  CHECK(last({tag(0, 21, 3), tag(2, 20, 2), tag(1, 10, 1)}) == 0);
+  CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);                // the second node's clock is behind
+  CHECK(last({tag(1, 10 * kMinute, 1), tag(2, 1, 2)}) == 1);           // a registry that was set back
+  CHECK(last({tag(1, kMinute, 1, "two"), tag(2, 1, 2, "one")}) == 1);  // of another registry
+  CHECK(last({tag(2, 1, 9), tag(1, kMinute, 7), tag(0, kMinute + 1, 8)}) == 2);
+}
+
+TEST_CASE("versions come by time, numbers of a model ascending, parents first") {
+  CHECK(order_of({version("a", 1, 5, {}), version("b", 1, 3, {}), version("a", 2, 4, {})}) == "b1 a1 a2 ");
+  CHECK(order_of({version("a", 1, 1, {{"b", 2, true, 0, 0, 0}}), version("b", 1, 9, {}), version("b", 2, 8, {})}) ==
+        "b1 b2 a1 ");
+  CHECK(order_of({version("a", 1, 1, {{"b", 1, true, 0, 0, 0}}), version("b", 1, 2, {{"a", 1, true, 0, 0, 0}})}) ==
+        "b1 a1 ");  // in a circle
+  std::vector<VersionRow> chain;
+  for (std::uint64_t i = 1; i <= 100'000; ++i) chain.push_back(version("m", i, 1'000'000 - i, {}));
+  CHECK(order_of(chain).starts_with("m1 m2 m3 "));
+}
+
+}  // namespace weft::testing

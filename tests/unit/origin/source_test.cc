@@ -1,0 +1,127 @@
+// Large reads of an origin on a disk; what every source does is in tests/conformance.
+#include "weft/origin.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/direct_read.h"
+#include "base/page_cache.h"
+#include "base/sys.h"
+#include "fakes/node_fixture.h"
+#include "fetch/verified_source.h"
+#include "origin/dir.h"
+#include "origin/stage.h"
+#include "store/pack_file.h"
+#include "store_paths.h"
+#include "weft/deadline.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kSize = (5U << 20U) + 1234;
+
+// One version of one file at an origin, whose large extent lies behind its header.
+struct LargeFile {
+  Fixture node;
+  TempDir dir;
+  std::shared_ptr<BlobSource> source;
+  VersionRow row;
+  Extent extent;
+  Fd pack;
+
+  LargeFile() {
+    auto origin = OriginDir::open(dir.path(), "cluster");
+    REQUIRE(origin.ok());
+    write_file(node.dir / "model/weights.safetensors",
+               safetensors_file({{"weight", "U8", {kSize}, random_bytes(kSize, 5)}}));
+    row = node.publish({node.dir / "model"}, "model").outcome.version;
+    LookedFor looked_for;
+    REQUIRE(stage_version(LentStore(*node.store), *origin, row, no_progress(), looked_for).ok());
+    source = origin_source(dir.path());
+    const auto manifest = decode_manifest(*source->manifest(row.manifest, deadline_in(10s)));
+    REQUIRE(manifest.ok());
+    for (const Extent& one : manifest->files.front().extents)
+      if (one.id.length == kSize) extent = one;
+    REQUIRE(extent.offset % kDirectBlock != 0);
+    auto opened = origin->open_pack(origin->packs()->front());
+    REQUIRE(opened.ok());
+    pack = std::move(opened).value();
+    REQUIRE(sync_file(pack.get(), "pack").ok());
+    forget_pages(pack.get(), 0, size());
+  }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(stat_fd(pack.get(), "pack")->st_size); }
+  std::uint64_t cached() const {
+    const auto pages = cached_pages(pack.get(), 0, size());
+    return pages.ok() ? *pages : 0;
+  }
+  std::string pack_file() const {
+    return pack_path(dir.path(), OriginDir::open(dir.path(), "cluster")->packs()->front());
+  }
+  void check(std::uint64_t first, std::uint64_t count) const {
+    const ChunkRun run{extent.id, first, count};
+    const auto got = source->read(row.manifest, std::span(&run, 1), deadline_in(10s));
+    REQUIRE_MESSAGE(got.ok(), (got.ok() ? "" : got.error().message));
+    const auto expected = random_bytes(kSize, 5);
+    CHECK(std::ranges::equal(got->bytes(), std::span(expected).subspan(run.offset(), run.length())));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("large reads bring the bytes that lie there, wherever they begin and end, and leave no pages behind") {
+  const LargeFile test;
+  if (test.cached() != 0) {
+    MESSAGE("not tried: no page of a file can be dropped here");
+    return;
+  }
+  test.check(0, 6);
+  test.check(0, 4);
+  test.check(1, 1);
+  test.check(3, 2);
+  test.check(4, 2);
+  CHECK(test.cached() == 0);
+}
+
+TEST_CASE("what the page cache has is read from there") {
+  const LargeFile test;
+  std::vector<std::byte> all(test.size());
+  REQUIRE(read_exact(test.pack.get(), 0, all, "pack").ok());
+  test.check(1, 4);
+  test.check(0, 6);
+}
+
+TEST_CASE("a pack that was cut short at the origin is told, also by a large read") {
+  const LargeFile test;
+  REQUIRE(::truncate(test.pack_file().c_str(), static_cast<off_t>(test.size() - 2 * kDirectBlock)) == 0);
+  const ChunkRun run{test.extent.id, 2, 4};
+  const auto got = test.source->read(test.row.manifest, std::span(&run, 1), deadline_in(10s));
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::corrupt);
+}
+
+TEST_CASE("what was repaired at the origin by another file is read, where the one of before had been open") {
+  const LargeFile test;
+  const std::string file = test.pack_file();
+  const std::string whole = read_text(file);
+  VerifiedSource verified(test.source);
+  const auto read = [&](std::uint64_t first, std::uint64_t count) {
+    const ChunkRun run{test.extent.id, first, count};
+    return verified.read(test.row.manifest, std::span(&run, 1), deadline_in(10s));
+  };
+  for (const std::string& damaged : {whole.substr(0, 8192), std::string(whole.size(), 'x')}) {
+    write_file(file, damaged);
+    CHECK(!read(0, 6).ok());
+    CHECK(!read(1, 1).ok());
+    write_file(file + ".new", whole);
+    must(rename_file(file + ".new", file));
+    const auto got = read(0, 6);
+    CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().message));
+  }
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,128 @@
+#include "origin/stage.h"
+
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/sys.h"
+#include "fakes/node_fixture.h"
+#include "fetch/verified_source.h"
+#include "hanging_file.h"
+#include "weft/deadline.h"
+#include "weft/origin.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Staged {
+  Fixture node;
+  TempDir dir;
+  OriginDir origin = open(dir.path());
+
+  static OriginDir open(const std::string& path) {
+    auto opened = OriginDir::open(path, "cluster");
+    REQUIRE(opened.ok());
+    return std::move(opened).value();
+  }
+  VersionRow publish(std::uint64_t seed, const std::string& name) {
+    write_model(node.dir / name, seed);
+    return node.publish({node.dir / name}, name).outcome.version;
+  }
+  std::uint64_t stage(const VersionRow& row) const {
+    HookProgress progress;
+    LookedFor looked_for;
+    const Status staged = stage_version(LentStore(*node.store), origin, row, progress, looked_for);
+    REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
+    return progress.bytes_done;
+  }
+  // Everything of a version, from the origin alone.
+  void check_whole(const VersionRow& row) const {
+    VerifiedSource source(origin_source(origin.path()));
+    const auto manifest = source.manifest(row.manifest, deadline_in(10s));
+    REQUIRE(manifest.ok());
+    const auto decoded = decode_manifest(*manifest);
+    REQUIRE(decoded.ok());
+    for (const File& file : decoded->files)
+      for (const Extent& extent : file.extents) {
+        const ChunkRun all{extent.id, 0, (extent.id.length - 1) / kDigestChunk + 1};
+        const auto got = source.read(row.manifest, std::span(&all, 1), deadline_in(10s));
+        CHECK_MESSAGE(got.ok(), (got.ok() ? "" : got.error().message));
+      }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a version that was taken to the origin can be read from there alone") {
+  Staged test;
+  const VersionRow row = test.publish(1, "model");
+  CHECK(test.stage(row) > 0);
+  test.check_whole(row);
+  CHECK(test.stage(row) == 0);
+  CHECK(origin_totals(test.origin.path(), 10s)->versions == 1);
+  CHECK(std::filesystem::is_empty(test.origin.path() + "/tmp"));
+}
+
+TEST_CASE("a derived version takes only what differs, in whatever order they come") {
+  for (const bool derived_first : {false, true}) {
+    Staged test;
+    const VersionRow base = test.publish(1, "base");
+    const VersionRow derived = test.publish(2, "derived");
+    const std::uint64_t first = test.stage(derived_first ? derived : base);
+    const std::uint64_t second = test.stage(derived_first ? base : derived);
+    CHECK(second < 17'000);
+    CHECK(first + second < 60'000);
+    test.check_whole(base);
+    test.check_whole(derived);
+  }
+}
+
+TEST_CASE("two nodes may take equal content there, each its own way") {
+  Staged one;
+  const VersionRow ours = one.publish(1, "model");
+  one.stage(ours);
+  Fixture other;
+  write_model(other.dir / "model", 1);
+  const VersionRow theirs = other.publish({other.dir / "model"}, "model").outcome.version;
+  LookedFor looked_for;
+  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress(), looked_for).ok());
+  one.check_whole(theirs);
+}
+
+TEST_CASE("a version that was interrupted on its way is not there, and comes whole the next time") {
+  Staged test;
+  const VersionRow row = test.publish(1, "model");
+  HookProgress cancelled;
+  cancelled.cancel = true;
+  LookedFor looked_for;
+  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled, looked_for).error().code ==
+        Errc::cancelled);
+  CHECK(test.origin.places(row.manifest).error().code == Errc::not_found);
+  test.stage(row);
+  test.check_whole(row);
+}
+
+TEST_CASE("a store that is taken back while the origin hangs is not touched any more") {
+  Staged test;
+  const VersionRow row = test.publish(1, "model");
+  const std::string hanging = test.origin.path() + "/places/" + to_hex(row.manifest);
+  auto hangs = std::make_unique<HangingFile>(hanging);
+  LentStore lent(*test.node.store);
+  Status staged;
+  LookedFor looked_for;
+  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress(), looked_for); });
+  std::this_thread::sleep_for(50ms);
+  lent.take_back();
+  test.node.store.reset();
+  hangs.reset();
+  behind.join();
+  CHECK(staged.error().code == Errc::cancelled);
+}
+
+}  // namespace weft::testing

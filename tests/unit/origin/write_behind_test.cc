@@ -1,0 +1,293 @@
+// What a node hears of names goes to the origin: once, also after a restart, and not while it hangs.
+#include "origin/write_behind.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "hanging_file.h"
+#include "origin/dir.h"
+#include "testing.h"
+#include "weft/node.h"
+#include "weft/origin.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kHere = "00000000-0000-4000-8000-000000000001";
+constexpr std::string_view kElsewhere = "00000000-0000-4000-8000-000000000002";
+constexpr std::string_view kCluster = "00000000-0000-4000-8000-00000000000a";
+
+const auto kNever = [] { return false; };
+
+MirroredVersion heard(std::string model, std::uint64_t number) {
+  MirroredVersion change;
+  change.version.model_name = std::move(model);
+  change.version.number = number;
+  change.version.manifest = sha256(as_bytes(std::to_string(number)));
+  change.version.time_ns = 1000 + number;
+  change.version.publisher = kElsewhere;
+  change.tree_nodes = 1;
+  return change;
+}
+
+MirroredVersion own(std::string model, std::uint64_t number) {
+  MirroredVersion change = heard(std::move(model), number);
+  change.version.publisher = kHere;
+  return change;
+}
+
+struct Told {
+  TempDir dir;
+  std::string origin = dir / "origin";
+  std::unique_ptr<ClusterStore> store;
+
+  Told() {
+    must(Store::create(dir / "store", {}));
+    must(make_directory(origin));
+    open();
+    must(store->join({std::string(kCluster), std::string(kHere)}));
+  }
+  void open() {
+    store.reset();
+    OpenOptions options;
+    options.decode = content_decoder();
+    store = must(ClusterStore::open(dir / "store", options));
+  }
+  void hear(const std::vector<MirrorChange>& changes, std::uint64_t revision) const {
+    CHECK(must(store->mirror(changes, revision)).problems.empty());
+  }
+  std::vector<VersionId> unsaved() const { return must(must(store->snapshot())->unsaved(0, SIZE_MAX)); }
+  // Everything that is not there yet; how many records that was.
+  std::uint64_t tell() const {
+    WriteBehind behind(*store, origin);
+    must(behind.wait(kNever));
+    return behind.status().records_written;
+  }
+  Error refusal() const {
+    WriteBehind behind(*store, origin);
+    const Status waited = behind.wait(kNever);
+    REQUIRE(!waited.ok());
+    return waited.error();
+  }
+  // As where its file system is not mounted.
+  void put_away(const std::string& to) const {
+    std::filesystem::rename(origin, to);
+    must(make_directory(origin));
+  }
+  std::vector<std::string> records() const { return must(list_directory(origin + "/journal")); }
+};
+
+}  // namespace
+
+TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, each once") {
+  Told told;
+  told.hear({heard("a", 1), heard("a", 2), MirroredTag{"a", "best", 1, 50, 2}}, 3);
+  told.hear({MirroredTag{"a", "best", 2, 60, 4}, MirroredTag{"a", "best", 0, 0, 5}, MirroredRemoval{"a", 1, 70}}, 6);
+  CHECK(told.tell() == 6);
+  const OriginDir origin = must(OriginDir::open(told.origin, kCluster));
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> tags;  // number, time
+  std::size_t removed = 0;
+  for (const std::string& name : told.records()) {
+    const SaidRecord record = must(origin.said(name));
+    if (const auto* tag = std::get_if<MirroredTag>(&record.said)) {
+      tags.emplace_back(tag->number, tag->time_ns);
+      CHECK(record.cluster == kCluster);
+    }
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) removed += removal->number;
+  }
+  CHECK(tags == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 50}, {2, 60}, {0, 61}});
+  CHECK(removed == 1);
+  CHECK(told.records().size() == 6);
+}
+
+TEST_CASE("after a restart only what is new goes there, and to an origin that is taken for a new one everything") {
+  Told told;
+  told.hear({heard("a", 1), heard("a", 2)}, 3);
+  CHECK(told.tell() == 2);
+  told.open();
+  CHECK(told.tell() == 0);
+  told.hear({MirroredRemoval{"a", 2, 70}}, 4);
+  told.open();
+  CHECK(told.tell() == 1);
+  CHECK(told.records().size() == 3);
+  told.origin = told.dir / "another";
+  must(make_directory(told.origin));
+  WriteBehind behind(*told.store, told.origin);
+  must(behind.take_new_origin(kNever));
+  must(behind.wait(kNever));
+  CHECK(behind.status().records_written == 3);
+}
+
+TEST_CASE("where the origin was that is known, none and another are refused, and nothing is put there") {
+  Told told;
+  told.hear({heard("a", 1)}, 2);
+  CHECK(told.tell() == 1);
+  const std::string known = must(told.store->origin());
+  CHECK(known == must(OriginDir::open(told.origin, kCluster)).uuid());
+  told.hear({heard("a", 2)}, 3);
+  told.put_away(told.dir / "real");
+  const Error none = told.refusal();
+  CHECK(none.code == Errc::changed);
+  for (const std::string& part :
+       {told.origin, "expected the origin " + known, std::string("got none; "), std::string("stage-out --new-origin")})
+    CHECK_MESSAGE(none.message.find(part) != std::string::npos, none.message);
+  CHECK(std::filesystem::is_empty(told.origin));
+  const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
+  told.open();  // also after a restart
+  CHECK(told.refusal().message.find("got the origin " + other) != std::string::npos);
+  CHECK(told.records().empty());
+  std::filesystem::remove_all(told.origin);
+  std::filesystem::rename(told.dir / "real", told.origin);
+  CHECK(told.tell() == 1);
+  CHECK(told.records().size() == 2);
+}
+
+TEST_CASE("the origin of another cluster is refused by name, until it is taken over") {
+  Told told;
+  told.hear({own("a", 1), heard("a", 2)}, 3);
+  OriginDir theirs = must(OriginDir::open(told.origin, "another cluster"));
+  const auto check_refused = [&](const Error& refused) {
+    CHECK(refused.code == Errc::changed);
+    CHECK_MESSAGE(refused.message.find("expected an origin of cluster " + std::string(kCluster) +
+                                       ", got that of cluster another cluster;") != std::string::npos,
+                  refused.message);
+    CHECK(told.records().empty());
+  };
+  check_refused(told.refusal());
+  CHECK(must(told.store->origin()).empty());
+  {
+    WriteBehind behind(*told.store, told.origin);
+    const Status taken = behind.take_new_origin(kNever);
+    REQUIRE(!taken.ok());
+    check_refused(taken.error());
+  }
+  must(take_over_origin(told.origin, kCluster));
+  must(told.store->saved(told.unsaved()));  // it has no bytes
+  CHECK(told.tell() == 2);
+  CHECK(must(told.store->origin()) == theirs.uuid());
+  CHECK(must(OriginDir::open_existing(told.origin)).cluster() == kCluster);
+  // And once it is known, when the others took it back.
+  must(theirs.take_over("a third"));
+  must(theirs.take_over("another cluster"));
+  told.hear({MirroredRemoval{"a", 2, 70}}, 4);
+  const Error gone = told.refusal();
+  CHECK(gone.message.find("got that of cluster another cluster;") != std::string::npos);
+  CHECK(told.records().size() == 2);
+}
+
+TEST_CASE("a store that published before it had an origin makes one") {
+  Told told;
+  told.hear({own("a", 1)}, 3);
+  const WriteBehind behind(*told.store, told.origin);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (must(told.store->origin()).empty() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+  CHECK(must(told.store->origin()) == must(OriginDir::open_existing(told.origin)).uuid());
+}
+
+TEST_CASE("another origin is not taken once who asked for it has gone") {
+  Told told;
+  told.hear({heard("a", 1)}, 2);
+  CHECK(told.tell() == 1);
+  const std::string known = must(told.store->origin());
+  told.put_away(told.dir / "real");
+  const std::string hanging = told.origin + "/weft-origin";
+  auto hangs = std::make_unique<HangingFile>(hanging);
+  told.hear({heard("a", 2)}, 3);
+  WriteBehind behind(*told.store, told.origin);
+  std::this_thread::sleep_for(200ms);  // it hangs there by then
+  const auto end = std::chrono::steady_clock::now() + 300ms;
+  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
+  CHECK(behind.take_new_origin(late).error().code == Errc::cancelled);
+  std::filesystem::remove(hanging);
+  const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
+  hangs.reset();
+  CHECK(behind.wait(kNever).error().message.find("got the origin " + other) != std::string::npos);
+  CHECK(must(told.store->origin()) == known);
+}
+
+TEST_CASE("a new origin makes all that this node published unsaved again, also what is told after a rebuild") {
+  Told told;
+  told.hear({own("a", 1), heard("a", 2)}, 3);
+  const auto before = told.unsaved();
+  REQUIRE(before.size() == 1);
+  must(told.store->saved(before));
+  CHECK(told.unsaved().empty());
+  must(told.store->set_origin("another"));
+  CHECK(told.unsaved() == before);
+  told.store.reset();
+  must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
+  told.open();
+  CHECK(must(told.store->origin()) == "another");
+}
+
+TEST_CASE("versions that cannot get there keep no others waiting, whether somebody waits for them or not") {
+  Told told;
+  std::vector<MirrorChange> changes;
+  for (std::uint64_t number = 1; number <= 70; ++number) changes.emplace_back(own("stuck", number));  // by no manifest
+  for (const std::uint64_t number : {1001, 1002}) changes.emplace_back(own("other", number));
+  told.hear(changes, 3);
+  const OriginDir origin = must(OriginDir::open(told.origin, kCluster));
+  for (const std::uint64_t number : {1001, 1002}) {
+    const std::string manifest = std::to_string(number);
+    const Digest digest = sha256(as_bytes(manifest));
+    must(origin.put_places({digest, {{{1, digest}, {1, 0}}}}));
+    must(origin.put_manifest(digest, as_bytes(manifest)));
+  }
+  const auto last = told.unsaved().back();
+  WriteBehind behind(*told.store, told.origin);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
+  must(behind.wait_for(last, late));
+  while (told.unsaved().size() > 70 && !late()) std::this_thread::sleep_for(5ms);
+  CHECK(told.unsaved().size() == 70);
+}
+
+TEST_CASE("what another node has said already is left as it is") {
+  Told one;
+  Told two;
+  for (const Told* node : {&one, &two})
+    node->hear({heard("a", 1), MirroredTag{"a", "t", 1, 9, 2}, MirroredTag{"a", "t", 0, 0, 3}}, 3);
+  CHECK(one.tell() == 3);
+  two.origin = one.origin;
+  CHECK(two.tell() == 3);
+  CHECK(one.records().size() == 3);
+}
+
+TEST_CASE("an index that is made anew says it all again, and changes nothing by it") {
+  Told told;
+  told.hear({heard("a", 1), MirroredTag{"a", "t", 1, 9, 2}}, 3);
+  CHECK(told.tell() == 2);
+  told.store.reset();
+  const auto report = must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
+  CHECK(report.rebuilt);
+  told.open();
+  CHECK(told.tell() == 2);
+  CHECK(told.records().size() == 2);
+}
+
+TEST_CASE("a thread that hangs in the origin is left behind without the store, and nothing is lost") {
+  Told told;
+  told.hear({heard("a", 1)}, 3);
+  const std::string hanging = told.origin + "/weft-origin";
+  std::filesystem::remove(hanging);
+  auto hangs = std::make_unique<HangingFile>(hanging);
+  {
+    const WriteBehind behind(*told.store, told.origin);
+    std::this_thread::sleep_for(200ms);
+  }
+  told.store.reset();
+  hangs.reset();
+  std::filesystem::remove(hanging);
+  told.open();
+  CHECK(told.tell() == 1);
+}
+
+}  // namespace weft::testing

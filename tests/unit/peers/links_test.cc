@@ -1,0 +1,203 @@
+#include "peers/links.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = PeerLinks::Clock;
+
+const std::vector<Member> kMembers = {{"a", "host-a", "127.0.0.1:1", "net", 1},
+                                      {"b", "host-b", "127.0.0.1:2", "net", 1}};
+const std::vector<PeerCandidate> kA = {{"a", PeerCandidate::Kind::first}};
+const std::vector<PeerCandidate> kBoth = {{"a", PeerCandidate::Kind::whole}, {"b", PeerCandidate::Kind::whole}};
+const Error kLate{Errc::timed_out, "late"};
+
+PeerLinks links() {
+  return PeerLinks([] { return kMembers; });
+}
+
+}  // namespace
+
+TEST_CASE("little is asked of a peer before its rate is known, then a part of a second's worth") {
+  PeerLinks of = links();
+  const auto first = of.take(kA, {});
+  REQUIRE(first);
+  CHECK(first->bytes_max == kDigestChunk);
+  of.done(first->number, 64U << 20U, milliseconds(1'000), nullptr);
+  const auto second = of.take(kA, {});
+  REQUIRE(second);
+  CHECK(second->bytes_max > kDigestChunk);
+  CHECK(second->bytes_max < 32U << 20U);
+}
+
+TEST_CASE("a peer has few reads at a time, and answers questions besides") {
+  PeerLinks of = links();
+  std::vector<std::uint32_t> taken;
+  while (const auto choice = of.take(kA, {})) taken.push_back(choice->number);
+  CHECK(taken.size() == 3);
+  CHECK(of.readiness(kA) == Readiness::busy);
+  CHECK(of.take(kA, {}, PeerLinks::Size::question));
+  of.done(taken[0], 1, milliseconds(1), nullptr);
+  of.done(taken[0], 1, milliseconds(1), nullptr);
+  CHECK(of.take(kA, {}));
+}
+
+TEST_CASE("a fast peer is asked for more than is read of it at a time") {
+  PeerLinks of = links();
+  const auto first = of.take(kA, {});
+  REQUIRE(first);
+  of.done(first->number, 1U << 30U, milliseconds(1'000), nullptr);
+  unsigned asked = 0;
+  while (of.take(kA, {})) ++asked;
+  CHECK(asked == 5);
+  const std::uint32_t peer = first->number;
+  struct Held {
+    PeerLinks::Turn turn;
+  };
+  std::unique_ptr<Held> one(new Held{of.turn(peer)});
+  const auto two = of.turn(peer);
+  const auto three = of.turn(peer);
+  std::atomic<bool> has_turn = false;
+  std::atomic<bool> ended = false;
+  std::thread fourth([&] {
+    const auto turn = of.turn(peer);
+    has_turn = true;
+    while (!ended) std::this_thread::sleep_for(milliseconds(1));
+  });
+  one.reset();
+  while (!has_turn) std::this_thread::sleep_for(milliseconds(1));
+  const auto fifth = of.turn(peer);  // nobody ends: it is given all the same
+  ended = true;
+  fourth.join();
+}
+
+TEST_CASE("a peer is fast by what it gives now") {
+  PeerLinks of = links();
+  for (int i = 0; i < 20; ++i) {
+    const auto one = of.take(kA, {});
+    REQUIRE(one);
+    of.done(one->number, 1U << 20U, milliseconds(i == 0 ? 1 : 40), nullptr);
+  }
+  unsigned asked = 0;
+  while (of.take(kA, {})) ++asked;
+  CHECK(asked == 3);
+}
+
+TEST_CASE("who is silent rests, and is asked only where nobody else is there") {
+  PeerLinks of = links();
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  of.done(asked->number, 0, milliseconds(10), &kLate);
+  CHECK(of.readiness(kA) == Readiness::lacking);
+  CHECK(of.take(kBoth, {})->node == "b");
+  CHECK(of.take(kA, {})->node == "a");
+}
+
+TEST_CASE("who gives to one read is not silent to another") {
+  PeerLinks of = links();
+  const auto begin = Clock::now();
+  const auto slow = of.take(kA, {});
+  REQUIRE(slow);
+  of.moved(slow->number);
+  CHECK(of.moved_since(slow->number, begin));
+  CHECK_FALSE(of.moved_since(slow->number, Clock::now()));
+  of.done(slow->number, 0, Clock::now() - begin + milliseconds(1), &kLate);
+  CHECK(of.readiness(kA) == Readiness::ready);
+}
+
+TEST_CASE("who has too much to do may be waited for, and later only while it gives") {
+  PeerLinks of = links();
+  const auto begin = Clock::now();
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  CHECK(of.may_come(kA, {}, {}));
+  CHECK_FALSE(of.may_come(kA, {}, begin));
+  of.moved(asked->number);
+  CHECK(of.may_come(kA, {}, begin));
+  CHECK_FALSE(of.may_come(kA, std::span(&asked->number, 1), {}));
+  of.done(asked->number, 0, milliseconds(1), nullptr);
+}
+
+TEST_CASE("who everybody asks is left to others while somebody else has it") {
+  PeerLinks of = links();
+  const std::vector<PeerCandidate> sought = {{"b", PeerCandidate::Kind::sought}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
+  CHECK(of.readiness(sought) == Readiness::dear);
+  CHECK(of.readiness(either) == Readiness::ready);
+  const auto peer = of.take(either, {});
+  REQUIRE(peer);
+  CHECK(peer->node == "a");
+  while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
+  CHECK(of.readiness(either) == Readiness::dear);
+  const auto first = of.take(either, std::span(&peer->number, 1));
+  REQUIRE(first);
+  CHECK(first->node == "b");
+}
+
+TEST_CASE("who gives to enough others is busy for a moment, and may refuse no more when it does so for long") {
+  PeerLinks of = links();
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  CHECK(asked->waits);
+  of.done(asked->number, 0, milliseconds(1), nullptr);
+  of.full(asked->number);
+  CHECK(of.readiness(kA) == Readiness::busy);
+  CHECK_FALSE(of.take(kA, {}));
+  CHECK(of.take(kBoth, {})->node == "b");
+  const auto begin = Clock::now();
+  bool waits = true;
+  while (waits && Clock::now() < begin + milliseconds(10'000)) {
+    of.wait(Clock::now() + milliseconds(50));
+    const auto again = of.take(kA, {});
+    if (!again) continue;
+    waits = again->waits;
+    of.done(again->number, 0, milliseconds(1), nullptr);
+    of.full(again->number);
+  }
+  CHECK_FALSE(waits);
+}
+
+TEST_CASE("of peers that are about as fast each is asked") {
+  PeerLinks of = links();
+  std::set<std::string> asked;
+  for (const std::uint64_t bytes : {10U << 20U, 20U << 20U}) {
+    const auto peer = of.take(bytes > (15U << 20U) ? std::span(kBoth).first(1) : std::span(kBoth).last(1), {});
+    of.done(peer->number, bytes, milliseconds(1'000), nullptr);
+  }
+  for (int i = 0; i < 200; ++i) {
+    const auto peer = of.take(kBoth, {});
+    asked.insert(peer->node);
+    of.done(peer->number, 0, milliseconds(1), nullptr);
+  }
+  CHECK(asked.size() == 2);
+}
+
+TEST_CASE("who everybody asks is asked all the same where others are very slow") {
+  PeerLinks of = links();
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
+  of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
+  CHECK(of.take(either, {})->node == "b");
+}
+
+TEST_CASE("who does not have something does not rest for it") {
+  PeerLinks of = links();
+  const Error lacks{Errc::not_found, "not here"};
+  const auto asked = of.take(kA, {});
+  REQUIRE(asked);
+  of.done(asked->number, 0, milliseconds(1), &lacks);
+  CHECK(of.readiness(kA) == Readiness::ready);
+  of.refuted(asked->number);
+  CHECK(of.readiness(kA) == Readiness::lacking);
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,117 @@
+#include "peers/messages.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/base64.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "testing.h"
+#include "weft/exchange.h"
+
+namespace weft::testing {
+namespace {
+
+Digest digest_of(std::uint64_t seed) {
+  return sha256(random_bytes(32, seed));
+}
+
+ChunkRun run_of(std::uint64_t length, std::uint64_t first, std::uint64_t count) {
+  return {{length, digest_of(length)}, first, count};
+}
+
+bool same(const ChunkRun& a, const ChunkRun& b) {
+  return a.id == b.id && a.first == b.first && a.count == b.count;
+}
+
+}  // namespace
+
+TEST_CASE("a request is what it was") {
+  const auto manifest = decode_request(encode_request(AskManifest{digest_of(1), 17}));
+  REQUIRE(manifest.ok());
+  CHECK(std::get<AskManifest>(*manifest).digest == digest_of(1));
+  CHECK(std::get<AskManifest>(*manifest).offset == 17);
+  const ChunkRun part = run_of(5 * kDigestChunk + 1, 2, 3);
+  CHECK(same(std::get<AskChunks>(decode_request(encode_request(AskChunks{part})).value()).run, part));
+  CHECK(std::get<AskHolders>(decode_request(encode_request(AskHolders{digest_of(2)})).value()).manifest ==
+        digest_of(2));
+  const AskBytes bytes{{run_of(100, 0, 1), run_of(5 * kDigestChunk + 1, 3, 3)}};
+  const auto read = std::get<AskBytes>(decode_request(encode_request(bytes)).value());
+  CHECK(std::equal(read.runs.begin(), read.runs.end(), bytes.runs.begin(), bytes.runs.end(), same));
+  CHECK(!read.yields);
+  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, true})).value()).yields);
+  CHECK(!read.waits);
+  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, false, true})).value()).waits);
+  const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
+  const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
+  CHECK(said.had == announce.had);
+  CHECK(said.asks);
+}
+
+TEST_CASE("holders and digests are what they were") {
+  const std::vector<HadChunks> had{{digest_of(3), "one", 0, {}}, {digest_of(3), "two", 1, {170}}};
+  CHECK(decode_holders(encode_holders(had)).value() == had);
+  const std::vector<Digest> digests{digest_of(1), digest_of(2)};
+  CHECK(decode_digests(encode_digests(digests)).value() == digests);
+  CHECK(decode_digests(std::vector<std::byte>(33)).error().code == Errc::corrupt);
+}
+
+TEST_CASE("the largest request fits into one message") {
+  AskBytes ask;
+  for (std::size_t i = 0; i < kRunsPerRequest; ++i) ask.runs.push_back(run_of(1 + i, 0, 1));
+  CHECK(encode_request(ask).size() <= kRequestBytesMax);
+  const Announce full{{{digest_of(4), "", 1, std::vector<std::uint8_t>(limits::kAnnouncedBytesMax, 255)}}};
+  CHECK(encode_request(full).size() <= kRequestBytesMax);
+  Announce whole;
+  for (std::size_t i = 0; i < limits::kAnnouncedAtOnceMax; ++i) whole.had.push_back({digest_of(i), "", 0, {}});
+  CHECK(encode_request(whole).size() <= kRequestBytesMax);
+}
+
+TEST_CASE("what no request may say is refused") {
+  const auto refused = [](const PeerRequest& request) {
+    const auto decoded = decode_request(encode_request(request));
+    return !decoded.ok() && decoded.error().code == Errc::invalid;
+  };
+  CHECK(refused(AskBytes{}));
+  CHECK(refused(AskBytes{{run_of(100, 0, 2)}}));
+  CHECK(refused(AskBytes{{run_of(100, 1, 1)}}));
+  CHECK(refused(AskBytes{{run_of(100, 0, 0)}}));
+  CHECK(refused(AskBytes{{run_of(3 * kDigestChunk, 1, UINT64_MAX)}}));
+  CHECK(refused(AskBytes{{run_of(0, 0, 1)}}));
+  CHECK(refused(AskBytes{{run_of(UINT64_MAX, 0, 1)}}));
+  CHECK(refused(AskBytes{{run_of(kSourceReadMax + 1, 0, 17)}}));
+  CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
+  CHECK(refused(AskChunks{run_of(0, 0, 1)}));
+  CHECK(refused(Announce{{{digest_of(4), std::string(limits::kNodeIdMax + 1, 'n'), 0, {}}}}));
+  CHECK(refused(Announce{{{digest_of(4), "", 1, {}}}}));
+  CHECK(refused(Announce{{{digest_of(4), "", 0, {1}}}}));
+  CHECK(refused(Announce{{{digest_of(4), "", 1, std::vector<std::uint8_t>(limits::kAnnouncedBytesMax + 1)}}}));
+  CHECK(refused(Announce{std::vector<HadChunks>(limits::kAnnouncedAtOnceMax + 1)}));
+  CHECK(!decode_request({}).ok());
+  CHECK(!decode_request(std::vector<std::byte>(64)).ok());
+}
+
+TEST_CASE("a message that is cut short or changed is refused or another message") {
+  const auto whole = encode_request(AskBytes{{run_of(100, 0, 1), run_of(5 * kDigestChunk, 0, 5)}});
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    static_cast<void>(decode_request(std::span(whole).first(size)));
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    auto changed = whole;
+    changed[at] ^= std::byte{0xff};
+    static_cast<void>(decode_request(changed));
+    static_cast<void>(decode_holders(changed));
+  }
+}
+
+TEST_CASE("runs that do not lie where numbers may be read are refused") {
+  const auto bytes = from_base64(
+      "EAAAAAAAAAAIAA4ABwAIAAgAAAAAAAADDAAAAAAABgAIAAQABgAAAAgAAAAAAAAAAgAAAGQAAAAAAAAABwcHBwcHBwcHBwcHBwcH"
+      "BwcHBwcHBwcHBwcHBwcHBwcAAAAAAAAAAAEAAAAAAAAAAAAwAAAAAAAHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwEA"
+      "AAAAAAAAAgAAAAAAAAA=");  // the seed misaligned_runs of peers_fuzz
+  const auto request = decode_request(bytes.value());
+  REQUIRE(!request.ok());
+  CHECK(request.error().message.find("alignment") != std::string::npos);
+}
+
+}  // namespace weft::testing

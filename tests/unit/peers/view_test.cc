@@ -1,0 +1,175 @@
+#include "peers/view.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "fakes/blob_store.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+using Kind = PeerCandidate::Kind;
+
+ContentId blob(std::uint64_t name, std::uint64_t length) {
+  return {length, sha256(random_bytes(8, name))};
+}
+
+// What is known of one version that "publisher" made, of a blob of four chunks and one of one.
+struct Viewed {
+  BlobStore store;
+  PeerView view{store, "self"};
+  const ContentId large = blob(1, 4 * kDigestChunk);
+  const ContentId small = blob(2, 100);
+  const Manifest manifest{{{"a", large.length + 100, "", {{0, large}, {large.length, small}}, {}, {}}}, {}};
+  VersionRow row;
+
+  Viewed() {
+    row.id = 1;
+    row.manifest = sha256(random_bytes(8, 99));
+    row.publisher = "publisher";
+    view.expect(row, &manifest, {});
+  }
+  std::vector<std::pair<std::string, Kind>> of(const ChunkRun& run) {
+    std::vector<std::pair<std::string, Kind>> out;
+    for (const PeerCandidate& one : view.candidates(row.manifest, &run)) out.emplace_back(one.node, one.kind);
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("who published a version has it, where nobody says more") {
+  Viewed it;
+  CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
+  const auto of_manifest = it.view.candidates(it.row.manifest, nullptr);
+  REQUIRE(of_manifest.size() == 1);
+  CHECK(of_manifest[0].node == "publisher");
+  CHECK(it.view.candidates(sha256({}), nullptr).empty());
+}
+
+TEST_CASE("who has a part is asked for that part, this node never") {
+  Viewed it;
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b00011}},
+                                  {it.row.manifest, "self", 0, {}},
+                                  {it.row.manifest, "publisher", 0, {}},
+                                  {it.row.manifest, "whole", 0, {}}});
+  const std::vector<std::pair<std::string, Kind>> of_first{
+      {"part", Kind::part}, {"whole", Kind::whole}, {"publisher", Kind::first}};
+  CHECK(it.of({it.large, 0, 2}) == of_first);
+  CHECK(it.of({it.large, 1, 2}).size() == 2);
+  CHECK(it.of({it.small, 0, 1}).size() == 2);
+}
+
+TEST_CASE("who published a version is sought while others fetch it") {
+  Viewed it;
+  const std::vector<std::pair<std::string, Kind>> first{{"publisher", Kind::first}};
+  const std::vector<std::pair<std::string, Kind>> sought{{"publisher", Kind::sought}};
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, true}});
+  CHECK(it.of({it.large, 0, 1}) == sought);
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, false}, {it.row.manifest, "self", 1, {0}, true}});
+  CHECK(it.of({it.large, 0, 1}) == first);
+}
+
+TEST_CASE("who lacked something may have it once it says something new") {
+  Viewed it;
+  const ChunkRun run{it.large, 0, 1};
+  const HadChunks before{it.row.manifest, "part", 1, {0b01}};
+  it.view.heard(it.row.manifest, {before});
+  it.view.lacks(it.row.manifest, &run, "part");
+  it.view.heard(it.row.manifest, {before});
+  CHECK(it.of(run).size() == 1);
+  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b11}}});
+  CHECK(it.of(run).size() == 2);
+}
+
+TEST_CASE("what was left to another node is for that chunk alone") {
+  Viewed it;
+  it.view.yield({it.large, 1, 1});
+  CHECK(it.view.yielded({it.large, 1, 1}));
+  CHECK_FALSE(it.view.yielded({it.large, 2, 1}));
+}
+
+TEST_CASE("who lacks a blob is not asked for it again for a while, and for others it is") {
+  Viewed it;
+  const ChunkRun run{it.large, 0, 1};
+  it.view.lacks(it.row.manifest, &run, "publisher");
+  CHECK(it.of(run).empty());
+  CHECK(it.of({it.small, 0, 1}).size() == 1);
+  CHECK(it.view.candidates(it.row.manifest, nullptr).size() == 1);
+}
+
+TEST_CASE("a node whose own version is read asks others") {
+  Viewed it;
+  it.row.publisher = "self";
+  it.view.expect(it.row, &it.manifest, {});
+  CHECK(it.of({it.large, 0, 1}).empty());
+  it.view.heard(it.row.manifest, {{it.row.manifest, "whole", 0, {}}});
+  CHECK(it.of({it.large, 0, 1}).size() == 1);
+}
+
+TEST_CASE("holders are asked for while somebody reads, and not too often") {
+  Viewed it;
+  CHECK(it.view.to_ask(std::chrono::hours(1)) == std::vector<Digest>{it.row.manifest});
+  CHECK(it.view.to_ask(std::chrono::hours(1)).empty());
+  CHECK(it.view.to_ask(std::chrono::milliseconds(0)).size() == 1);
+}
+
+TEST_CASE("who first had a blob is asked for it, and for it alone") {
+  Viewed it;
+  const Digest base = sha256(random_bytes(8, 98));
+  it.store.own(it.large, it.store.add_version(base, "first"));
+  it.row.id = 2;
+  it.view.expect(it.row, &it.manifest, std::vector{it.large, it.small});
+  CHECK(it.of({it.large, 0, 4}) ==
+        std::vector<std::pair<std::string, Kind>>{{"first", Kind::first}, {"publisher", Kind::first}});
+  CHECK(it.of({it.small, 0, 1}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
+  // Who has that version has the blob: its holders are asked for too.
+  const auto to_ask = it.view.to_ask(std::chrono::milliseconds(0));
+  CHECK(std::ranges::find(to_ask, base) != to_ask.end());
+  it.view.heard(base, {{base, "whole", 0, {}}});
+  CHECK(it.of({it.large, 0, 4}).size() == 3);
+  CHECK(it.of({it.small, 0, 1}).size() == 1);
+}
+
+TEST_CASE("a version that had its own blobs first asks nobody else for them") {
+  Viewed it;
+  it.store.own(it.large, it.row.id);
+  it.view.expect(it.row, &it.manifest, std::vector{it.large});
+  CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
+}
+
+TEST_CASE("what nobody is known to have is offered to all, first to who published what it shares bytes with") {
+  Viewed it;
+  const std::vector<std::string> nodes{"self", "a", "parent", "publisher"};
+  const ChunkRun run{it.large, 0, 1};
+  ParentRef parent{"base", 1, true, 1, 100, it.store.add_version(sha256(random_bytes(8, 98)), "parent")};
+  ParentRef shares_nothing{"other", 1, true, 0, 0, it.store.add_version(sha256(random_bytes(8, 97)), "a")};
+  it.row.parents = {shares_nothing, parent};
+  it.view.expect(it.row, &it.manifest, {});
+  it.view.lacks(it.row.manifest, &run, "publisher");
+  const auto others = it.view.others(it.row.manifest, &run, nodes);
+  REQUIRE(others.size() == 2);
+  CHECK(others[0].node == "parent");
+  CHECK(others[0].kind == Kind::whole);
+  CHECK(others[1].node == "a");
+  CHECK(others[1].kind == Kind::first);
+  it.view.lacks(it.row.manifest, &run, "parent");
+  CHECK(it.view.others(it.row.manifest, &run, nodes).size() == 1);
+  CHECK(it.view.others(sha256({}), nullptr, nodes).size() == 3);
+}
+
+TEST_CASE("who gave what nobody had named is asked for the rest of that version") {
+  Viewed it;
+  const ChunkRun run{it.large, 0, 1};
+  it.view.gave(it.row.manifest, "a");
+  it.view.gave(it.row.manifest, "a");
+  CHECK(it.of(run) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}, {"a", Kind::first}});
+  it.view.lacks(it.row.manifest, &run, "a");
+  CHECK(it.of(run).size() == 1);
+  CHECK(it.of({it.small, 0, 1}).size() == 2);
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,415 @@
+// The tree of a node that knows a version by name alone: a manifest and bytes come when somebody looks.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/sys.h"
+#include "blobs/held_pack.h"
+#include "blobs/open_blobs.h"
+#include "fakes/node_fixture.h"
+#include "weft/cluster_store.h"
+#include "weft/vfs.h"
+
+namespace weft::testing {
+namespace {
+
+// Lends what another node's store has.
+class Lender final : public ColdReads {
+ public:
+  Lender(Fixture& near, ClusterStore& far) : near_(near), far_(far) {}
+
+  Status look(VersionId version) override {
+    ++looks;
+    if (!answers.ok()) return answers;
+    WEFT_TRY(const auto snapshot, far_.snapshot());
+    WEFT_TRY(const VersionRow row, snapshot->version(version));
+    WEFT_TRY(const auto manifest, near_.store->open_manifest(row.manifest));
+    const auto bytes = manifest->bytes();
+    const Adoption adoption{row.model_name, row.number, {bytes.begin(), bytes.end()}};
+    return far_.adopt(std::span(&adoption, 1));
+  }
+
+  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+    if (!answers.ok()) return answers.error();
+    asked.push_back(what.range);
+    ends.push_back(what.range.offset + what.range.length + what.ahead);
+    WEFT_TRY(const auto row, near_.resolve("model"));
+    WEFT_TRY(const auto loaded, load_version(*near_.store, row));
+    std::vector<ColdPiece> pieces;
+    for (const Extent& extent : loaded.tree->manifest().files[what.file].extents) {
+      const std::uint64_t begin = std::max(extent.offset, what.range.offset);
+      const std::uint64_t end = std::min(extent.offset + extent.id.length, what.range.offset + what.range.length);
+      if (begin >= end) continue;
+      WEFT_TRY(LockedPlace place, near_.store->lock_blob(extent.id));
+      place.offset += begin - extent.offset;
+      pieces.push_back({begin, end - begin, std::move(place)});
+    }
+    return pieces;
+  }
+
+  class Later final : public Begun {
+   public:
+    Later(Lender& lender, const ColdRange& what) : lender_(lender), what_(what) {}
+    Result<std::vector<ColdPiece>> take() override {
+      ++lender_.taken;
+      if (lender_.fails_later) return Error{Errc::unreachable, "it went away"};
+      return lender_.bring(what_);
+    }
+
+   private:
+    Lender& lender_;
+    const ColdRange what_;
+  };
+  std::unique_ptr<Begun> begin(const ColdRange& what) override {
+    if (!begins) return nullptr;
+    begun.push_back(what.range);
+    return std::make_unique<Later>(*this, what);
+  }
+  void trim() override { ++trims; }
+  ColdAdvice advice() override { return advised; }
+
+  bool begins = false, fails_later = false;
+  int taken = 0, trims = 0;
+  std::vector<Range> begun;
+  int looks = 0;
+  ColdAdvice advised;
+  std::vector<Range> asked;
+  std::vector<std::uint64_t> ends;  // of what is brought, and read ahead
+  Status answers;
+
+ private:
+  Fixture& near_;
+  ClusterStore& far_;
+};
+
+// Brings one file, by another descriptor of it each time, as a daemon does.
+class FileLender final : public ColdReads {
+ public:
+  explicit FileLender(std::string path) : path_(std::move(path)) {}
+  Status look(VersionId /*version*/) override { return {}; }
+  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+    ++brings;
+    if (!answers.ok()) return answers.error();
+    WEFT_TRY(Fd file, open_file(path_, O_RDONLY));
+    WEFT_TRY(const auto facts, stat_fd(file.get(), path_));
+    auto pack = std::make_shared<HeldPack>(std::move(file), static_cast<std::uint64_t>(facts.st_size), 1);
+    return std::vector<ColdPiece>{{what.range.offset, what.range.length, {std::move(pack), what.range.offset}}};
+  }
+  ColdAdvice advice() override { return {}; }
+
+  int brings = 0;
+  Status answers;
+
+ private:
+  const std::string path_;
+};
+
+struct Far {
+  Fixture near;
+  TempDir dir;
+  std::unique_ptr<ClusterStore> store;
+  std::unique_ptr<Lender> lender;
+  std::unique_ptr<Vfs> vfs;
+
+  explicit Far(std::optional<ColdPolicy> policy = ColdPolicy::stream, bool lends = true) {
+    write_model(near.dir / "source", 7);
+    near.publish({near.dir / "source"}, "model");
+    open();
+    mirror();
+    lender = std::make_unique<Lender>(near, *store);
+    VfsOptions options;
+    options.cold = lends ? lender.get() : nullptr;
+    options.cold_policy = policy;
+    vfs = Vfs::make(*store, options);
+  }
+
+  void open() {
+    REQUIRE(Store::create(dir / "store", {}).ok());
+    OpenOptions options;
+    options.decode = content_decoder();
+    auto opened = ClusterStore::open(dir / "store", options);
+    REQUIRE_MESSAGE(opened.ok(), (opened.ok() ? "" : opened.error().message));
+    store = std::move(opened).value();
+    REQUIRE(store->join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
+  }
+
+  void mirror(const std::string& model = "model") const {
+    MirroredVersion change;
+    change.version = near.resolve(model).value();
+    change.version.publisher = "00000000-0000-4000-8000-000000000002";
+    const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
+    change.tree_nodes = local.ino_count;
+    const MirrorChange changes[] = {change};
+    const auto mirrored = store->mirror(changes, 1);
+    REQUIRE_MESSAGE(mirrored.ok(), (mirrored.ok() ? "" : mirrored.error().message));
+    REQUIRE(mirrored->problems.empty());
+  }
+
+  Result<Attr> find(std::string_view path) const {
+    Ino at = kModelsIno;
+    Attr attr;
+    while (!path.empty()) {
+      const std::size_t slash = std::min(path.find('/'), path.size());
+      WEFT_TRY(attr, vfs->lookup(at, path.substr(0, slash)));
+      at = attr.ino;
+      path.remove_prefix(std::min(slash + 1, path.size()));
+    }
+    return attr;
+  }
+
+  Result<std::string> read(std::string_view path, std::uint64_t offset = 0, std::size_t size = 1U << 20U) const {
+    WEFT_TRY(const Attr attr, find(path));
+    WEFT_TRY(const Opened opened, vfs->open_with_attr(attr.ino));
+    const auto& file = opened.file;
+    std::vector<std::byte> bytes(size);
+    WEFT_TRY(const std::size_t got, file->read(offset, bytes));
+    return std::string(as_text(std::span(bytes).first(got)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a version that is known by name is looked at once, then listed like any other") {
+  const Far far;
+  const auto model = far.find("model");
+  REQUIRE(model.ok());
+  CHECK(far.vfs->list(model->ino).ok());
+  CHECK(far.lender->looks == 0);
+  const auto version = far.find("model/1");
+  REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));
+  const auto entries = far.vfs->list(version->ino);
+  REQUIRE_MESSAGE(entries.ok(), (entries.ok() ? "" : entries.error().message));
+  CHECK(std::ranges::any_of(*entries, [](const DirEntry& entry) { return entry.name == "model.safetensors"; }));
+  CHECK(far.read("model/1/info.json").ok());
+  CHECK(far.lender->looks == 1);
+  CHECK(far.lender->asked.empty());
+}
+
+TEST_CASE("owned bytes go to an earlier version once its content is known, and that is told") {
+  Far far;
+  write_model(far.near.dir / "other", 7);
+  write_file(far.near.dir / "other/more.txt", "more");
+  far.near.publish({far.near.dir / "other"}, "other");
+  far.mirror("other");
+  const auto before = far.find("other/1/model.safetensors");
+  REQUIRE(before.ok());
+  CHECK(before->blocks > 1);
+  const std::uint64_t from = far.store->snapshot().value()->journal_end();
+  CHECK(far.find("model/1/model.safetensors")->blocks == before->blocks);
+  CHECK(far.find("other/1/model.safetensors")->blocks < before->blocks);
+  std::vector<Ino> told;
+  const std::uint64_t to = far.store->snapshot().value()->journal_end();
+  REQUIRE(
+      far.vfs->changes(from, to, [&](const auto& some) { told.insert(told.end(), some.begin(), some.end()); }).ok());
+  CHECK(std::ranges::find(told, before->ino) != told.end());
+}
+
+TEST_CASE("files, views and layers that are not here read as they do where they are, by every policy") {
+  for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream, ColdPolicy::fetch}) {
+    const Far far(policy);
+    const auto there = Vfs::make(*far.near.store, {});
+    const std::string file = read_text(far.near.dir / "source/model.safetensors");
+    CHECK(far.read("model/1/model.safetensors").value() == file);
+    CHECK(far.read("model/1/model.safetensors", 9000, 5000).value() == file.substr(9000, 5000));
+    CHECK(far.read("model/1/1_Pooling/config.json").value() == "{\"dim\": 64}");
+    CHECK(far.read("model/1/empty.txt").value().empty());
+    const std::string view = far.read("model/1/tensors/encoder.1.weight.npy").value();
+    CHECK(view.ends_with(as_text(random_bytes(16384, 1001))));
+    const std::string layer = far.read("model/1/layers/encoder/0.safetensors").value();
+    CHECK(layer.ends_with(as_text(random_bytes(16384, 7))));
+  }
+}
+
+TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they read") {
+  const Far far;
+  CHECK(far.read("model/1/tensors/encoder.1.weight.npy").ok());
+  for (const Range& range : far.lender->asked) CHECK(range.length <= 16384);
+  std::uint64_t asked = 0;
+  for (const Range& range : far.lender->asked) asked += range.length;
+  CHECK(asked <= 16384);
+}
+
+TEST_CASE("a small view is on its way once it is open, and whoever reads it first takes it") {
+  for (const bool fails : {false, true}) {
+    const Far far;
+    far.lender->begins = true;
+    far.lender->fails_later = fails;
+    const auto attr = far.find("model/1/tensors/encoder.1.weight.npy");
+    REQUIRE(attr.ok());
+    const auto view = far.vfs->open(attr->ino);
+    REQUIRE(view.ok());
+    CHECK(far.lender->begun.size() == 1);
+    CHECK(far.lender->asked.empty());
+    for (int i = 0; i < 2; ++i) {
+      std::vector<std::byte> bytes(attr->size);
+      REQUIRE((*view)->read(0, bytes).ok());
+      CHECK(std::ranges::equal(std::span(bytes).last(16384), random_bytes(16384, 1001)));
+    }
+    CHECK(far.lender->taken == 1);
+    CHECK(far.lender->asked.size() == 1);
+    CHECK(far.lender->asked.front().length == 16384);
+  }
+}
+
+TEST_CASE("what is fetched first, large, or a file is not begun at its opening; what nobody took is asked to go") {
+  for (const ColdPolicy policy : {ColdPolicy::stream, ColdPolicy::fetch}) {
+    const Far far(policy);
+    far.lender->begins = true;
+    CHECK(far.read("model/1/model.safetensors").ok());
+    CHECK(far.read("model/1/layers/encoder/0.safetensors").ok());
+    if (policy == ColdPolicy::fetch) CHECK(far.read("model/1/tensors/encoder.1.weight.npy").ok());
+    CHECK(far.lender->begun.empty());
+    far.vfs->trim();
+    CHECK(far.lender->trims == 1);
+  }
+}
+
+TEST_CASE("what is read ahead of a view's reader ends where the view does") {
+  constexpr std::size_t kTensor = 8U << 20U;
+  constexpr std::size_t kStep = 1U << 20U;
+  Far far;
+  const auto tensor = random_bytes(kTensor, 1);
+  const std::string file =
+      safetensors_file({{"first", "U8", {kTensor}, tensor}, {"next", "U8", {kTensor}, random_bytes(kTensor, 2)}});
+  write_file(far.near.dir / "large/model.safetensors", file);
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  const auto attr = far.find("model/2/tensors/first.npy");
+  REQUIRE(attr.ok());
+  const auto view = far.vfs->open(attr->ino);
+  REQUIRE(view.ok());
+  std::vector<std::byte> bytes(attr->size);
+  for (std::size_t at = 0; at < bytes.size(); at += kStep)
+    REQUIRE((*view)->read(at, std::span(bytes).subspan(at, std::min(kStep, bytes.size() - at))).ok());
+  CHECK(std::ranges::equal(std::span(bytes).last(kTensor), tensor));
+  const std::uint64_t end = file.size() - kTensor;
+  CHECK(std::ranges::max(far.lender->ends) == end);
+}
+
+TEST_CASE("a view that is better fetched whole moves nothing at its opening, and all of it at its first read") {
+  constexpr std::size_t kTensor = 3U << 20U;
+  Far far(std::nullopt);
+  const auto tensor = random_bytes(kTensor, 1);
+  write_file(
+      far.near.dir / "large/model.safetensors",
+      safetensors_file({{"first", "U8", {kTensor}, tensor}, {"next", "U8", {kTensor}, random_bytes(kTensor, 2)}}));
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::fetch}) {
+    far.lender->advised.policy = policy;
+    far.lender->asked.clear();
+    far.lender->ends.clear();
+    const auto attr = far.find("model/2/tensors/first.npy");
+    REQUIRE(attr.ok());
+    const auto view = far.vfs->open(attr->ino);
+    REQUIRE(view.ok());
+    CHECK(far.lender->asked.empty() == (policy == ColdPolicy::automatic));
+    std::vector<std::byte> bytes(4096);
+    REQUIRE((*view)->read(attr->size - kTensor, bytes).ok());
+    CHECK(std::ranges::equal(bytes, std::span(tensor).first(bytes.size())));
+    REQUIRE(!far.lender->asked.empty());
+    CHECK(far.lender->ends.front() == far.lender->asked.front().offset + kTensor);
+  }
+}
+
+TEST_CASE("a large file of tensors that comes while it is read is streamed, and given where it lies in memory") {
+  Far far;
+  const std::string path = far.near.dir / "large/model.safetensors";
+  const auto tensor = random_bytes(12U << 20U, 1);
+  const std::string whole = safetensors_file({{"one", "U8", {tensor.size()}, tensor}});
+  write_file(path, whole);
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  const auto attr = far.find("model/2/model.safetensors");
+  const auto view = far.find("model/2/tensors/one.npy");
+  REQUIRE((attr.ok() && view.ok()));
+  FileLender lender(path);
+  VfsOptions options;
+  options.cold = &lender;
+  options.cold_policy = ColdPolicy::stream;
+  const auto vfs = Vfs::make(*far.store, options);
+  CHECK_FALSE((*vfs->open(view->ino))->streamed());
+  CHECK_FALSE((*far.vfs->open(far.find("model/1/model.safetensors")->ino))->streamed());  // it is small
+  const auto file = *vfs->open(attr->ino);
+  REQUIRE(file->streamed());
+  std::string got;
+  constexpr std::size_t kStep = (1U << 20U) + 1000;
+  for (std::uint64_t at = 0; at < whole.size(); at += kStep) {
+    const auto parts = file->in_memory(at, kStep);
+    REQUIRE_MESSAGE(parts.ok(), (parts.ok() ? "" : parts.error().message));
+    REQUIRE_FALSE(parts->empty());
+    for (const auto part : *parts) got += as_text(part);
+  }
+  CHECK(got == whole);
+  CHECK(file->in_memory(whole.size(), 1)->empty());
+  const auto failing = *vfs->open(attr->ino);
+  lender.answers = Error{Errc::unreachable, "the cable is out"};
+  const auto refused = failing->in_memory(0, 1000);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::io);
+}
+
+TEST_CASE("what was fetched whole is read as a native file, however many answers brought it") {
+  Far far;
+  const std::string path = far.near.dir / "large/model.safetensors";
+  const auto tensor = random_bytes(40U << 20U, 1);
+  write_file(path, safetensors_file({{"one", "U8", {tensor.size()}, tensor}}));
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  const auto attr = far.find("model/2/model.safetensors");
+  REQUIRE(attr.ok());
+  FileLender lender(path);
+  VfsOptions options;
+  options.cold = &lender;
+  options.cold_policy = ColdPolicy::fetch;
+  const auto vfs = Vfs::make(*far.store, options);
+  const auto file = vfs->open(attr->ino);
+  REQUIRE(file.ok());
+  CHECK(lender.brings > 1);
+  REQUIRE((*file)->backing_fd() >= 0);
+  std::vector<std::byte> bytes(tensor.size());
+  REQUIRE(read_exact((*file)->backing_fd(), attr->size - tensor.size(), bytes, path).ok());
+  CHECK(std::ranges::equal(bytes, tensor));
+}
+
+TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {
+  const Far far(std::nullopt);
+  const std::uint64_t size = read_text(far.near.dir / "source/model.safetensors").size();
+  const auto asked_for = [&far](ColdPolicy policy) {
+    far.lender->advised.policy = policy;
+    far.lender->asked.clear();
+    CHECK(far.read("model/1/model.safetensors", 9000, 100).ok());
+    std::uint64_t bytes = 0;
+    for (const Range& range : far.lender->asked) bytes += range.length;
+    return bytes;
+  };
+  CHECK(asked_for(ColdPolicy::stream) == 100);
+  CHECK(asked_for(ColdPolicy::fetch) == size);
+  CHECK(asked_for(ColdPolicy::automatic) == size);  // it is small
+}
+
+TEST_CASE("what nobody brings is an input/output error, and says why") {
+  const Far far;
+  REQUIRE(far.find("model/1/model.safetensors").ok());
+  far.lender->answers = Error{Errc::unreachable, "the cable is out"};
+  const auto got = far.read("model/1/model.safetensors");
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::io);
+  CHECK(got.error().message.find("the cable is out") != std::string::npos);
+  far.lender->answers = {};
+  CHECK(far.read("model/1/model.safetensors").ok());
+}
+
+TEST_CASE("without anybody to ask, absent manifests and bytes say what they are") {
+  const Far far(ColdPolicy::stream, false);
+  const auto got = far.find("model/1/model.safetensors");
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::absent);
+  REQUIRE(far.lender->look(far.store->snapshot().value()->bare_versions(0, 1).value().front()).ok());
+  const auto read = far.read("model/1/model.safetensors");
+  REQUIRE(!read.ok());
+  CHECK(read.error().code == Errc::absent);
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,354 @@
+#include "weft/vfs.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "fakes/node_fixture.h"
+#include "weft/format.h"
+
+namespace weft::testing {
+namespace {
+
+// Follows no links.
+Result<Attr> walk(Vfs& vfs, std::string_view path) {
+  Result<Attr> attr = vfs.getattr(kRootIno);
+  for (const std::string_view name : split(path, '/')) {
+    if (!attr.ok()) return attr;
+    attr = vfs.lookup(attr->ino, name);
+  }
+  return attr;
+}
+
+std::string read_all(OpenFile& file) {
+  std::vector<std::byte> bytes(file.size() + 10);
+  const std::size_t got = must(file.read(0, bytes));
+  CHECK(got == file.size());
+  return std::string(as_text(std::span(bytes).first(got)));
+}
+
+std::string read_path(Vfs& vfs, std::string_view path) {
+  const auto file = must(vfs.open(must(walk(vfs, path)).ino));
+  return read_all(*file);
+}
+
+std::vector<std::string> names_in(Vfs& vfs, std::string_view path) {
+  std::vector<std::string> names;
+  for (const DirEntry& entry : must(vfs.list(must(walk(vfs, path)).ino))) names.push_back(entry.name);
+  return names;
+}
+
+using Visit = std::function<void(const std::string& path, const Attr& attr)>;
+
+// Visits everything below `dir`, and compares on the way what the operations say of each entry.
+void visit(Vfs& vfs, Ino dir, const std::string& path, const Visit& what) {
+  const auto entries = must(vfs.list(dir));
+  CHECK(std::is_sorted(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; }));
+  for (const DirEntry& entry : entries) {
+    const std::string here = path + "/" + entry.name;
+    CAPTURE(here);
+    const Attr looked_up = must(vfs.lookup(dir, entry.name));
+    const Attr asked = must(vfs.getattr(looked_up.ino));
+    CHECK(looked_up.ino == entry.attr.ino);
+    CHECK(looked_up.type == entry.attr.type);
+    CHECK(asked.ino == looked_up.ino);
+    for (const Attr& other : {asked, entry.attr_known ? entry.attr : asked}) {
+      CHECK(other.size == looked_up.size);
+      CHECK(other.blocks == looked_up.blocks);
+      CHECK(other.nlink == looked_up.nlink);
+      CHECK(other.mtime_ns == looked_up.mtime_ns);
+      CHECK(other.lasting_name == looked_up.lasting_name);
+      CHECK(other.lasting_attr == looked_up.lasting_attr);
+    }
+    what(here, looked_up);
+    if (looked_up.type != FileType::directory) continue;
+    CHECK(must(vfs.parent(looked_up.ino)) == dir);
+    visit(vfs, looked_up.ino, here, what);
+  }
+}
+
+struct VfsFixture : Fixture {
+  VfsFixture() : vfs(Vfs::make(*store, VfsOptions{})) {}
+
+  void publish_model(const std::string& name, std::uint64_t seed, const std::vector<std::string>& parents = {},
+                     const std::vector<std::string>& tags = {}) {
+    const std::string source = dir / (name + std::to_string(seed));
+    write_model(source, seed);
+    ImportOptions options;
+    options.paths = {source};
+    options.name = name;
+    options.parents = parents;
+    options.tags = tags;
+    must(import_paths(*store, options, no_progress()));
+  }
+  std::string source_text(const std::string& name, std::uint64_t seed, const std::string& file) const {
+    return read_text(dir / (name + std::to_string(seed)) + "/" + file);
+  }
+
+  std::unique_ptr<Vfs> vfs;
+};
+
+}  // namespace
+
+TEST_CASE("an empty store has a README, a status and no models") {
+  VfsFixture f;
+  CHECK(names_in(*f.vfs, ".weft") == std::vector<std::string>{"metrics", "peers", "status"});
+  CHECK(names_in(*f.vfs, "models").empty());
+  CHECK(read_path(*f.vfs, "README").find("models/") != std::string::npos);
+  f.vfs->set_mount_status("\"mode\": \"none\"");
+  CHECK(read_path(*f.vfs, ".weft/status").find("\"none\"") != std::string::npos);
+  CHECK(walk(*f.vfs, "models/m").error().code == Errc::not_found);
+  CHECK(f.vfs->open(kModelsIno).error().code == Errc::is_dir);
+  CHECK(f.vfs->list(kReadmeIno).error().code == Errc::not_dir);
+  CHECK(f.vfs->lookup(kReadmeIno, "x").error().code == Errc::not_dir);
+  CHECK(f.vfs->getattr(999).error().code == Errc::not_found);
+  CHECK(f.vfs->getattr(123456).error().code == Errc::not_found);
+  CHECK(must(f.vfs->statfs()).blocks > 0);
+}
+
+TEST_CASE("published files are byte for byte what was published") {
+  VfsFixture f;
+  f.publish_model("org/llama", 1);
+  f.publish_model("org/llama", 2, {"org/llama"}, {"prod"});
+  CHECK(names_in(*f.vfs, "models") == std::vector<std::string>{"org"});
+  CHECK(names_in(*f.vfs, "models/org") == std::vector<std::string>{"llama"});
+  CHECK(names_in(*f.vfs, "models/org/llama") == std::vector<std::string>{"1", "2", "latest", "prod"});
+  for (const std::uint64_t number : {1U, 2U}) {
+    const std::string version = "models/org/llama/" + std::to_string(number) + "/";
+    for (const std::string file : {"model.safetensors", "1_Pooling/config.json", "empty.txt"})
+      CHECK(read_path(*f.vfs, version + file) == f.source_text("org/llama", number, file));
+  }
+}
+
+TEST_CASE("a large file of which nothing was known can be passed through, one that shares cannot") {
+  VfsFixture f;
+  const auto publish = [&](const std::string& name, std::uint64_t seed) {
+    write_file(f.dir / name + "/model.safetensors",
+               safetensors_file({{"a", "U8", {8U << 20U}, random_bytes(8U << 20U, 1)},
+                                 {"b", "U8", {8U << 20U}, random_bytes(8U << 20U, seed)}}));
+    f.publish({f.dir / name}, name);
+    const auto file = must(f.vfs->open(must(walk(*f.vfs, "models/" + name + "/1/model.safetensors")).ino));
+    CHECK(read_all(*file) == read_text(f.dir / name + "/model.safetensors"));
+    return file->backing_fd();
+  };
+  CHECK(publish("first", 2) >= 0);
+  CHECK(publish("second", 3) == -1);
+}
+
+TEST_CASE("links lead to the newest version and to tags, and follow at once") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  const Attr latest = must(walk(*f.vfs, "models/m/latest"));
+  CHECK(latest.type == FileType::link);
+  CHECK(latest.size == 1);
+  CHECK_FALSE(latest.lasting_name);
+  CHECK(must(f.vfs->readlink(latest.ino)) == "1");
+  f.publish_model("m", 2, {}, {"prod"});
+  CHECK(must(f.vfs->readlink(latest.ino)) == "2");
+  const Attr tag = must(walk(*f.vfs, "models/m/prod"));
+  CHECK(must(f.vfs->readlink(tag.ino)) == "2");
+  must(f.store->set_tag("m", "prod", 1));
+  CHECK(must(f.vfs->readlink(tag.ino)) == "1");
+  must(f.store->set_tag("m", "prod", std::nullopt));
+  CHECK(walk(*f.vfs, "models/m/prod").error().code == Errc::not_found);
+}
+
+TEST_CASE("names that are nearly there are not") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  for (const std::string name : {"0", "01", "2", "1 ", "99999999999999999999", "Latest", "x", ""})
+    CHECK(walk(*f.vfs, "models/m/" + name).error().code == Errc::not_found);
+  CHECK(walk(*f.vfs, "models/m/1/nothing").error().code == Errc::not_found);
+  CHECK(walk(*f.vfs, "models/m/1/empty.txt/x").error().code == Errc::not_dir);
+  CHECK(walk(*f.vfs, "models/m/latest/x").error().code == Errc::not_dir);
+  CHECK(must(walk(*f.vfs, "models/m/1")).lasting_entries);
+}
+
+TEST_CASE("all operations agree about everything in the tree, and sizes are exact") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  f.publish_model("org/n", 2, {"m"}, {"prod"});
+  f.publish_model("m", 3, {"org/n@1", "m@1"});
+  std::size_t files = 0;
+  visit(*f.vfs, kRootIno, "", [&](const std::string&, const Attr& attr) {
+    if (attr.type == FileType::link) CHECK(must(f.vfs->readlink(attr.ino)).size() == attr.size);
+    if (attr.type != FileType::regular) return;
+    ++files;
+    const Opened opened = must(f.vfs->open_with_attr(attr.ino));
+    CHECK(read_all(*opened.file).size() == attr.size);
+    CHECK(opened.attr.ino == attr.ino);
+    CHECK(opened.attr.size == attr.size);
+    CHECK(opened.attr.nlink == attr.nlink);
+    CHECK(opened.attr.mtime_ns == attr.mtime_ns);
+    CHECK((attr.blocks > 0) == (attr.size > 0));
+  });
+  CHECK(files > 30);
+}
+
+TEST_CASE("a tensor is one inode wherever it appears, and its links are counted") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  f.publish_model("n", 2);
+  std::map<Ino, std::uint64_t> seen;
+  std::map<Ino, std::uint64_t> said;
+  visit(*f.vfs, kRootIno, "", [&](const std::string& path, const Attr& attr) {
+    if (!path.ends_with(".npy")) return;
+    ++seen[attr.ino];
+    said[attr.ino] = attr.nlink;
+  });
+  CHECK(seen == said);
+  const std::string shared = "tensors/encoder.1.weight.npy";
+  CHECK(must(walk(*f.vfs, "models/m/1/" + shared)).ino == must(walk(*f.vfs, "models/n/1/" + shared)).ino);
+  const std::string own = "tensors/encoder.0.weight.npy";
+  CHECK(must(walk(*f.vfs, "models/m/1/" + own)).ino != must(walk(*f.vfs, "models/n/1/" + own)).ino);
+}
+
+TEST_CASE("a tensor view is an npy header and the tensor's bytes") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  const std::string text = read_path(*f.vfs, "models/m/1/tensors/encoder.0.weight.npy");
+  const auto bytes = random_bytes(16384, 1);
+  REQUIRE(text.size() > bytes.size());
+  CHECK(text.starts_with("\x93NUMPY"));
+  CHECK(text.ends_with(as_text(bytes)));
+  CHECK(read_path(*f.vfs, "models/m/1/tensors/empty.npy").size() % 64 == 0);
+  const auto attributes = must(f.vfs->xattrs(must(walk(*f.vfs, "models/m/1/tensors/encoder.0.weight.npy")).ino));
+  REQUIRE(attributes.size() == 3);
+  CHECK(attributes[0] == std::pair<std::string, std::string>("user.weft.dtype", "F32"));
+  CHECK(attributes[1].second == "[64, 64]");
+  CHECK(attributes[2].second.size() == 64);
+}
+
+TEST_CASE("a layer's container holds its tensors") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  const std::string text = read_path(*f.vfs, "models/m/1/layers/encoder.safetensors");
+  MemorySource source(text);
+  const Layout layout = must(parse_file("encoder", "encoder.safetensors", source));
+  std::set<std::string> names;
+  for (const TensorExtent& tensor : layout.tensors) {
+    names.insert(tensor.name);
+    const auto bytes = random_bytes(16384, tensor.name == "encoder.0.weight" ? 1 : 1001);
+    CHECK(std::string_view(text).substr(tensor.offset, tensor.length) == as_text(bytes));
+  }
+  CHECK(names == std::set<std::string>{"encoder.0.weight", "encoder.1.weight"});
+}
+
+TEST_CASE("lineage links lead to versions") {
+  VfsFixture f;
+  f.publish_model("org/base", 1);
+  f.publish_model("tuned", 2, {"org/base"});
+  CHECK(names_in(*f.vfs, "models/tuned/1/lineage/parents") == std::vector<std::string>{"org%2Fbase@1"});
+  CHECK(names_in(*f.vfs, "models/org/base/1/lineage/children") == std::vector<std::string>{"tuned@1"});
+  const Attr up = must(walk(*f.vfs, "models/tuned/1/lineage/parents/org%2Fbase@1"));
+  CHECK(must(f.vfs->readlink(up.ino)) == "../../../../org/base/1");
+  const Attr down = must(walk(*f.vfs, "models/org/base/1/lineage/children/tuned@1"));
+  CHECK(must(f.vfs->readlink(down.ino)) == "../../../../../tuned/1");
+  CHECK(walk(*f.vfs, "models/tuned/1/lineage/parents/tuned@1").error().code == Errc::not_found);
+  CHECK(walk(*f.vfs, "models/tuned/1/lineage/parents/org%2Fbase@01").error().code == Errc::not_found);
+  must(f.store->remove_version("org/base", 1));
+  CHECK(names_in(*f.vfs, "models/tuned/1/lineage/parents").empty());
+}
+
+TEST_CASE("hidden views are not listed, and open by name") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  VfsOptions options;
+  options.show_views = false;
+  f.vfs = Vfs::make(*f.store, options);
+  CHECK(names_in(*f.vfs, "models/m/1") == std::vector<std::string>{"1_Pooling", "empty.txt", "model.safetensors"});
+  CHECK_FALSE(read_path(*f.vfs, "models/m/1/info.json").empty());
+}
+
+TEST_CASE("a removed version is gone by name, and what is open stays readable through gc") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  f.publish_model("m", 2);
+  const std::string text = f.source_text("m", 1, "model.safetensors");
+  const Attr attr = must(walk(*f.vfs, "models/m/1/model.safetensors"));
+  const auto file = must(f.vfs->open(attr.ino));
+  must(f.store->remove_version("m", 1));
+  CHECK(walk(*f.vfs, "models/m/1").error().code == Errc::not_found);
+  CHECK(names_in(*f.vfs, "models/m") == std::vector<std::string>{"2", "latest"});
+  CHECK(must(f.vfs->getattr(attr.ino)).size == attr.size);
+  must(f.store->gc({}, no_progress()));
+  CHECK(read_all(*file) == text);
+  CHECK(read_path(*f.vfs, "models/m/2/model.safetensors") == f.source_text("m", 2, "model.safetensors"));
+}
+
+TEST_CASE("what was asked before is answered alike until the next commit, whoever makes it, and then as it is") {
+  VfsFixture f;
+  f.publish_model("m", 1, {}, {"best"});
+  f.publish_model("n", 1);
+  const auto reader = must(Store::open(f.dir / "store", {}));
+  const auto vfs = Vfs::make(*reader, VfsOptions{});
+  const auto ask = [&](std::string_view path) { return must(walk(*vfs, path)); };
+  const auto best = [&] { return must(vfs->readlink(ask("models/m/best").ino)); };
+  const Ino shared = ask("models/n/1/model.safetensors").ino;
+  const auto blocks = [&] {
+    const Opened opened = must(vfs->open_with_attr(shared));
+    CHECK(read_all(*opened.file) == f.source_text("n", 1, "model.safetensors"));
+    CHECK(must(vfs->getattr(shared)).blocks == opened.attr.blocks);
+    return opened.attr.blocks;
+  };
+  for (int time = 0; time < 2; ++time) {
+    CHECK(ask("models/m/1").type == FileType::directory);
+    CHECK(best() == "1");
+    CHECK(blocks() == 1);  // m brought its bytes
+  }
+  const std::uint64_t tagged_ns = ask("models/m/best").mtime_ns;
+  f.publish_model("m", 2, {}, {"best"});
+  CHECK(ask("models/m/best").mtime_ns > tagged_ns);
+  CHECK(best() == "2");
+  REQUIRE(f.store->remove_version("m", 1).ok());
+  CHECK(walk(*vfs, "models/m/1").error().code == Errc::not_found);
+  CHECK(blocks() > 1);  // they are n's now
+  REQUIRE(f.store->remove_version("m", 2).ok());
+  CHECK(walk(*vfs, "models/m").error().code == Errc::not_found);
+}
+
+TEST_CASE("inode numbers and times are the same after a reopen") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  f.publish_model("org/n", 2, {"m"}, {"prod"});
+  const auto everything = [&] {
+    std::map<std::string, std::pair<Ino, std::uint64_t>> out;
+    visit(*f.vfs, kRootIno, "", [&](const std::string& path, const Attr& attr) {
+      out[path] = {attr.ino, attr.mtime_ns};
+    });
+    return out;
+  };
+  const auto before = everything();
+  f.vfs.reset();
+  f.store.reset();
+  f.store = must(Store::open(f.dir / "store", OpenOptions{}));
+  f.vfs = Vfs::make(*f.store, VfsOptions{});
+  CHECK(everything() == before);
+}
+
+TEST_CASE("blocks add up to the bytes that the store keeps") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  f.publish_model("m", 2);
+  f.publish_model("n", 1);
+  VfsOptions options;
+  options.show_views = false;
+  f.vfs = Vfs::make(*f.store, options);
+  std::uint64_t blocks = 0;
+  std::uint64_t files = 0;
+  visit(*f.vfs, kModelsIno, "", [&](const std::string&, const Attr& attr) {
+    blocks += attr.blocks;
+    files += attr.type == FileType::regular ? 1 : 0;
+  });
+  const StoreCounts counts = must(must(f.store->snapshot())->counts());
+  CHECK(blocks * 512 >= counts.blob_bytes);
+  CHECK(blocks * 512 <= counts.blob_bytes + files * 512);
+}
+
+}  // namespace weft::testing
