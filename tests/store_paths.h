@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/safe_path.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "testing.h"
 

@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "store/blob_check.h"
 #include "store/file_ops.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 
 namespace weft {

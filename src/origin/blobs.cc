@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "origin/copy.h"
-#include "store/pack_file.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "origin/dir.h"
-#include "store/packs.h"
+#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

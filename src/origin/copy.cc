@@ -12,7 +12,8 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

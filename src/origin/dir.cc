@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "origin/copy.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/record.h"
 #include "store/rows.h"
 #include "store/said_record.h"

@@ -21,10 +21,10 @@
 
 #include "base/safe_path.h"
 #include "base/sys.h"
-#include "store/packs.h"
 #include "store/places.h"
 #include "store/rows.h"
 #include "store/said_record.h"
+#include "store/toc.h"
 #include "weft/origin.h"
 #include "weft/progress.h"
 #include "weft/result.h"

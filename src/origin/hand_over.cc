@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "origin/dir.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "weft/deadline.h"
 #include "weft/manifest.h"

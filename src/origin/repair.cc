@@ -16,7 +16,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "origin/dir.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 

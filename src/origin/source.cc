@@ -19,7 +19,7 @@
 #include "blobs/read_memory.h"
 #include "blobs/toc_cache.h"
 #include "origin/dir.h"
-#include "store/pack_file.h"
+#include "store/toc.h"
 #include "weft/origin.h"
 
 namespace weft {

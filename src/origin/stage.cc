@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "blobs/open_blobs.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "weft/manifest.h"
 

@@ -17,6 +17,7 @@
 #include "store/blob_check.h"
 #include "store/file_ops.h"
 #include "store/pack_listing.h"
+#include "store/pack_names.h"
 #include "store/pack_use.h"
 #include "store/toc.h"
 

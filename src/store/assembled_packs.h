@@ -30,6 +30,7 @@
 #include "store/pack_file.h"
 #include "store/packs.h"
 #include "store/temp_area.h"
+#include "store/toc.h"
 #include "weft/assembly.h"
 #include "weft/cluster_store.h"
 #include "weft/progress.h"

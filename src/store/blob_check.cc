@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "store/hash.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

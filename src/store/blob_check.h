@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "store/packs.h"
+#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 

@@ -8,7 +8,7 @@
 #include "store/assembled_packs.h"
 #include "store/compare.h"
 #include "store/layout.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
 #include "store/store_impl.h"

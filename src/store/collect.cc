@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "store/file_ops.h"
 #include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/temp_area.h"
 #include "store/toc.h"
 

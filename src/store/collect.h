@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/packs.h"
+#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

@@ -6,6 +6,7 @@
 
 #include "store/spare.h"
 #include "store/store_impl.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

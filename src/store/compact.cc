@@ -14,6 +14,7 @@
 #include "store/file_ops.h"
 #include "store/pack_file.h"
 #include "store/temp_area.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -8,9 +8,10 @@
 #include "store/collect.h"
 #include "store/fetch_pack.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/pack_use.h"
 #include "store/store_impl.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

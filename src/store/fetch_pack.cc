@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "store/apply.h"
 #include "store/blob_check.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 
 namespace weft {

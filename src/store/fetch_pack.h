@@ -12,8 +12,8 @@
 #include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/env.h"
-#include "store/packs.h"
 #include "store/temp_area.h"
+#include "store/toc.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
 

@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "base/file_lock.h"
-#include "store/layout.h"
 
 namespace weft {
 namespace {
@@ -21,9 +20,8 @@ SafePath path_in(const SafePath& index_dir) {
 
 }  // namespace
 
-Result<Fd> open_versions_file(const std::string& store_path) {
-  WEFT_TRY(const SafePath store, open_store_directory(store_path));
-  return open_file(path_in(store / "index"), O_RDONLY);
+Result<Fd> OpenVersions::open_file_in(const SafePath& index_dir) {
+  return open_file(path_in(index_dir), O_RDONLY);
 }
 
 Status OpenVersions::create(const SafePath& index_dir) {

@@ -27,6 +27,7 @@ class OpenVersions : public std::enable_shared_from_this<OpenVersions> {
  public:
   // Makes the file; fine when it is there.
   static Status create(const SafePath& index_dir);
+  static Result<Fd> open_file_in(const SafePath& index_dir);
   // `inherited`: a description of the file that is other processes' too; it is not closed with this. -1: none. Then
   // this has one of its own, and its locks end with it.
   static Result<std::shared_ptr<OpenVersions>> open(const SafePath& index_dir, int inherited);

@@ -1,4 +1,4 @@
-// Names of packs on disk, and a pack that is being written.
+// A pack that is being written.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,10 @@
 
 #include "base/safe_path.h"
 #include "base/sys.h"
-#include "store/packs.h"
+#include "store/toc.h"
 #include "weft/result.h"
 
 namespace weft {
-
-std::string pack_name(PackId pack);  // 16 hex digits
-SafePath packs_dir(const SafePath& store_path);
-SafePath pack_path(const SafePath& store_path, PackId pack);
-SafePath toc_path(const SafePath& store_path, PackId pack);
-SafePath pack_in(const SafePath& directory, PackId pack);
-SafePath toc_in(const SafePath& directory, PackId pack);
-// What a rebuild kept of a table of contents that it could not recover whole.
-SafePath lost_toc_path(const SafePath& store_path, PackId pack);
-// "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
-std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
 // Blobs of this size and more lie in a mixed pack as they lie in their file, modulo kPackBlock, so that a file that is
 // put together from packs, and a pack that gc rewrites, can share their blocks. It costs a block on average, two at

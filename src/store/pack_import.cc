@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "store/file_ops.h"
 #include "store/hash.h"
+#include "store/pack_names.h"
 
 namespace weft {
 namespace {

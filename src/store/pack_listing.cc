@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/sys.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 
 namespace weft {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "store/packs.h"
+#include "store/toc.h"
 #include "weft/result.h"
 
 namespace weft {

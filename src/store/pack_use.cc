@@ -4,7 +4,7 @@
 
 #include "base/sys.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 
 namespace weft {
 

@@ -7,8 +7,8 @@
 #include "base/file_map.h"
 #include "base/sys.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
 #include "store/pack_listing.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 
 namespace weft {

@@ -7,7 +7,6 @@
 
 #include "base/sha256.h"
 #include "store/apply.h"
-#include "store/pack_file.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/store_impl.h"
 #include "store/toc.h"
 

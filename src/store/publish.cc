@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "store/arch_index.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/store_impl.h"
 #include "store/stream.h"
 

@@ -8,6 +8,7 @@
 #include "store/rebuild.h"
 #include "store/spare.h"
 #include "store/store_impl.h"
+#include "store/toc.h"
 
 namespace weft {
 

@@ -17,6 +17,7 @@
 #include "store/packs.h"
 #include "store/repair_pack.h"
 #include "store/tables.h"
+#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

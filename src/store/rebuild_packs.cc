@@ -11,7 +11,7 @@
 #include "base/thread_pool.h"
 #include "store/apply.h"
 #include "store/blob_check.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/rebuild.h"
 #include "store/rescue.h"
 #include "store/toc.h"

@@ -11,7 +11,7 @@
 #include "store/cluster_files.h"
 #include "store/layout.h"
 #include "store/open_versions.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/rebuild.h"
 #include "store/scratch_index.h"
 #include "store/toc.h"

@@ -6,9 +6,10 @@
 
 #include "store/blob_check.h"
 #include "store/notes.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/repair_pack.h"
 #include "store/store_impl.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

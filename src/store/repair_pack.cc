@@ -9,6 +9,8 @@
 #include "base/sys.h"
 #include "store/blob_check.h"
 #include "store/hash.h"
+#include "store/pack_names.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

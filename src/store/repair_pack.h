@@ -14,6 +14,7 @@
 #include "store/pack_file.h"
 #include "store/packs.h"
 #include "store/temp_area.h"
+#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 

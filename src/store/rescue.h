@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/packs.h"
+#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 

@@ -5,6 +5,7 @@
 #include "store/rebuild.h"
 #include "store/repair_pack.h"
 #include "store/rescue.h"
+#include "store/toc.h"
 
 namespace weft {
 namespace {

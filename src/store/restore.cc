@@ -11,7 +11,7 @@
 #include "store/fs_check.h"
 #include "store/layout.h"
 #include "store/manifests.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/store_impl.h"
 #include "store/toc.h"
 

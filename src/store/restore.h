@@ -14,7 +14,7 @@
 #include "base/safe_path.h"
 #include "base/sys.h"
 #include "store/layout.h"
-#include "store/packs.h"
+#include "store/toc.h"
 #include "weft/cluster_store.h"
 #include "weft/progress.h"
 #include "weft/result.h"

@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "store/layout.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 
 namespace weft {
 namespace {

@@ -147,6 +147,11 @@ Result<Fd> index_file(const std::string& store_path) {
   return open_file(store / "index/data.mdb", O_RDONLY);
 }
 
+Result<Fd> open_versions_file(const std::string& store_path) {
+  WEFT_TRY(const SafePath store, open_store_directory(store_path));
+  return OpenVersions::open_file_in(store / "index");
+}
+
 Status Store::create(const std::string& path, const CreateOptions& options) {
   return create_store(path, options);
 }

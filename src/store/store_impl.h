@@ -26,6 +26,7 @@
 #include "store/plan.h"
 #include "store/prepare.h"
 #include "store/promotion.h"
+#include "store/toc.h"
 #include "weft/cluster_store.h"
 #include "weft/store.h"
 

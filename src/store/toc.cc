@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "store/file_ops.h"
 #include "store/hash.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/record.h"
 #include "toc_generated.h"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,10 +10,37 @@
 
 #include "base/safe_path.h"
 #include "base/sys.h"
-#include "store/packs.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
+
+struct PackEntry {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;  // tables.h; 0: unknown
+};
+
+// Where a blob is said to lie in a pack that lost its table of contents; not verified.
+struct PlacedBlob {
+  ContentId id;
+  std::uint64_t offset = 0;
+  std::uint64_t hint = 0;  // as PackEntry::hint
+};
+
+struct PackToc {
+  PackId pack = 0;
+  std::uint64_t size = 0;
+  std::vector<PackEntry> entries;  // by offset
+  bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
+  bool promoted = false;           // not cached any more, since a publish needed it; others have its bytes too
+  std::string boot = {};           // of an assembled file: the boot of the machine under which it was last verified
+};
+
+// Its entry of this blob there; nullptr if it has none.
+const PackEntry* find_entry(const PackToc& toc, const ContentId& id, std::uint64_t offset);
+bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 
 std::vector<std::byte> encode_toc(const PackToc& toc);
 // Checks what can be checked without the pack: checksum, order, bounds, and that each entry has its chunks.

@@ -13,7 +13,7 @@
 #include "store/assembled_packs.h"
 #include "store/blob_check.h"
 #include "store/file_ops.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 
 namespace weft {

@@ -14,7 +14,7 @@
 #include "origin/dir.h"
 #include "source_twin_world.h"
 #include "store/hash.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "store_paths.h"
 #include "testing.h"

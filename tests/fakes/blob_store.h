@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/safe_path.h"
+#include "store/pack_names.h"
 #include "testing.h"
 #include "weft/cluster_store.h"
 

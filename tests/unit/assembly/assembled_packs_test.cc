@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "fakes/node_fixture.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "store_paths.h"
 #include "testing.h"

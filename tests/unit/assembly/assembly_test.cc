@@ -12,6 +12,7 @@
 #include "assembly/fill.h"
 #include "base/sys.h"
 #include "fakes/node_fixture.h"
+#include "store/pack_names.h"
 #include "store_paths.h"
 #include "weft/vfs.h"
 

@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "store/hash.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/record.h"
 #include "store_paths.h"
 #include "testing.h"

@@ -8,7 +8,7 @@
 #include "fakes/node_fixture.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/record.h"
 #include "store/toc.h"
 #include "store_paths.h"

@@ -14,7 +14,7 @@
 #include "fetch/verified_source.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store_paths.h"
 #include "weft/deadline.h"
 

@@ -16,6 +16,7 @@
 #include "peers/directory.h"
 #include "peers/messages.h"
 #include "store/hash.h"
+#include "store/pack_names.h"
 #include "testing.h"
 
 namespace weft::testing {

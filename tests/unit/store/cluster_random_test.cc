@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "cluster_support.h"
 #include "random_runs.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -8,7 +8,7 @@
 
 #include "base/sys.h"
 #include "cluster_support.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "store_paths.h"
 

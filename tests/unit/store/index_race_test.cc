@@ -14,7 +14,6 @@
 
 #include "base/sys.h"
 #include "index_support.h"
-#include "store/pack_file.h"
 #include "store/toc.h"
 #include "store_paths.h"
 

@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "store/assembled_packs.h"
 #include "store/hash.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "store_paths.h"
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "pack_fixture.h"
+#include "store/pack_names.h"
 #include "store/temp_area.h"
 #include "store_paths.h"
 

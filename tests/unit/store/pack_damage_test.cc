@@ -16,7 +16,7 @@
 #include "base/sys.h"
 #include "index_support.h"
 #include "store/hash.h"
-#include "store/pack_file.h"
+#include "store/pack_names.h"
 #include "store/toc.h"
 #include "store_paths.h"
 

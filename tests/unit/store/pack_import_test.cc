@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "pack_fixture.h"
 #include "store/hash.h"
+#include "store/pack_names.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -2,6 +2,7 @@
 
 #include "base/sha256.h"
 #include "pack_fixture.h"
+#include "store/pack_names.h"
 
 using namespace weft;
 using namespace weft::testing;

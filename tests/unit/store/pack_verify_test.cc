@@ -1,4 +1,5 @@
 #include "pack_fixture.h"
+#include "store/pack_names.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "fakes/blob_store.h"
 #include "reading/open_file.h"
+#include "store/pack_names.h"
 #include "testing.h"
 
 namespace weft::testing {

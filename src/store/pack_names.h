@@ -1,0 +1,24 @@
+// The names of a store's packs on disk.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/safe_path.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+std::string pack_name(PackId pack);  // 16 hex digits
+SafePath packs_dir(const SafePath& store_path);
+SafePath pack_path(const SafePath& store_path, PackId pack);
+SafePath toc_path(const SafePath& store_path, PackId pack);
+SafePath pack_in(const SafePath& directory, PackId pack);
+SafePath toc_in(const SafePath& directory, PackId pack);
+// What a rebuild kept of a table of contents that it could not recover whole.
+SafePath lost_toc_path(const SafePath& store_path, PackId pack);
+// "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
+std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
+
+}  // namespace weft
