@@ -36,12 +36,12 @@
 #include <thread>
 
 #include "arch_space.h"
+#include "archindex/index.h"
+#include "archindex/match.h"
 #include "base/safe_path.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "redis_baseline.h"
-#include "store/arch_index.h"
-#include "store/arch_match.h"
 #include "store/store_impl.h"
 
 namespace {

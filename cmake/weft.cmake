@@ -29,7 +29,7 @@ function(weft_schema target schema)
     DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
     VERBATIM)
   target_sources(${target} PRIVATE ${out}/${stem}_generated.h)
-  target_include_directories(${target} SYSTEM PRIVATE ${out})
+  target_include_directories(${target} SYSTEM PUBLIC ${out})
 endfunction()
 
 #   weft_test(unit_base LIBS weft_base SOURCES a.cc b.cc)   a doctest executable and a ctest entry

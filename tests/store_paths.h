@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/safe_path.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "testing.h"
 
 namespace weft {

@@ -12,12 +12,12 @@
 #include <fmt/core.h>
 
 #include "assembly/fill.h"
+#include "base/file_ops.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "store/blob_check.h"
-#include "store/file_ops.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "packs/blob_check.h"
 
 namespace weft {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "packs/assembled.h"
 #include "reading/open_file.h"
-#include "store/assembled_packs.h"
 #include "weft/assembly.h"
 #include "weft/manifest.h"
 #include "weft/vfs.h"

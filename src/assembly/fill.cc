@@ -11,8 +11,8 @@
 
 #include <fmt/core.h>
 
+#include "base/file_ops.h"
 #include "base/sys.h"
-#include "store/file_ops.h"
 
 namespace weft {
 namespace {

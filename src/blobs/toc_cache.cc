@@ -1,5 +1,5 @@
 #include "blobs/toc_cache.h"
-#include "store/toc.h"
+#include "diskformat/toc.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/lru_cache.h"
-#include "store/toc.h"
+#include "diskformat/toc.h"
 #include "weft/result.h"
 
 namespace weft {

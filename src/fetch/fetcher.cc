@@ -8,8 +8,8 @@
 
 #include "base/sha256.h"
 #include "blobs/open_blobs.h"
+#include "diskformat/toc.h"
 #include "fetch/fetcher_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "store/pack_names.h"
+#include "diskformat/pack_names.h"
 #include "weft/manifest.h"
 
 namespace weft {

@@ -5,8 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "diskformat/toc.h"
 #include "origin/copy.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "diskformat/toc.h"
 #include "origin/dir.h"
-#include "store/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

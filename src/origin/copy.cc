@@ -9,11 +9,11 @@
 
 #include <fmt/core.h>
 
+#include "base/file_ops.h"
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "store/file_ops.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/safe_path.h"
-#include "store/toc.h"
+#include "diskformat/toc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 

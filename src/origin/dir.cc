@@ -11,12 +11,12 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/record.h"
+#include "diskformat/rows.h"
+#include "diskformat/said_record.h"
+#include "diskformat/toc.h"
 #include "origin/copy.h"
-#include "store/pack_names.h"
-#include "store/record.h"
-#include "store/rows.h"
-#include "store/said_record.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "base/sys.h"
 #include "base/text.h"
+#include "diskformat/pack_names.h"
 #include "origin/dir.h"
-#include "store/pack_names.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 

@@ -12,16 +12,16 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
+#include "diskformat/toc.h"
+#include "diskformat/uuid.h"
 #include "origin/blobs.h"
 #include "origin/copy.h"
 #include "origin/dir.h"
 #include "origin/names.h"
-#include "store/restore.h"
-#include "store/toc.h"
-#include "store/uuid.h"
 #include "weft/names.h"
 #include "weft/node.h"
 #include "weft/origin.h"
+#include "weft/restore.h"
 
 namespace weft {
 namespace {

@@ -18,8 +18,8 @@
 #include "base/sys.h"
 #include "blobs/read_memory.h"
 #include "blobs/toc_cache.h"
+#include "diskformat/toc.h"
 #include "origin/dir.h"
-#include "store/toc.h"
 #include "weft/origin.h"
 
 namespace weft {

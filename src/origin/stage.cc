@@ -9,8 +9,8 @@
 #include <fmt/core.h>
 
 #include "blobs/open_blobs.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "weft/manifest.h"
 
 namespace weft {

@@ -5,12 +5,12 @@
 #include <future>
 
 #include "base/sys.h"
+#include "diskformat/uuid.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/registry_keys.h"
-#include "store/uuid.h"
 #include "weft/names.h"
 #include "weft/registry.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/limits.h"
 #include "base/sys.h"
-#include "store/uuid.h"
+#include "diskformat/uuid.h"
 #include "weft/names.h"
 
 namespace weft {

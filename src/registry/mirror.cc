@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "diskformat/uuid.h"
 #include "registry/registry_records.h"
-#include "store/uuid.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "store/uuid.h"
+#include "diskformat/uuid.h"
 #include "weft/names.h"
 
 namespace weft {

@@ -5,11 +5,11 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/text.h"
+#include "diskformat/flat.h"
+#include "diskformat/hash.h"
+#include "diskformat/record.h"
+#include "diskformat/uuid.h"
 #include "registry_generated.h"
-#include "store/flat.h"
-#include "store/hash.h"
-#include "store/record.h"
-#include "store/uuid.h"
 #include "weft/names.h"
 
 namespace weft {

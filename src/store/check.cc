@@ -5,12 +5,12 @@
 #include <fmt/core.h>
 
 #include "base/sys.h"
-#include "store/assembled_packs.h"
-#include "store/compare.h"
-#include "store/layout.h"
-#include "store/pack_names.h"
-#include "store/rebuild.h"
-#include "store/scratch_index.h"
+#include "catalog/layout.h"
+#include "diskformat/pack_names.h"
+#include "index/scratch_index.h"
+#include "packs/assembled.h"
+#include "repair/compare.h"
+#include "repair/rebuild.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "store/cluster_files.h"
+#include "catalog/cluster_files.h"
+#include "diskformat/uuid.h"
 #include "store/store_impl.h"
-#include "store/uuid.h"
 
 namespace weft {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "store/spare.h"
+#include "catalog/spare.h"
+#include "diskformat/toc.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "store/commit_watch.h"
+#include "index/commit_watch.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -5,13 +5,13 @@
 
 #include <fmt/core.h>
 
-#include "store/collect.h"
+#include "base/file_ops.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "packs/collect.h"
+#include "packs/use.h"
 #include "store/fetch_pack.h"
-#include "store/file_ops.h"
-#include "store/pack_names.h"
-#include "store/pack_use.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {

@@ -10,10 +10,10 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "store/apply.h"
-#include "store/blob_check.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "catalog/apply.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "packs/blob_check.h"
 
 namespace weft {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "base/safe_path.h"
 #include "base/sys.h"
-#include "store/env.h"
-#include "store/temp_area.h"
-#include "store/toc.h"
+#include "diskformat/toc.h"
+#include "index/env.h"
+#include "packs/temp_area.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
 

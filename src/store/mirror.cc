@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "store/cluster_files.h"
-#include "store/mirroring.h"
-#include "store/plan_parts.h"
+#include "catalog/cluster_files.h"
+#include "catalog/mirroring.h"
+#include "catalog/plan_parts.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "store/apply.h"
+#include "catalog/apply.h"
 #include "store/store_impl.h"
 
 namespace weft {

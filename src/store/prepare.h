@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "store/packs.h"
+#include "index/tables.h"
+#include "packs/packs.h"
 #include "store/promotion.h"
-#include "store/tables.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
 

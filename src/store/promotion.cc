@@ -4,11 +4,11 @@
 
 #include <fmt/core.h>
 
+#include "base/file_ops.h"
 #include "base/log.h"
-#include "store/file_ops.h"
-#include "store/pack_names.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 

@@ -3,13 +3,13 @@
 
 #include <fmt/core.h>
 
+#include "archindex/index.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "store/arch_index.h"
-#include "store/pack_names.h"
+#include "diskformat/pack_names.h"
+#include "packs/stream.h"
 #include "store/store_impl.h"
-#include "store/stream.h"
 
 namespace weft {
 

@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include "store/file_ops.h"
-#include "store/notes.h"
-#include "store/rebuild.h"
-#include "store/spare.h"
+#include "base/file_ops.h"
+#include "catalog/spare.h"
+#include "diskformat/toc.h"
+#include "index/notes.h"
+#include "repair/rebuild.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 

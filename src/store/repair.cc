@@ -4,12 +4,12 @@
 
 #include <fmt/core.h>
 
-#include "store/blob_check.h"
-#include "store/notes.h"
-#include "store/pack_names.h"
-#include "store/repair_pack.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "index/notes.h"
+#include "packs/blob_check.h"
+#include "repair/repair_pack.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {

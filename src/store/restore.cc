@@ -1,4 +1,4 @@
-#include "store/restore.h"
+#include "weft/restore.h"
 
 #include <fcntl.h>
 
@@ -8,12 +8,12 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "store/fs_check.h"
-#include "store/layout.h"
-#include "store/manifests.h"
-#include "store/pack_names.h"
+#include "catalog/fs_check.h"
+#include "catalog/layout.h"
+#include "catalog/manifests.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "store/store_impl.h"
-#include "store/toc.h"
 
 namespace weft {
 namespace {
@@ -73,6 +73,13 @@ Status remove_leftovers(const SafePath& path) {
 
 }  // namespace
 
+StoreRestore::StoreRestore(Maker maker) : maker_(std::make_unique<const Maker>(std::move(maker))) {}
+StoreRestore::StoreRestore(StoreRestore&& other) noexcept = default;
+StoreRestore::~StoreRestore() = default;
+const SafePath& StoreRestore::path() const {
+  return maker_->directory;
+}
+
 Result<StoreRestore> StoreRestore::begin(const std::string& store_path, std::string_view origin,
                                          const Patience& patience) {
   WEFT_TRY(Maker maker, lock_maker(store_path, patience));
@@ -89,31 +96,31 @@ Result<StoreRestore> StoreRestore::begin(const std::string& store_path, std::str
 }
 
 Result<bool> StoreRestore::has_pack(const PackToc& toc) const {
-  const auto there = read_toc_of(path_, toc.pack);
-  const auto st = stat_file(pack_path(path_, toc.pack));
+  const auto there = read_toc_of(path(), toc.pack);
+  const auto st = stat_file(pack_path(path(), toc.pack));
   const bool whole = there.ok() && st.ok() && static_cast<std::uint64_t>(st->st_size) >= there->size &&
                      std::ranges::all_of(toc.entries, [&](const PackEntry& entry) {
                        return lists_blob(*there, entry.id, entry.offset);
                      });
   if (whole) return true;
-  WEFT_CHECK(remove_file(toc_path(path_, toc.pack)));
-  WEFT_CHECK(remove_file(pack_path(path_, toc.pack)));
+  WEFT_CHECK(remove_file(toc_path(path(), toc.pack)));
+  WEFT_CHECK(remove_file(pack_path(path(), toc.pack)));
   return false;
 }
 
 SafePath StoreRestore::pack_file() const {
-  return path_ / ("tmp/" + random_hex(12));
+  return path() / ("tmp/" + random_hex(12));
 }
 
 Status StoreRestore::add_pack(const SafePath& file, const PackToc& toc) const {
-  WEFT_CHECK(rename_file(file, pack_path(path_, toc.pack)));
+  WEFT_CHECK(rename_file(file, pack_path(path(), toc.pack)));
   const SafePath contents = pack_file();
   WEFT_CHECK(write_toc(contents, toc));
-  return rename_file(contents, toc_path(path_, toc.pack));  // last: a pack that has one is whole
+  return rename_file(contents, toc_path(path(), toc.pack));  // last: a pack that has one is whole
 }
 
 Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {
-  const SafePath directory = path_ / "packs";
+  const SafePath directory = path() / "packs";
   WEFT_TRY(const auto names, list_directory(directory));
   for (const std::string& name : names) {
     const auto pack = pack_of_name(name, name.ends_with(".toc") ? ".toc" : ".pack");
@@ -123,7 +130,7 @@ Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {
 }
 
 Status StoreRestore::add_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
-  const Manifests manifests(path_);
+  const Manifests manifests(path());
   if (manifests.open(digest).ok()) return {};
   WEFT_TRY(StagedManifest staged, manifests.stage(bytes));
   WEFT_CHECK(staged.sync());
@@ -135,7 +142,7 @@ Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange
   OpenOptions options;
   options.write = true;
   options.decode = decode;
-  WEFT_TRY(const auto store, StoreImpl::open_unfinished(path_, options));
+  WEFT_TRY(const auto store, StoreImpl::open_unfinished(path(), options));
   std::vector<std::string> problems;
   for (std::size_t at = 0; at < changes.size(); at += kChangesAtOnce) {
     if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
@@ -147,9 +154,9 @@ Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange
 }
 
 Status StoreRestore::finish() const {
-  for (const std::string_view filled : {"packs", "manifests"}) WEFT_CHECK(sync_directory(path_ / filled));
-  WEFT_CHECK(make_store(path_));
-  return remove_file(mark_path(path_));
+  for (const std::string_view filled : {"packs", "manifests"}) WEFT_CHECK(sync_directory(path() / filled));
+  WEFT_CHECK(make_store(path()));
+  return remove_file(mark_path(path()));
 }
 
 }  // namespace weft

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "base/sys.h"
-#include "store/assembled_packs.h"
-#include "store/scrub_state.h"
+#include "catalog/scrub_state.h"
+#include "packs/assembled.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -6,8 +6,8 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "store/cluster_files.h"
-#include "store/rebuild.h"
+#include "catalog/cluster_files.h"
+#include "repair/rebuild.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -3,9 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "archindex/match.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "store/arch_match.h"
 #include "store/store_impl.h"
 
 namespace weft {

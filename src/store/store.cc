@@ -9,9 +9,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "store/cluster_files.h"
-#include "store/layout.h"
-#include "store/rebuild.h"
+#include "catalog/cluster_files.h"
+#include "catalog/layout.h"
+#include "repair/rebuild.h"
 #include "store/store_impl.h"
 
 namespace weft {

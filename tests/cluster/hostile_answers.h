@@ -9,8 +9,8 @@
 #include "blobs/local_bytes.h"
 #include "blobs/toc_cache.h"
 #include "conformance/tapped_transport.h"
+#include "diskformat/toc.h"
 #include "peers/answers.h"
-#include "store/toc.h"
 
 namespace weft::hostile {
 

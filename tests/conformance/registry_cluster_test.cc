@@ -8,11 +8,11 @@
 
 #include "../unit/store/index_support.h"
 #include "base/sha256.h"
+#include "diskformat/said_record.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_worlds.h"
-#include "store/said_record.h"
 
 namespace weft {
 namespace {

@@ -114,7 +114,7 @@ def test_a_removal_that_was_said_took_place():
 
 
 def test_the_sentence_is_what_the_program_says():
-    assert calls.NOT_KNOWN in (TOP / "src/store/journal.cc").read_text()
+    assert calls.NOT_KNOWN in (TOP / "src/catalog/journal.cc").read_text()
 
 
 def test_effects_that_took_place_stay():

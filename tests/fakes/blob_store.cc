@@ -10,7 +10,7 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "blobs/held_pack.h"
-#include "store/pack_names.h"
+#include "diskformat/pack_names.h"
 #include "weft/scrub.h"
 
 namespace weft::testing {

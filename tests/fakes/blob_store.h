@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/safe_path.h"
-#include "store/pack_names.h"
+#include "diskformat/pack_names.h"
 #include "testing.h"
 #include "weft/cluster_store.h"
 

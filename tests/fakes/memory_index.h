@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/index.h"
-#include "store/packs.h"
+#include "packs/blob_index.h"
+#include "packs/packs.h"
 
 namespace weft::testing {
 

@@ -2,12 +2,12 @@
 // content.
 #include <algorithm>
 
+#include "diskformat/hash.h"
+#include "diskformat/record.h"
 #include "fuzzing.h"
 #include "registry/etcd_wire.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
-#include "store/hash.h"
-#include "store/record.h"
 
 namespace {
 

@@ -8,11 +8,11 @@
 
 #include <fmt/core.h>
 
+#include "archindex/index.h"
+#include "archindex/match.h"
 #include "base/limits.h"
 #include "blobs/arch_items.h"
 #include "reference/arch_graphs.h"
-#include "store/arch_index.h"
-#include "store/arch_match.h"
 #include "store_paths.h"
 #include "testing.h"
 

@@ -1,4 +1,4 @@
-#include "store/assembled_packs.h"
+#include "packs/assembled.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include "assembly/fill.h"
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "fakes/node_fixture.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
 #include "store_paths.h"
 #include "testing.h"
 #include "weft/progress.h"

@@ -11,8 +11,8 @@
 
 #include "assembly/fill.h"
 #include "base/sys.h"
+#include "diskformat/pack_names.h"
 #include "fakes/node_fixture.h"
-#include "store/pack_names.h"
 #include "store_paths.h"
 #include "weft/vfs.h"
 

@@ -16,9 +16,9 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "diskformat/hash.h"
 #include "fakes/blob_store.h"
 #include "fakes/twin_source.h"
-#include "store/hash.h"
 #include "testing.h"
 #include "weft/manifest.h"
 

@@ -7,9 +7,9 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
-#include "store/hash.h"
-#include "store/pack_names.h"
-#include "store/record.h"
+#include "diskformat/hash.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/record.h"
 #include "store_paths.h"
 #include "testing.h"
 

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "store/record.h"
-#include "store/said_record.h"
+#include "diskformat/record.h"
+#include "diskformat/said_record.h"
 #include "testing.h"
 
 namespace weft::testing {

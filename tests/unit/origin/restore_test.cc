@@ -5,12 +5,12 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/record.h"
+#include "diskformat/toc.h"
 #include "fakes/node_fixture.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
-#include "store/pack_names.h"
-#include "store/record.h"
-#include "store/toc.h"
 #include "store_paths.h"
 #include "weft/origin.h"
 

@@ -10,11 +10,11 @@
 #include "base/direct_read.h"
 #include "base/page_cache.h"
 #include "base/sys.h"
+#include "diskformat/pack_names.h"
 #include "fakes/node_fixture.h"
 #include "fetch/verified_source.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
-#include "store/pack_names.h"
 #include "store_paths.h"
 #include "weft/deadline.h"
 

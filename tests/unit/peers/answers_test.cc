@@ -12,11 +12,11 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "diskformat/hash.h"
+#include "diskformat/pack_names.h"
 #include "fakes/blob_store.h"
 #include "peers/directory.h"
 #include "peers/messages.h"
-#include "store/hash.h"
-#include "store/pack_names.h"
 #include "testing.h"
 
 namespace weft::testing {

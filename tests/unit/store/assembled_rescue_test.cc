@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "base/sys.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "index_support.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
 #include "store_paths.h"
 
 using namespace weft;

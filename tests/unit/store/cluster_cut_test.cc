@@ -8,9 +8,9 @@
 
 #include "base/sys.h"
 #include "cluster_support.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
-#include "store/uuid.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "diskformat/uuid.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -12,8 +12,8 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "cluster_support.h"
+#include "diskformat/pack_names.h"
 #include "random_runs.h"
-#include "store/pack_names.h"
 #include "store_paths.h"
 
 using namespace weft;

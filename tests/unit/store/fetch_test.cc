@@ -8,8 +8,8 @@
 
 #include "base/sys.h"
 #include "cluster_support.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -14,8 +14,8 @@
 #include <fmt/core.h>
 
 #include "base/sys.h"
+#include "catalog/fs_check.h"
 #include "index_support.h"
-#include "store/fs_check.h"
 
 using namespace weft;
 using namespace weft::testing;

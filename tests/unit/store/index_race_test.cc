@@ -13,8 +13,8 @@
 #include <fmt/core.h>
 
 #include "base/sys.h"
+#include "diskformat/toc.h"
 #include "index_support.h"
-#include "store/toc.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -4,12 +4,12 @@
 
 #include <fmt/core.h>
 
+#include "diskformat/events.h"
+#include "diskformat/hash.h"
+#include "diskformat/keys.h"
+#include "diskformat/record.h"
+#include "diskformat/rows.h"
 #include "index_support.h"
-#include "store/events.h"
-#include "store/hash.h"
-#include "store/keys.h"
-#include "store/record.h"
-#include "store/rows.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -20,10 +20,10 @@
 #include "base/sha256.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "store/assembled_packs.h"
-#include "store/hash.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
+#include "diskformat/hash.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "packs/assembled.h"
 #include "store_paths.h"
 
 namespace weft::testing {

@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "base/sys.h"
+#include "catalog/journal_marks.h"
 #include "index_support.h"
-#include "store/journal_marks.h"
 
 using namespace weft;
 using namespace weft::testing;

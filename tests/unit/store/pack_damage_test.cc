@@ -14,10 +14,10 @@
 
 #include "base/sha256.h"
 #include "base/sys.h"
+#include "diskformat/hash.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
 #include "index_support.h"
-#include "store/hash.h"
-#include "store/pack_names.h"
-#include "store/toc.h"
 #include "store_paths.h"
 
 using namespace weft;

@@ -10,9 +10,9 @@
 #include "base/limits.h"
 #include "base/page_cache.h"
 #include "base/sys.h"
+#include "diskformat/pack_names.h"
 #include "fakes/blob_store.h"
 #include "reading/open_file.h"
-#include "store/pack_names.h"
 #include "testing.h"
 
 namespace weft::testing {

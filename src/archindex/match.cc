@@ -1,0 +1,294 @@
+// Exact top-K by best-first search.
+//
+// Classes that stand alone behind the common items (arch_common.h) are compared as a whole. Every other class shares
+// with the query a set of common items that is closed upstream. The lists of these items are opened one by one: of the
+// items that no other of the *rest* needs, that which fewest classes have. It then leaves the rest, so a class that no
+// opened list has shares no more than the rest holds; the search ends when that is less than what was found. Lists are
+// short where much is shared, and so those that many classes are in are seldom opened.
+//
+// A list is read some rows at a time, in the order of the metric (arch_list.h). By the marks of a row its class shares
+// at most the items of the rest that lack none of theirs; only where this may be the best is the class itself looked
+// at. So each row is read once at most, whatever branches come together. Marks may be set by other items: where that
+// has been so before, some of the items that a class seems to have are looked up first.
+//
+// Where marks tell nothing, too many classes would be looked at: after so many steps all classes of all common items
+// are counted instead.
+#include "archindex/match.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "archindex/common.h"
+#include "archindex/rest.h"
+#include "archindex/wanted.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kItemsOfAStep = 64;  // that are compared with those of a class
+constexpr std::uint64_t kRowsOfAStep = 128;
+constexpr std::uint64_t kLookedAtOnTrust = 2;  // classes
+constexpr unsigned kAskedOfARow = 2;
+
+// What is left to look at: none of it shares more than `bound`, and what shares as much comes from `from` on.
+struct Open {
+  enum class What : std::uint8_t { rest, list, row, doubted, found };
+  std::uint64_t bound = 0;
+  ArchRank from;
+  What what = What::rest;
+  std::size_t which = 0;  // of the lists, also for a row; of what is doubted; of the classes found
+};
+
+// A row whose class is looked at only when it still seems to be the best.
+struct Doubted {
+  std::size_t list = 0;
+  std::uint64_t bound = 0;
+  ListedRow row;
+};
+
+struct Worse {
+  bool operator()(const Open& a, const Open& b) const {
+    return a.bound != b.bound ? a.bound < b.bound : a.from > b.from;
+  }
+};
+
+class Matcher {
+ public:
+  Matcher(Txn& txn, const MatchQuery& query, std::uint64_t steps_max)
+      : txn_(txn),
+        query_(query),
+        order_(order_of(query.metric, query.smallest)),
+        wanted_(query.items),
+        steps_left_(steps_max) {}
+
+  const MatchWork& work() const { return work_; }
+
+  Result<std::vector<MatchHit>> run() {
+    WEFT_TRY(CommonItems found, find_common_items(txn_, query_.items));
+    work_.items = found.looked_up;
+    common_ = std::move(found.items);
+    for (const std::string& only : found.alone) WEFT_CHECK(add_class(only));
+    rest_ = ArchRest(common_);
+    push_rest();
+    while (hits_.size() < query_.top) {
+      if (steps_left_ == 0 && !counts_) WEFT_CHECK(count_all());
+      WEFT_CHECK(add_counted());
+      if (queue_.empty()) break;
+      Open next = queue_.top();
+      queue_.pop();
+      WEFT_CHECK(look_into(next));
+    }
+    return std::move(hits_);
+  }
+
+ private:
+  ArchRank first_rank() const { return {order_.empty(), {}}; }
+
+  Status look_into(const Open& next) {
+    switch (next.what) {
+      case Open::What::rest:
+        return open_list(), Status{};
+      case Open::What::list:
+        return read_list(next);
+      case Open::What::row:
+        return take_row(next);
+      case Open::What::doubted:
+        return doubt(next.which);
+      case Open::What::found:
+        return give_version(next);
+    }
+    return {};
+  }
+
+  void push_rest() {
+    if (rest_.size() > 0) queue_.push({rest_.size(), first_rank(), Open::What::rest, 0});
+  }
+
+  void open_list() {
+    take_steps(1 + rest_.size() / kItemsOfAStep);
+    const std::uint64_t bound = rest_.size();
+    lists_.push_back(rest_.open(order_));
+    push_list(bound, lists_.size() - 1);
+    push_rest();
+  }
+
+  void push_list(std::uint64_t bound, std::size_t which) {
+    if (lists_[which].next()) queue_.push({bound, *lists_[which].next(), Open::What::list, which});
+  }
+  void push_row(std::size_t list, const ArchList::Head& head) {
+    queue_.push({head.bound, head.rank, Open::What::row, list});
+  }
+
+  Status read_list(const Open& open) {
+    heads_.clear();
+    WEFT_TRY(std::uint64_t rows, lists_[open.which].read(txn_, heads_));
+    for (const ArchList::Head& head : heads_) push_row(open.which, head);
+    push_list(open.bound, open.which);
+    work_.places += rows;
+    take_steps(1 + rows / kRowsOfAStep);
+    return {};
+  }
+
+  void take_steps(std::uint64_t steps) { steps_left_ -= std::min(steps_left_, steps); }
+
+  Status take_row(const Open& open) {
+    std::optional<ArchList::Head> next;
+    const ListedRow row = lists_[open.which].take_first(open.bound, next);
+    if (next) push_row(open.which, *next);
+    if (work_.classes < kLookedAtOnTrust) return look_at_class(row.rank);
+    doubted_.push_back({open.which, open.bound, row});
+    return doubt(doubted_.size() - 1);
+  }
+
+  // Looking an item up costs less than the class. Of the two rows of a class with the metric, that of no order comes
+  // behind the other here too: both are asked the same.
+  Status doubt(std::size_t which) {
+    Doubted& doubted = doubted_[which];
+    if (looked_at_.contains(doubted.row.rank.place.version)) return {};
+    for (unsigned times = 0; times < kAskedOfARow; ++times) {
+      WEFT_TRY(std::optional<std::uint64_t> bound, lists_[doubted.list].ask(txn_, doubted.row));
+      if (!bound) break;
+      ++work_.asked;
+      take_steps(1);
+      if (*bound == doubted.bound) continue;
+      doubted.bound = *bound;
+      queue_.push({*bound, doubted.row.rank, Open::What::doubted, which});
+      return {};
+    }
+    return look_at_class(doubted.row.rank);
+  }
+
+  // The row is its class's best: in the order of the metric, or without it where no version of the class has it. One
+  // that has it was seen there.
+  Status look_at_class(const ArchRank& rank) {
+    if (!looked_at_.insert(rank.place.version).second) return {};
+    WEFT_TRY(std::string key, need_class_of(txn_, rank.place.version));
+    if (seen_.contains(key)) return {};
+    WEFT_TRY(std::uint64_t shared, shared_with(key));
+    queue_.push({shared, rank, Open::What::found, found(std::move(key))});
+    return {};
+  }
+
+  Result<std::uint64_t> shared_with(const std::string& class_key) {
+    ++work_.classes;
+    WEFT_TRY(SharedItems found, weft::shared_with(txn_, wanted_, class_key));
+    take_steps(1 + found.compared / kItemsOfAStep);
+    return found.shared;
+  }
+
+  std::size_t found(std::string key) {
+    seen_.insert(key);
+    found_.push_back(std::move(key));
+    return found_.size() - 1;
+  }
+
+  Status add_class(const std::string& key) {
+    WEFT_TRY(std::uint64_t shared, shared_with(key));
+    return push_version({shared, first_rank(), Open::What::found, found(key)});
+  }
+
+  // The class again, at its next version from `next.from` on.
+  Status push_version(Open next) {
+    const std::string& key = found_[next.which];
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_versions));
+    if (!next.from.without_metric) {
+      WEFT_TRY(auto place, place_from(cursor, txn_, key + order_, next.from.place));
+      if (place) return queue_.push({next.bound, {false, *place}, next.what, next.which}), Status{};
+      next.from = {true, {}};
+    }
+    for (ArchPlace from = next.from.place;; from = after(from)) {
+      WEFT_TRY(auto place, place_from(cursor, txn_, key, from));
+      if (!place) return {};
+      from = *place;
+      WEFT_TRY(bool elsewhere, has_metric(place->version));
+      if (!elsewhere) return queue_.push({next.bound, {true, *place}, next.what, next.which}), Status{};
+    }
+  }
+
+  Result<bool> has_metric(VersionId id) {
+    if (query_.metric.empty()) return false;
+    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn_, Table::versions, key_of(id)));
+    return std::ranges::any_of(version.metrics, [&](const auto& metric) {
+      return metric.first == query_.metric && parse_real(metric.second).has_value();
+    });
+  }
+
+  Status give_version(Open open) {
+    VersionId version = open.from.place.version;
+    if (version != query_.except) hits_.push_back({version, open.bound});
+    if (hits_.size() == query_.top) return {};
+    open.from.place = after(open.from.place);
+    return push_version(open);
+  }
+
+  // In place of lists: how many common items each class has. One version stands for a class, the same in all rows.
+  Status count_all() {
+    std::vector<Open> classes;
+    for (; !queue_.empty(); queue_.pop())
+      if (queue_.top().what == Open::What::found) classes.push_back(queue_.top());
+    for (const Open& open : classes) queue_.push(open);
+    std::unordered_map<VersionId, std::uint64_t> shared;
+    for (const CommonItem& item : common_) {
+      WEFT_TRY(ItemPlaces places, ItemPlaces::open(txn_, std::string(item.key)));
+      for (std::uint64_t left = item.classes; left > 0;) {
+        WEFT_TRY(Bytes rows, places.next(left));
+        if (rows.empty()) break;
+        const std::uint64_t count = rows.size() / kItemPlaceRowBytes;
+        for (; !rows.empty(); rows.remove_prefix(kItemPlaceRowBytes)) ++shared[item_place_in(rows).place.version];
+        work_.places += count;
+        left -= std::min(left, count);
+      }
+    }
+    counts_.emplace(shared.begin(), shared.end());
+    std::ranges::sort(*counts_, std::greater(), &std::pair<VersionId, std::uint64_t>::second);
+    return {};
+  }
+
+  // The counted classes that may come next.
+  Status add_counted() {
+    for (; counts_ && next_counted_ < counts_->size(); ++next_counted_) {
+      const auto& [version, shared] = (*counts_)[next_counted_];
+      if (!queue_.empty() && queue_.top().bound > shared) return {};
+      WEFT_TRY(std::string key, need_class_of(txn_, version));
+      if (seen_.contains(key)) continue;
+      WEFT_CHECK(push_version({shared, first_rank(), Open::What::found, found(std::move(key))}));
+    }
+    return {};
+  }
+
+  Txn& txn_;
+  const MatchQuery& query_;
+  const std::string order_;
+  const WantedItems wanted_;
+  std::vector<CommonItem> common_;
+  ArchRest rest_{{}};
+  std::vector<ArchList> lists_;
+  std::vector<ArchList::Head> heads_;  // of what was read last
+  std::vector<Doubted> doubted_;
+  std::unordered_set<VersionId> looked_at_;
+  std::vector<std::string> found_;  // keys of classes
+  std::unordered_set<std::string> seen_;
+  std::priority_queue<Open, std::vector<Open>, Worse> queue_;
+  std::vector<MatchHit> hits_;
+  std::uint64_t steps_left_;
+  MatchWork work_;
+  std::optional<std::vector<std::pair<VersionId, std::uint64_t>>> counts_;  // what classes share, most first
+  std::size_t next_counted_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query, std::uint64_t steps_max,
+                                                  MatchWork* work) {
+  Matcher matcher(txn, query, steps_max);
+  auto hits = matcher.run();
+  if (work != nullptr) *work = matcher.work();
+  return hits;
+}
+
+}  // namespace weft

@@ -1,0 +1,266 @@
+#include "catalog/apply.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "archindex/index.h"
+#include "catalog/apply_names.h"
+#include "catalog/content.h"
+
+namespace weft {
+namespace {
+
+void count_revision(Counters& counters, std::uint64_t revision) {
+  if (revision != 0) counters.registry_revision = revision;
+}
+
+Status count_event(Txn& txn, const PublishEvent& event) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.sequence = std::max(counters.sequence, event.sequence);
+  count_revision(counters, event.revision);
+  counters.next_version = std::max(counters.next_version, event.version.id + 1);
+  counters.next_model = std::max(counters.next_model, event.version.model + 1);
+  auto used = [&counters](Ino ino) { counters.next_ino = std::max(counters.next_ino, ino + 1); };
+  used(event.model_ino);
+  used(event.latest_ino);
+  for (const NamedInode& directory : event.directories) used(directory.ino);
+  for (const NamedInode& tag : event.tags) used(tag.ino);
+  for (Ino ino : event.local.view_inos) used(ino);
+  counters.next_ino = std::max(counters.next_ino, event.local.ino_base + event.local.ino_count);
+  return put_counters(txn, counters);
+}
+
+Status count_sequence(Txn& txn, std::uint64_t sequence, std::uint64_t revision = 0) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.sequence = std::max(counters.sequence, sequence);
+  count_revision(counters, revision);
+  return put_counters(txn, counters);
+}
+
+Result<std::uint64_t> tick(Txn& txn) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  ++counters.lineage_clock;
+  WEFT_CHECK(put_counters(txn, counters));
+  return counters.lineage_clock;
+}
+
+Status link_parent(Txn& txn, ParentRef& parent, VersionId child) {
+  parent.id = 0;
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, parent.model));
+  if (!model) return {};  // a journal with damage may lack it
+  WEFT_TRY(std::optional<VersionRow> row, find_version(txn, model->id, parent.number));
+  if (!row) return {};
+  parent.id = row->id;
+  return put(txn, Table::children, key_of(row->id, child), NumberRow{0});
+}
+
+Status put_version(Txn& txn, VersionRow version) {
+  WEFT_TRY(version.born, tick(txn));
+  WEFT_CHECK(put(txn, Table::numbers, key_of(version.model, version.number), NumberRow{version.id}));
+  for (ParentRef& parent : version.parents) WEFT_CHECK(link_parent(txn, parent, version.id));
+  return put(txn, Table::versions, key_of(version.id), version);
+}
+
+Status put_local(Txn& txn, const PublishEvent& event) {
+  const VersionRow& version = event.version;
+  WEFT_CHECK(put(txn, Table::locals, key_of(version.id), event.local));
+  InodeRow inode;
+  inode.kind = InodeKind::version;
+  inode.base = event.local.ino_base;
+  inode.count = event.local.ino_count;
+  inode.version = version.id;
+  WEFT_CHECK(put(txn, Table::inodes, key_of(inode.base), inode));
+  std::string key = digest_key(version.manifest);
+  WEFT_TRY(std::optional<NumberRow> count, find_row<NumberRow>(txn, Table::manifests, key));
+  return put(txn, Table::manifests, key, NumberRow{count ? count->value + 1 : 1});
+}
+
+Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
+  std::uint64_t bytes = 0;
+  for (const NewBlob& blob : blobs) {
+    WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
+    WEFT_CHECK(put_hint(txn, blob.id, blob.hint));
+    if (made) bytes += blob.id.length;
+  }
+  return bytes;
+}
+
+Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number) {
+  while (--number > 0) {
+    WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model, number));
+    if (version && !version->removed) return number;
+  }
+  return number;
+}
+
+Status update_latest(Txn& txn, ModelRow& model, std::uint64_t removed) {
+  if (model.latest != removed) return {};
+  WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
+  if (model.latest == 0) WEFT_CHECK(hide_model(txn, model.name));
+  return put(txn, Table::models, model.name, model);
+}
+
+// A reaped version has no local part.
+Status remove_local(Txn& txn, VersionId version, const VersionContent* content) {
+  WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
+  if (!local) return {};
+  WEFT_CHECK(put_note(txn, kUnreaped, version));
+  WEFT_TRY(bool incomplete, is_incomplete(txn, version));
+  if (incomplete) {
+    local->view_inos.clear();  // it is not counted in any view, nor will be when it is reaped
+    WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
+    return erase_note(txn, kIncomplete, version);
+  }
+  if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
+  return remove_content(txn, version, *local, *content);
+}
+
+}  // namespace
+
+Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input) {
+  WEFT_CHECK(count_event(txn, event));
+  WEFT_CHECK(advance_model(txn, event));
+  WEFT_CHECK(put_version(txn, event.version));
+  for (const NamedInode& tag : event.tags)
+    WEFT_CHECK(set_tag(txn, event.version.model, {tag.name, event.version.number, tag.ino, event.version.time_ns}));
+  if (input.reaped || event.was_removed()) return std::uint64_t{0};
+  WEFT_CHECK(put_local(txn, event));
+  if (input.own) WEFT_CHECK(put_note(txn, kUnsaved, event.version.id));
+  WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
+  if (input.content == nullptr) {
+    WEFT_CHECK(put_note(txn, kIncomplete, event.version.id));
+    return new_bytes;
+  }
+  WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns, event.local}, input));
+  WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
+  return new_bytes;
+}
+
+Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_TRY(Counters counters, get_counters(txn));
+  for (Ino ino : event.view_inos) counters.next_ino = std::max(counters.next_ino, ino + 1);
+  WEFT_CHECK(put_counters(txn, counters));
+  WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
+  if (!incomplete) return {};
+  WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(event.version)));
+  local.view_inos = event.view_inos;
+  WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
+  if (input.content == nullptr) return {};  // a rebuild could not read it: the numbers stay for when it is back
+  WEFT_CHECK(add_content(txn, {event.version, event.published_ns, local}, input));
+  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
+  WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
+  return erase_note(txn, kIncomplete, event.version);
+}
+
+Status apply_pin(Txn& txn, const PinEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal pins of model {}, which is not there", event.model));
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || version->removed) return {};
+  return event.pinned ? put_note(txn, kPinned, version->id) : erase_note(txn, kPinned, version->id);
+}
+
+Status raise_counters(Txn& txn, const Counters& floors) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.next_version = std::max(counters.next_version, floors.next_version);
+  counters.next_model = std::max(counters.next_model, floors.next_model);
+  counters.next_ino = std::max(counters.next_ino, floors.next_ino);
+  counters.number_floor = std::max(counters.number_floor, floors.number_floor);
+  return put_counters(txn, counters);
+}
+
+Status fill_numbers(Txn& txn, const ModelRow& model) {
+  for (std::uint64_t number = 1; number < model.next_number; ++number) {
+    std::string key = key_of(model.id, number);
+    WEFT_TRY(std::optional<Bytes> known, txn.get(Table::numbers, key));
+    if (!known) WEFT_CHECK(put(txn, Table::numbers, key, NumberRow{kLostVersion}));
+  }
+  return {};
+}
+
+Status apply_repair(Txn& txn, const RepairEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_CHECK(raise_counters(txn, event.counters));
+  for (const NumberFloor& floor : event.models) {
+    WEFT_TRY(std::optional<ModelRow> model, find_model(txn, floor.model));
+    if (!model) continue;
+    model->next_number = std::max(model->next_number, floor.next_number);
+    WEFT_CHECK(put(txn, Table::models, model->name, *model));
+  }
+  return {};
+}
+
+Status apply_tags(Txn& txn, const TagsEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
+  for (const TagChange& change : event.changes) {
+    if (change.number == 0) {
+      WEFT_CHECK(delete_tag(txn, model->id, change.name, change.ino));
+      continue;
+    }
+    WEFT_TRY(Counters counters, get_counters(txn));
+    counters.next_ino = std::max(counters.next_ino, change.ino + 1);
+    WEFT_CHECK(put_counters(txn, counters));
+    WEFT_CHECK(set_tag(txn, model->id, {change.name, change.number, change.ino, event.time_ns}));
+  }
+  return {};
+}
+
+Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content) {
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || version->removed)
+    return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
+  WEFT_CHECK(remove_local(txn, version->id, content));
+  WEFT_CHECK(remove_architecture(txn, *version));
+  WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
+  WEFT_CHECK(erase_note(txn, kPinned, version->id));
+  version->removed = true;
+  WEFT_TRY(version->died, tick(txn));
+  version->removed_ns = event.time_ns;
+  WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
+  WEFT_CHECK(delete_tags_of(txn, model->id, event.number));
+  return update_latest(txn, *model, event.number);
+}
+
+Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
+  WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, id));
+  if (found && (place.pack == 0 || !found->row.absent())) return false;
+  const std::string key = blob_key(id);
+  WEFT_CHECK(put(txn, Table::blobs, key, BlobRow{place}));
+  if (!found) WEFT_CHECK(mark_dead(txn, key));
+  return true;
+}
+
+Status forget_place(Txn& txn, const FoundBlob& blob) {
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob.key));
+  if (holder) return put(txn, Table::blobs, blob.key, BlobRow{});
+  WEFT_CHECK(txn.erase(Table::dead, blob.key));
+  return txn.erase(Table::blobs, blob.key);
+}
+
+Status mark_dead(Txn& txn, Bytes blob_key) {
+  return put(txn, Table::dead, blob_key, NumberRow{0});
+}
+
+Status count_revision(Txn& txn, std::uint64_t revision) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.registry_revision = revision;
+  return put_counters(txn, counters);
+}
+
+Status bump_sequence(Txn& txn) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  ++counters.sequence;
+  return put_counters(txn, counters);
+}
+
+}  // namespace weft

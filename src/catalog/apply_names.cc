@@ -1,0 +1,114 @@
+#include "catalog/apply_names.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace weft {
+namespace {
+
+Status put_inode(Txn& txn, InodeKind kind, Ino ino, ModelId model, std::string_view name) {
+  InodeRow inode;
+  inode.kind = kind;
+  inode.base = ino;
+  inode.model = model;
+  inode.name = name;
+  return put(txn, Table::inodes, key_of(ino), inode);
+}
+
+// Shows a name in its directory, or counts one more model below it.
+Status show(Txn& txn, std::string_view path, bool is_model, Ino ino) {
+  auto [prefix, component] = split_name(path);
+  std::string key = name_key(prefix, component);
+  WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, key));
+  return put(txn, Table::names, key, NameRow{is_model, ino, row ? row->live + 1 : 1});
+}
+
+Status hide(Txn& txn, std::string_view path) {
+  auto [prefix, component] = split_name(path);
+  std::string key = name_key(prefix, component);
+  WEFT_TRY(NameRow row, need_row<NameRow>(txn, Table::names, key));
+  if (row.live <= 1) return txn.erase(Table::names, key);
+  --row.live;
+  return put(txn, Table::names, key, row);
+}
+
+Status show_model(Txn& txn, const ModelRow& model) {
+  WEFT_CHECK(show(txn, model.name, true, model.ino));
+  for (std::string_view path = split_name(model.name).first; !path.empty(); path = split_name(path).first) {
+    WEFT_TRY(NumberRow ino, need_row<NumberRow>(txn, Table::dirs, path));
+    WEFT_CHECK(show(txn, path, false, ino.value));
+  }
+  return {};
+}
+
+Status make_directories_of(Txn& txn, const PublishEvent& event) {
+  for (const NamedInode& directory : event.directories) {
+    WEFT_TRY(std::optional<Bytes> known, txn.get(Table::dirs, directory.name));
+    if (known) continue;
+    WEFT_CHECK(put(txn, Table::dirs, directory.name, NumberRow{directory.ino}));
+    WEFT_CHECK(put_inode(txn, InodeKind::namespace_dir, directory.ino, 0, directory.name));
+  }
+  return {};
+}
+
+Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
+  const VersionRow& version = event.version;
+  std::uint64_t created_ns = event.model_created_ns != 0 ? event.model_created_ns : version.time_ns;
+  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, created_ns};
+  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
+  WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
+  WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
+  return model;
+}
+
+// Numbers that may have been given by a journal that is lost.
+Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
+  for (std::uint64_t lost = model.next_number; lost < number; ++lost)
+    WEFT_CHECK(put(txn, Table::numbers, key_of(model.id, lost), NumberRow{kLostVersion}));
+  return {};
+}
+
+}  // namespace
+
+Status hide_model(Txn& txn, std::string_view name) {
+  for (std::string_view path = name; !path.empty(); path = split_name(path).first) WEFT_CHECK(hide(txn, path));
+  return {};
+}
+
+Status advance_model(Txn& txn, const PublishEvent& event) {
+  WEFT_CHECK(make_directories_of(txn, event));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.version.model_name));
+  if (!model) {
+    WEFT_TRY(model, make_model(txn, event));
+  }
+  if (model->latest == 0) WEFT_CHECK(show_model(txn, *model));
+  WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
+  model->next_number = std::max(model->next_number, event.version.number + 1);
+  model->latest = std::max(model->latest, event.version.number);
+  return put(txn, Table::models, model->name, *model);
+}
+
+Status set_tag(Txn& txn, ModelId model, const TagRow& tag) {
+  WEFT_CHECK(put(txn, Table::tags, tag_key(model, tag.name), tag));
+  return put_inode(txn, InodeKind::tag_link, tag.ino, model, tag.name);
+}
+
+Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino) {
+  WEFT_CHECK(txn.erase(Table::tags, tag_key(model, name)));
+  return txn.erase(Table::inodes, key_of(ino));
+}
+
+// Its tags go with a version.
+Status delete_tags_of(Txn& txn, ModelId model, std::uint64_t number) {
+  std::vector<TagRow> gone;
+  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model), [&](const Entry& entry) -> Status {
+    WEFT_TRY(TagRow tag, row_from<TagRow>(txn, Table::tags, entry.key, entry.value));
+    if (tag.number == number) gone.push_back(std::move(tag));
+    return {};
+  }));
+  for (const TagRow& tag : gone) WEFT_CHECK(delete_tag(txn, model, tag.name, tag.ino));
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,21 @@
+// The part of an event that is about names: models and their directories, what a listing shows, tags.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "diskformat/events.h"
+#include "index/tables.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// The model of a publish: made, shown, and its numbers counted.
+Status advance_model(Txn& txn, const PublishEvent& event);
+Status hide_model(Txn& txn, std::string_view name);  // it has no live version any more
+
+Status set_tag(Txn& txn, ModelId model, const TagRow& tag);
+Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino);
+Status delete_tags_of(Txn& txn, ModelId model, std::uint64_t number);  // of a version that goes
+
+}  // namespace weft

@@ -1,0 +1,297 @@
+#include "catalog/layout.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/file_lock.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "catalog/cluster_files.h"
+#include "catalog/fs_check.h"
+#include "catalog/journal.h"
+#include "catalog/manifests.h"
+#include "catalog/scrub_state.h"
+#include "catalog/spare.h"
+#include "diskformat/uuid.h"
+#include "index/env.h"
+#include "index/tables.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kIdentityMax = 64U << 10U;
+constexpr int kAttempts = 16;
+constexpr std::string_view kMakerLock = "maker.lock";
+constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "manifests", "journal", "tmp", "cache"};
+
+SafePath identity_path(const SafePath& path) {
+  return path / "weft-store";
+}
+// The same record again, for a store whose file weft-store is damaged or gone.
+SafePath identity_copy_path(const SafePath& path) {
+  return path / "journal/weft-store";
+}
+
+Error no_store(std::string_view path) {
+  return Error{Errc::not_found, fmt::format("{}: no store here: expected a file weft-store", path)};
+}
+
+Status create_index(const SafePath& dir) {
+  WEFT_CHECK(Env::create(dir));
+  EnvOptions options;
+  options.write = true;
+  WEFT_TRY(std::unique_ptr<Env> env, Env::open(dir, options));
+  WEFT_TRY(WriterLock lock, env->lock_writer());
+  return env->write(lock, [](Txn& txn) { return put_counters(txn, Counters{}); });
+}
+
+Status put_identity(const SafePath& path, const SafePath& file, const StoreInfo& info) {
+  const SafePath temporary = path / "tmp/weft-store";
+  WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+  WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
+  WEFT_CHECK(sync_file(fd.get(), temporary));
+  WEFT_CHECK(rename_file(temporary, file));
+  return sync_directory(file.parent());
+}
+
+bool is_gone(const Error& error) {
+  return error.code == Errc::not_found || error.code == Errc::not_dir;
+}
+
+Result<StoreInfo> read_identity_file(const SafePath& file) {
+  WEFT_TRY(const std::vector<std::byte> bytes, read_file(file, kIdentityMax));
+  WEFT_TRY(const std::vector<std::byte> payload, open_record(RecordKind::identity, bytes, file));
+  return decode_row<StoreInfo>(payload, file);
+}
+
+// What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
+// directory of another kind with such a name keeps it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFiles = {
+    {{"index", "data.mdb"},
+     {"index", "lock.mdb"},
+     {"index", "gc"},
+     {"index", "open"},
+     {"index", "readers"},
+     {"index", "spare"},
+     {"index", "writer"},
+     {"journal", "0000000000000001.log"},
+     {"journal", "0000000000000001.copy"},
+     {"journal", "weft-store"},
+     {"tmp", "weft-store"}}};
+
+bool is_first_file(std::string_view directory, std::string_view name) {
+  return std::ranges::find(kFirstFiles, std::pair(directory, name)) != kFirstFiles.end();
+}
+
+// Left by a maker that was killed before it wrote the file weft-store: directories of a store, with the files that are
+// made first. A store that has lost that file has a journal or packs, and a restore has its mark in tmp/.
+bool is_hardly_made(const SafePath& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name == "daemon.lock") continue;
+    if (std::ranges::find(kDirectories, name) == kDirectories.end()) return false;
+    const auto inside = list_directory(path / name);
+    if (!inside.ok()) return false;
+    if (!std::ranges::all_of(*inside, [&](const std::string& file) { return is_first_file(name, file); })) return false;
+  }
+  const Journal journal(path);
+  const auto size = journal.size();
+  const auto mark = journal.mark();
+  return size.ok() && *size == 0 && mark.ok() && (!*mark || (*mark)->journal_end == 0);
+}
+
+// Files that are made below belong to the group of their directory.
+Status share_directory(const SafePath& path, const std::string& group) {
+  WEFT_TRY(const Fd dir, open_directory(path));
+  return give_to_group(dir.get(), group, path);
+}
+
+// Whatever the umask was: readers of the group lock these.
+Status share_locks(const SafePath& path) {
+  for (const SafePath& file : {path / "index/readers", path / "index/open"}) {
+    WEFT_TRY(const Fd lock, open_file(file, O_RDWR));
+    WEFT_CHECK(set_mode(lock.get(), 0640, file));
+  }
+  return {};
+}
+
+// Root does what a store tells it to, and a store that others can write to tells what they want. Group bits stand for
+// what an access control list grants, too.
+Status check_writers(const SafePath& path) {
+  if (::geteuid() != 0 || trusts_all_owners()) return {};
+  std::vector<SafePath> directories = {path};
+  for (std::string_view name : kDirectories) directories.push_back(path / name);
+  for (const SafePath& directory : directories) {
+    const auto opened = open_directory(directory);
+    if (!opened.ok() && opened.error().code == Errc::not_found) continue;
+    if (!opened.ok()) return opened.error();
+    WEFT_TRY(const struct stat st, stat_fd(opened->get(), directory));
+    if (st.st_uid == path.root().owner() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) continue;
+    return Error{Errc::permission,
+                 fmt::format("{}: owner {}, mode {:04o}: users other than the store's owner ({}) and root can write "
+                             "here, and root uses such a store only with --trust-store (mounts: -o trust_store)",
+                             directory, st.st_uid, st.st_mode & 07777U, *path.root().owner())};
+  }
+  return {};
+}
+
+Result<std::vector<SafePath>> find_damaged(const SafePath& path) {
+  std::vector<SafePath> damaged;
+  for (const SafePath& file : {identity_copy_path(path), identity_path(path)}) {
+    const auto there = read_identity_file(file);
+    if (there.ok()) continue;
+    if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
+    damaged.push_back(file);
+  }
+  return damaged;
+}
+
+}  // namespace
+
+Status check_unused(const SafePath& path) {
+  if (stat_file(identity_path(path)).ok())
+    return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
+  WEFT_TRY(std::vector<std::string> names, list_directory(path));
+  std::erase(names, kMakerLock);
+  if (names.empty() || is_hardly_made(path, names)) return {};
+  return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
+}
+
+Status lay_out(const SafePath& path) {
+  for (std::string_view name : kDirectories) WEFT_CHECK(make_directories(path / name));
+  WEFT_CHECK(Journal(path).create());
+  WEFT_CHECK(create_index(path / "index"));
+  for (std::string_view name : kDirectories) WEFT_CHECK(sync_directory(path / name));
+  make_spare(path);
+  WEFT_CHECK(lock_against_daemon(path));  // makes the lock
+  return {};
+}
+
+Status make_store(const SafePath& path) {
+  const StoreInfo info{kStoreFormat, random_uuid(), now_ns()};
+  WEFT_CHECK(put_identity(path, identity_copy_path(path), info));
+  return put_identity(path, identity_path(path), info);
+}
+
+Result<SafePath> open_damaged_store(const std::string& path) {
+  auto opened = SafePath::open_owned(path);
+  if (!opened.ok() && is_gone(opened.error())) return no_store(path);
+  if (opened.ok()) WEFT_CHECK(check_writers(*opened));
+  return opened;
+}
+
+Result<SafePath> open_store_directory(const std::string& path) {
+  WEFT_TRY(SafePath opened, open_damaged_store(path));
+  WEFT_CHECK(check_is_store(opened));
+  return opened;
+}
+
+// The holder before may have taken the store away, and the lock file with it, and its directory as well.
+Result<Maker> lock_maker(const std::string& path, const Patience& patience) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    WEFT_CHECK(make_directories(path));
+    WEFT_TRY(SafePath directory, SafePath::open_owned(path));
+    WEFT_CHECK(check_writers(directory));
+    const SafePath file = directory / kMakerLock;
+    auto lock = open_with_stat(file, O_RDWR | O_CREAT, 0600);
+    if (!lock.ok() && lock.error().code == Errc::not_found) continue;
+    if (!lock.ok()) return lock.error();
+    WEFT_CHECK(wait_for_lock(lock->fd.get(), LockKind::exclusive, patience, file));
+    const auto there = stat_file(file);
+    if (there.ok() && inode_of(*there) == inode_of(lock->st)) return Maker{std::move(directory), std::move(lock->fd)};
+  }
+  return Error{Errc::busy, fmt::format("{}: it is made and taken away all the time", path)};
+}
+
+Status create_store(const std::string& path, const CreateOptions& options) {
+  const bool was_there = stat_file(path).ok();
+  WEFT_TRY(const Maker maker, lock_maker(path, options.patience));  // who comes second finds a store
+  const SafePath& store = maker.directory;
+  Status status = check_file_system(store);
+  if (status.ok()) status = check_unused(store);
+  if (status.ok()) {
+    status = remove_store(store);  // what a maker that was killed has left
+    if (status.ok() && !options.group.empty()) status = share_directory(store, options.group);
+    if (status.ok()) status = lay_out(store);
+    if (status.ok() && !options.group.empty()) status = share_locks(store);
+    if (status.ok()) status = make_store(store);
+    if (!status.ok()) static_cast<void>(remove_store(store));
+  }
+  if (!status.ok() && !stat_file(identity_path(store)).ok()) static_cast<void>(remove_maker_lock(store));
+  if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
+  return status;
+}
+
+Status remove_store(const SafePath& path) {
+  WEFT_CHECK(remove_file(identity_path(path)));
+  for (std::string_view name : kDirectories) WEFT_CHECK(remove_tree(path / name));
+  WEFT_CHECK(remove_scrub_state(path));
+  return remove_cluster_files(path);
+}
+
+Status remove_maker_lock(const SafePath& path) {
+  return remove_file(path / kMakerLock);
+}
+
+// The file weft-store is the last that a maker writes: without it, a directory that holds nothing else than a maker
+// leaves is no store, though the copy of the file is there.
+Status check_is_store(const SafePath& path) {
+  auto identity = stat_file(identity_path(path));
+  if (!identity.ok() && is_gone(identity.error())) {
+    if (check_unused(path).ok()) return no_store(path);
+    identity = stat_file(identity_copy_path(path));
+  }
+  if (!identity.ok() && is_gone(identity.error())) return no_store(path);
+  return identity.ok() ? Status{} : Status{std::move(identity).error()};
+}
+
+Result<StoreInfo> read_identity(const SafePath& path) {
+  auto info = read_identity_file(identity_path(path));
+  if (!info.ok() && (is_gone(info.error()) || info.error().code == Errc::corrupt)) {
+    WEFT_CHECK(check_is_store(path));
+    auto copy = read_identity_file(identity_copy_path(path));
+    if (copy.ok()) info = std::move(copy);
+  }
+  if (!info.ok() && is_gone(info.error()))
+    return Error{Errc::corrupt, fmt::format("{}: it is gone, and {} is damaged; run `weft fsck --rebuild`",
+                                            identity_path(path), identity_copy_path(path))};
+  if (!info.ok()) return info;
+  WEFT_CHECK(check_file_system(path));
+  if (info->format == kStoreFormat) return info;
+  return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
+                                              "import with the new one",
+                                              path, kStoreFormat, info->format)};
+}
+
+Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
+  WEFT_TRY(const std::vector<SafePath> damaged, find_damaged(path));
+  std::vector<std::string> names;
+  for (const SafePath& file : damaged) names.push_back(file.str());
+  return names;
+}
+
+Result<StoreInfo> recover_identity(const SafePath& path) {
+  auto info = read_identity(path);
+  if (info.ok() || (!is_gone(info.error()) && info.error().code != Errc::corrupt)) return info;
+  const auto journal = Journal(path).read(0);
+  if (!journal.ok() || journal->events.empty()) return info;
+  return StoreInfo{kStoreFormat, random_uuid(), now_ns()};
+}
+
+Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info) {
+  WEFT_TRY(std::vector<SafePath> damaged, find_damaged(path));
+  std::vector<std::string> mended;
+  for (const SafePath& file : damaged) {
+    WEFT_CHECK(put_identity(path, file, info));
+    mended.push_back(file.str());
+  }
+  return mended;
+}
+
+}  // namespace weft

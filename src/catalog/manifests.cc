@@ -1,0 +1,141 @@
+#include "catalog/manifests.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/file_ops.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kTemporary = "new-";
+
+class MappedManifest final : public ManifestReader {
+ public:
+  explicit MappedManifest(MappedFile file) : file_(std::move(file)) {}
+  std::span<const std::byte> bytes() const override { return file_.bytes(); }
+
+ private:
+  MappedFile file_;
+};
+
+}  // namespace
+
+StagedManifest::~StagedManifest() {
+  if (fd_.valid()) static_cast<void>(remove_file(path_));
+}
+
+void StagedManifest::begin_sync() const {
+  if (fd_.valid()) start_writeback(fd_.get(), 0, 0);
+}
+
+Status StagedManifest::sync() const {
+  return fd_.valid() ? sync_file(fd_.get(), path_) : Status{};
+}
+
+Status StagedManifest::place(const SafePath& path) {
+  if (!fd_.valid()) return Error{Errc::not_found, fmt::format("{}: nothing is staged for it", path)};
+  WEFT_CHECK(rename_file(path_, path));
+  fd_.reset();
+  return {};
+}
+
+Status Manifests::create() const {
+  return make_directories(dir_);
+}
+
+Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
+  const SafePath path = path_of(digest);
+  WEFT_TRY(const OpenedFile opened, open_with_stat(path, O_RDONLY));
+  auto size = static_cast<std::uint64_t>(opened.st.st_size);
+  if (size > limits::kManifestMax)
+    return Error{Errc::corrupt, fmt::format("{}: expected at most {} bytes, got {}", path, limits::kManifestMax, size)};
+  WEFT_TRY(MappedFile file, MappedFile::map(opened.fd.get(), size, path));
+  if (Digest got = sha256(file.bytes()); got != digest)
+    return Error{Errc::corrupt, fmt::format("{}: expected bytes of this digest, got {}", path, to_hex(got))};
+  return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(file)));
+}
+
+Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
+  const SafePath temporary = dir_ / fmt::format("{}{}", kTemporary, random_hex(8));
+  WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
+  StagedManifest staged(temporary, std::move(fd));
+  WEFT_CHECK(append_exact(staged.fd(), bytes, temporary));
+  return staged;
+}
+
+// A gc may have taken what was staged for a left-over of a process that died.
+Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
+  if (has(digest)) return {};
+  return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
+}
+
+Status Manifests::sync() const {
+  return sync_directory(dir_);
+}
+
+bool Manifests::has(const Digest& digest) const {
+  if (!open(digest).ok()) return false;
+  const auto fd = open_file(path_of(digest), O_RDONLY);
+  if (fd.ok()) touch_file(fd->get());
+  return fd.ok();
+}
+
+Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
+  if (has(digest)) return sync();  // who renamed it may have died before this
+  WEFT_TRY(StagedManifest staged, stage(bytes));
+  WEFT_CHECK(staged.sync());
+  WEFT_CHECK(staged.place(path_of(digest)));
+  return sync();
+}
+
+Result<std::vector<Digest>> Manifests::list() const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir_));
+  std::vector<Digest> digests;
+  for (const std::string& name : names)
+    if (std::optional<Digest> digest = digest_from_hex(name)) digests.push_back(*digest);
+  return digests;
+}
+
+Result<std::uint64_t> Manifests::remove_temporaries(bool dry_run) const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir_));
+  std::uint64_t count = 0;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kTemporary)) continue;
+    ++count;
+    if (!dry_run) WEFT_CHECK(remove_file(dir_ / name));
+  }
+  return count;
+}
+
+Result<std::vector<Digest>> Manifests::mend() const {
+  std::map<Digest, std::vector<std::byte>> strays;
+  WEFT_TRY(const std::vector<Digest> names, list());
+  for (const Digest& name : names) {
+    auto bytes = read_file(path_of(name), limits::kManifestMax);
+    if (!bytes.ok() && bytes.error().code != Errc::invalid) return std::move(bytes).error();  // not: too large
+    if (!bytes.ok()) continue;
+    if (const Digest got = sha256(*bytes); got != name) strays.emplace(got, std::move(*bytes));
+  }
+  std::vector<Digest> mended;
+  for (const auto& [digest, bytes] : strays) {
+    if (std::ranges::find(names, digest) == names.end() || open(digest).ok()) continue;
+    WEFT_CHECK(put(digest, bytes));
+    mended.push_back(digest);
+  }
+  return mended;
+}
+
+Status Manifests::remove(const Digest& digest) const {
+  return remove_file(path_of(digest));
+}
+
+}  // namespace weft

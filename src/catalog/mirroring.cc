@@ -1,0 +1,204 @@
+#include "catalog/mirroring.h"
+
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "catalog/plan_parts.h"
+#include "diskformat/uuid.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kTreeNodesMax = UINT32_MAX;  // a tree counts them in 32 bits
+
+std::string name_of(const std::string& model, std::uint64_t number) {
+  return fmt::format("{}@{}", printable(model), number);
+}
+
+struct Bound {
+  std::string_view what;
+  std::uint64_t got;
+  std::uint64_t max;
+};
+
+Status check_bounds(const MirroredVersion& change) {
+  const VersionRow& version = change.version;
+  const Bound bounds[] = {{"a number", version.number, limits::kVersionNumberMax},
+                          {"message bytes", version.message.size(), limits::kMessageMax},
+                          {"metrics", version.metrics.size(), limits::kMetricsMax},
+                          {"parents", version.parents.size(), limits::kParentsMax},
+                          {"parents that are not stored", version.elsewhere.size(), limits::kParentsMax},
+                          {"inode numbers", change.tree_nodes, kTreeNodesMax},
+                          {"bytes", version.logical_bytes, limits::kVersionBytesMax}};
+  for (const Bound& bound : bounds)
+    if (bound.got > bound.max)
+      return Error{Errc::invalid, fmt::format("{}: expected at most {}, got {}", bound.what, bound.max, bound.got)};
+  return {};
+}
+
+// A record that says other than its manifest is not believed: such a version stays bare.
+bool agrees(const MirroredVersion& change, const VersionContent& content) {
+  return content.tree_nodes == change.tree_nodes && content.logical_bytes == change.version.logical_bytes &&
+         content.views.size() == change.version.tensors;
+}
+
+}  // namespace
+
+Status Mirroring::take(const MirrorChange& change) {
+  return std::visit([this](const auto& it) { return take(it); }, change);
+}
+
+Status Mirroring::refuse(std::string_view what, std::string_view why) {
+  outcome_.problems.push_back(fmt::format("{}: {}", what, why));
+  return {};
+}
+
+Status Mirroring::add(Event event) {
+  events_.push_back(std::move(event));
+  ++outcome_.applied;
+  return {};
+}
+
+Status Mirroring::check_version(const MirroredVersion& change) const {
+  const VersionRow& version = change.version;
+  WEFT_CHECK(check_key_name(version.model_name));
+  WEFT_CHECK(check_bounds(change));
+  if (version.number == 0) return Error{Errc::invalid, "expected a number from 1 on, got 0"};
+  if (!sources_.restores && !parse_uuid(version.publisher))
+    return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
+  if (change.tree_nodes == 0 && !version.removed)
+    return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
+  for (const std::string& tag : change.tags) WEFT_CHECK(check_key_component(tag, "tag"));
+  return {};
+}
+
+Status Mirroring::take(const MirroredVersion& change) {
+  const VersionRow& version = change.version;
+  const std::string name = name_of(version.model_name, version.number);
+  if (Status status = check_version(change); !status.ok()) return refuse(name, status.error().message);
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, version.model_name));
+  std::optional<VersionRow> known;
+  if (model) {
+    WEFT_TRY(known, find_version(txn_, model->id, version.number));
+  }
+  if (known && known->manifest != version.manifest)
+    return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
+                                    to_hex(version.manifest)));
+  if (known && version.removed && !known->removed) return remove(*known, version.removed_ns);
+  if (known) return {};
+  Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
+  if (!shows.ok() && shows.error().code != Errc::exists) return shows;
+  if (!shows.ok()) return refuse(name, shows.error().message);
+  return publish(change);
+}
+
+Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const VersionContent* content) {
+  WEFT_TRY(Counters counters, get_counters(txn_));
+  Allocator inos(counters);
+  PublishEvent event;
+  event.sequence = counters.sequence + 1;
+  event.version = change.version;
+  event.version.id = counters.next_version;
+  event.version.removed = false;
+  event.version.removed_ns = 0;
+  event.bare = content == nullptr;
+  WEFT_CHECK(plan_model(txn_, event, counters, inos));
+  event.version.number = change.version.number;
+  WEFT_CHECK(plan_directories(txn_, event, inos));
+  if (change.version.removed) return event;
+  WEFT_CHECK(plan_tags_of(txn_, event, change.tags, inos));
+  event.local.ino_count = change.tree_nodes;
+  event.local.ino_base = inos.range(event.local.ino_count);
+  if (content == nullptr) return event;
+  WEFT_TRY(event.local.view_inos, plan_views(txn_, *content, inos));
+  return event;
+}
+
+// Packs of this node that are damaged by now are named; what they had is absent.
+std::vector<NewBlob> Mirroring::brought_by(const MirroredVersion& change) {
+  auto blobs = sources_.blobs(change.packs);
+  if (blobs.ok()) return std::move(blobs).value();
+  static_cast<void>(refuse(name_of(change.version.model_name, change.version.number), blobs.error().message));
+  return {};
+}
+
+Status Mirroring::publish(const MirroredVersion& change) {
+  const bool own = !sources_.restores && change.version.publisher == sources_.node;
+  const VersionContent* content = change.version.removed ? nullptr : sources_.content(change.version.manifest);
+  if (content != nullptr && !agrees(change, *content)) {
+    WEFT_CHECK(refuse(name_of(change.version.model_name, change.version.number), "its record is not as its manifest"));
+    content = nullptr;
+  }
+  WEFT_TRY(PublishEvent event, plan(change, content));
+  std::vector<NewBlob> blobs;
+  if ((own || sources_.restores) && !change.version.removed) blobs = brought_by(change);
+  if (!blobs.empty()) event.packs = change.packs;
+  PublishInput input;
+  input.content = content;
+  input.new_blobs = blobs;
+  input.absent = !sources_.restores;
+  input.own = own;
+  WEFT_CHECK(apply_publish(txn_, event, input));
+  const VersionRow version = event.version;
+  WEFT_CHECK(add(std::move(event)));
+  if (!change.version.removed) return {};
+  --outcome_.applied;  // it counts once
+  return remove(version, change.version.removed_ns);
+}
+
+Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns) {
+  WEFT_TRY(bool incomplete, is_incomplete(txn_, version.id));
+  WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(version.id)));
+  const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
+  if (!incomplete && local && content == nullptr)
+    return refuse(name_of(version.model_name, version.number),
+                  "it is removed, but its manifest cannot be read: nobody can tell what it held; run `weft fsck`");
+  WEFT_TRY(Counters counters, get_counters(txn_));
+  RemovalEvent event;
+  event.sequence = counters.sequence + 1;
+  event.model = version.model_name;
+  event.number = version.number;
+  event.time_ns = time_ns;
+  WEFT_CHECK(apply_removal(txn_, event, content));
+  return add(std::move(event));
+}
+
+Status Mirroring::take(const MirroredRemoval& change) {
+  if (Status status = check_key_name(change.model); !status.ok())
+    return refuse(name_of(change.model, change.number), status.error().message);
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
+  if (!model) return {};
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
+  if (!version || version->removed) return {};
+  return remove(*version, change.time_ns);
+}
+
+Status Mirroring::take(const MirroredTag& change) {
+  Status named = check_key_name(change.model);
+  if (named.ok()) named = check_key_component(change.name, "tag");
+  if (!named.ok()) return refuse(name_of(change.model, change.number), named.error().message);
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
+  if (!model) return {};
+  WEFT_TRY(std::optional<TagRow> tag, find_row<TagRow>(txn_, Table::tags, tag_key(model->id, change.name)));
+  if (change.number == (tag ? tag->number : 0)) return {};
+  if (change.number != 0) {
+    WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
+    if (!version || version->removed) return {};
+  }
+  WEFT_TRY(Counters counters, get_counters(txn_));
+  Allocator inos(counters);
+  TagsEvent event;
+  event.sequence = counters.sequence + 1;
+  event.model = change.model;
+  event.time_ns = change.number == 0 ? tag->time_ns + 1 : change.time_ns;
+  event.changed_at = change.revision;
+  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one()});
+  WEFT_CHECK(apply_tags(txn_, event));
+  return add(std::move(event));
+}
+
+}  // namespace weft

@@ -1,0 +1,109 @@
+#include "catalog/plan.h"
+
+#include <string>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "catalog/plan_parts.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+// A parent that was found, and removed since, is none.
+Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRef>& wanted) {
+  std::vector<ParentRef> parents;
+  for (const ParentRef& parent : wanted) {
+    auto row = live_version(txn, parent.model, parent.number);
+    bool gone = !row.ok() && row.error().code == Errc::not_found && !parent.declared;
+    if (!row.ok() && !gone) return std::move(row).error();
+    if (!gone) parents.push_back(parent);
+  }
+  return parents;
+}
+
+}  // namespace
+
+Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest) {
+  WEFT_CHECK(check_key_name(request.model));
+  WEFT_CHECK(check_hides_none(txn, request.model));
+  VersionRow version;
+  WEFT_TRY(version.parents, plan_parents(txn, request.parents));
+  version.model_name = request.model;
+  version.manifest = manifest;
+  version.time_ns = now_ns();
+  version.logical_bytes = request.content.logical_bytes;
+  version.message = request.message;
+  version.metrics = request.metrics;
+  version.elsewhere = request.elsewhere;
+  version.tensors = request.content.views.size();
+  for (const auto& view : request.content.views) version.tensor_bytes += view.key.content.length;
+  return version;
+}
+
+Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
+                                  std::vector<PackId> packs) {
+  PublishEvent event;
+  WEFT_TRY(event.version, plan_version(txn, request, manifest));
+  WEFT_TRY(Counters counters, get_counters(txn));
+  Allocator inos(counters);
+  event.sequence = counters.sequence + 1;
+  event.packs = std::move(packs);
+  event.version.id = counters.next_version;
+  WEFT_CHECK(plan_model(txn, event, counters, inos));
+  if (event.version.number > limits::kVersionNumberMax)
+    return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
+                                                limits::kVersionNumberMax)};
+  WEFT_CHECK(plan_directories(txn, event, inos));
+  WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
+  event.local.ino_count = request.content.tree_nodes;
+  event.local.ino_base = inos.range(event.local.ino_count);
+  WEFT_TRY(event.local.view_inos, plan_views(txn, request.content, inos));
+  return event;
+}
+
+Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::vector<TagWish>& wishes) {
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
+  if (!model) return Error{Errc::not_found, fmt::format("no model {}", printable(model_name))};
+  WEFT_TRY(Counters counters, get_counters(txn));
+  Allocator inos(counters);
+  TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
+  for (const auto& [tag, number] : wishes) {
+    WEFT_CHECK(check_key_component(tag, "tag"));
+    WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
+    if (number) WEFT_CHECK(live_version(txn, model_name, *number));
+    if (!number && !row)
+      return Error{Errc::not_found, fmt::format("model {} has no tag {}", model_name, printable(tag))};
+    if (row && number == row->number) continue;
+    event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one()});
+  }
+  return event;
+}
+
+Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number) {
+  WEFT_CHECK(live_version(txn, model, number));
+  WEFT_TRY(Counters counters, get_counters(txn));
+  return RemovalEvent{counters.sequence + 1, std::string(model), number, now_ns()};
+}
+
+Result<VersionRow> live_version(Txn& txn, std::string_view model_name, std::uint64_t number) {
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
+  if (!model) return Error{Errc::not_found, fmt::format("no model {}", printable(model_name))};
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, number));
+  if (version && !version->removed) return std::move(*version);
+  return Error{Errc::not_found,
+               fmt::format("model {} has no version {}{}", model_name, number, version ? ": it was removed" : "")};
+}
+
+Result<std::optional<VersionRow>> newest_with(Txn& txn, std::string_view model_name, const Digest& manifest) {
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
+  if (!model || model->latest == 0) return std::optional<VersionRow>();
+  WEFT_TRY(VersionRow newest, live_version(txn, model_name, model->latest));
+  if (newest.manifest != manifest) return std::optional<VersionRow>();
+  return std::optional(std::move(newest));
+}
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+// Typed access to the index: rows in and out of a transaction, each checked against its checksum, table and key.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "diskformat/keys.h"
+#include "diskformat/record.h"
+#include "diskformat/rows.h"
+#include "index/env.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// "STORE/index/data.mdb: WHAT; run `weft fsck --rebuild`"
+Error damaged(Txn& txn, std::string_view what);
+
+Result<std::vector<std::byte>> open_row(Txn& txn, Table table, Bytes key, Bytes value, RecordKind kind);
+Status put_row(Txn& txn, Table table, Bytes key, RecordKind kind, std::span<const std::byte> payload);
+
+template <class Row>
+Result<Row> row_from(Txn& txn, Table table, Bytes key, Bytes value) {
+  WEFT_TRY(std::vector<std::byte> payload, open_row(txn, table, key, value, record_kind_of<Row>()));
+  return decode_row<Row>(payload, table_name(table));
+}
+
+template <class Row>
+Result<std::optional<Row>> find_row(Txn& txn, Table table, Bytes key) {
+  WEFT_TRY(std::optional<Bytes> value, txn.get(table, key));
+  if (!value) return std::optional<Row>();
+  WEFT_TRY(Row row, row_from<Row>(txn, table, key, *value));
+  return std::optional<Row>(std::move(row));
+}
+
+// A row that another row promises: its absence is damage.
+template <class Row>
+Result<Row> need_row(Txn& txn, Table table, Bytes key) {
+  WEFT_TRY(std::optional<Row> row, find_row<Row>(txn, table, key));
+  if (!row) return damaged(txn, std::string(table_name(table)) + " lacks a row that others name");
+  return std::move(*row);
+}
+
+template <class Row>
+Status put(Txn& txn, Table table, Bytes key, const Row& row) {
+  return put_row(txn, table, key, record_kind_of<Row>(), encode_row(row));
+}
+
+// Calls visit(entry) for all entries whose keys begin with `prefix`, in order, until it returns an error.
+Status each_entry(Txn& txn, Table table, Bytes prefix, const std::function<Status(const Entry&)>& visit);
+
+Result<Counters> get_counters(Txn& txn);
+Status put_counters(Txn& txn, const Counters& counters);
+
+// A blob as the index has it.
+struct FoundBlob {
+  std::string key;
+  BlobRow row;
+};
+Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id);
+
+// A hint finds known content before all of it is read: XXH3-64 of its first MiB, of blobs that are larger. It is no
+// part of an identity. A hint that is missing, stale or of other content costs time and nothing else. 0 is no hint.
+Status put_hint(Txn& txn, const ContentId& id, std::uint64_t hint);
+Status erase_hint(Txn& txn, const ContentId& id, std::uint64_t hint);  // unless it leads to other content
+Result<std::optional<ContentId>> find_hinted(Txn& txn, std::uint64_t length, std::uint64_t hint);
+
+Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key);
+Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key);
+// In order; of more than 2 × `count_max` only so many from each end.
+Result<std::vector<Holder>> some_holders(Txn& txn, Bytes blob_key, std::size_t count_max);
+
+Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);  // views with their links
+Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
+Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+// The parts of garbage collection; collect_packs() in packs.h is their sum. One gc of a store runs at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "diskformat/toc.h"
+#include "packs/packs.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// What removed versions need that are not reaped: a reader may have them open. One thread.
+class UnreapedContent {
+ public:
+  using ContentOf = std::function<Result<std::vector<ContentId>>(VersionId)>;
+  explicit UnreapedContent(ContentOf content_of) : content_of_(std::move(content_of)) {}
+
+  // Adds what this state of the index has. A version that was removed after an earlier look is found by the next one.
+  Status look(BlobIndex& index);
+  bool has(const ContentId& id) const { return ids_.contains(id); }
+
+ private:
+  const ContentOf content_of_;
+  std::set<VersionId> known_;
+  std::unordered_set<ContentId> ids_;
+};
+
+// A pack's blobs by whether a version needs them at this place.
+struct JudgedPack {
+  std::vector<PackEntry> live;
+  std::vector<PackEntry> unheld;    // indexed here, needed by no version
+  std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish
+  std::uint64_t moved = 0;          // entries whose blob is indexed elsewhere
+  bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
+};
+Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);
+
+std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
+
+// Does a writer fill the pack at this moment? It may list more blobs than its .toc did a moment ago. True for a pack
+// that cannot be asked, false for one that is gone.
+bool is_being_filled(const Packs& packs, PackId pack);
+// The .pack first: a .toc alone is litter, a .pack alone would be damage.
+Status remove_pack(const Packs& packs, PackId pack);
+
+// Packs whose live blobs go into one new pack.
+struct RewriteGroup {
+  std::vector<PackId> packs;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t dead_blobs = 0, dead_bytes = 0;  // that go
+};
+// What the collection of one store shares between its parts.
+struct CollectContext {
+  Packs& packs;
+  IndexAccess& index;
+  const CollectInput& input;
+  Progress& progress;
+  GcReport& report;
+  UnreapedContent& unreaped;
+};
+// The groups one by one, those that need the least space first. A full disk ends it without an error: the report says
+// what the rest needs.
+Status rewrite_packs(const CollectContext& context, std::vector<RewriteGroup> groups);
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+#include "packs/fresh_blobs.h"
+
+#include <algorithm>
+
+namespace weft {
+
+std::optional<std::size_t> FreshBlobs::find(const ContentId& id) const {
+  const auto at = numbers_.find(id);
+  return at == numbers_.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<std::size_t> FreshBlobs::find_hinted(std::uint64_t length, std::uint64_t hint) const {
+  const auto at = hints_.find({length, hint});
+  return at == hints_.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::size_t FreshBlobs::claim(const ContentId& id, std::uint64_t hint, bool replaces) {
+  std::size_t number = blobs_.size();
+  blobs_.push_back({id, {}, hint, replaces});
+  packs_of_.push_back(nullptr);
+  numbers_.emplace(id, number);
+  if (hint != 0) hints_[{id.length, hint}] = number;
+  return number;
+}
+
+void FreshBlobs::place(std::size_t number, PackWriter& pack, std::uint64_t offset, std::vector<Digest> chunks) {
+  NewBlob& blob = blobs_[number];
+  blob.place = {pack.id(), offset};
+  packs_of_[number] = &pack;
+  pack.list({blob.id, offset, std::move(chunks), blob.hint});
+}
+
+Result<PackWriter*> FreshBlobs::new_pack() {
+  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::create(store_path_, temp_path_));
+  packs_.push_back(std::move(pack));
+  return packs_.back().get();
+}
+
+Result<PackWriter*> FreshBlobs::mixed() {
+  if (mixed_ == nullptr) {
+    WEFT_TRY(mixed_, new_pack());
+  }
+  return mixed_;
+}
+
+Status FreshBlobs::drop(PackWriter* pack) {
+  auto at = std::find_if(packs_.begin(), packs_.end(), [&](const auto& owned) { return owned.get() == pack; });
+  WEFT_CHECK(pack->unlink());
+  packs_.erase(at);
+  if (pack == mixed_) mixed_ = nullptr;
+  return {};
+}
+
+Status FreshBlobs::drop_empty() {
+  std::vector<PackWriter*> empty;
+  for (const auto& pack : packs_)
+    if (pack->empty()) empty.push_back(pack.get());
+  for (PackWriter* pack : empty) WEFT_CHECK(drop(pack));
+  return {};
+}
+
+}  // namespace weft

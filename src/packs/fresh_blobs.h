@@ -1,0 +1,57 @@
+// The new blobs of one import: what they are, and the packs that they are written to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/safe_path.h"
+#include "packs/pack_writer.h"
+#include "packs/packs.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// One thread.
+class FreshBlobs {
+ public:
+  FreshBlobs(SafePath store_path, SafePath temp_path)
+      : store_path_(std::move(store_path)), temp_path_(std::move(temp_path)) {}
+
+  // Numbers of blobs: of this content, and of the last one with this hint (tables.h).
+  std::optional<std::size_t> find(const ContentId& id) const;
+  std::optional<std::size_t> find_hinted(std::uint64_t length, std::uint64_t hint) const;
+  // Says that there will be a blob, then where. Returns its number. `replaces`: the stored copy is damaged.
+  std::size_t claim(const ContentId& id, std::uint64_t hint, bool replaces);
+  void place(std::size_t number, PackWriter& pack, std::uint64_t offset, std::vector<Digest> chunks);
+
+  const ContentId& id(std::size_t number) const { return blobs_[number].id; }
+  const BlobPlace& place_of(std::size_t number) const { return blobs_[number].place; }
+  PackWriter* pack_of(std::size_t number) const { return packs_of_[number]; }  // null until it is placed
+  std::span<const NewBlob> all() const { return blobs_; }
+
+  Result<PackWriter*> new_pack();  // for one file
+  Result<PackWriter*> mixed();     // for everything else
+  Status drop(PackWriter* pack);   // one that nothing was placed in
+  Status drop_empty();             // all such
+  std::span<const std::unique_ptr<PackWriter>> packs() const { return packs_; }
+
+ private:
+  SafePath store_path_;
+  SafePath temp_path_;
+  std::vector<NewBlob> blobs_;
+  std::vector<PackWriter*> packs_of_;
+  std::unordered_map<ContentId, std::size_t> numbers_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> hints_;  // by length and hint
+  std::vector<std::unique_ptr<PackWriter>> packs_;
+  PackWriter* mixed_ = nullptr;
+};
+
+}  // namespace weft

@@ -1,0 +1,222 @@
+#include "packs/import.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/file_ops.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "diskformat/hash.h"
+#include "diskformat/pack_names.h"
+
+namespace weft {
+namespace {
+
+// "Nothing large is known" of a file: at most so much of it.
+constexpr std::uint64_t kKnownMin = 64U << 10U;
+constexpr std::uint64_t kCopyStep = 4 * kDigestChunk;
+constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
+
+Status check_cover(const Source& source, std::span<const Range> ranges) {
+  std::uint64_t end = 0;
+  bool touching = true;
+  for (const Range& range : ranges) {
+    touching = touching && range.length > 0 && range.offset == end && range.length <= source.size() - end;
+    if (touching) end += range.length;
+  }
+  if (touching && end == source.size()) return {};
+  return Error{Errc::changed, fmt::format("{}: changed while it was read: its extents end at {}, the file at {}",
+                                          source.where(), end, source.size())};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PackImport>> PackImport::begin(const SafePath& store_path, IndexAccess& index,
+                                                      Patience patience) {
+  ImportTuning tuning;
+  tuning.patience = std::move(patience);
+  WEFT_TRY(std::unique_ptr<Importer> import, Importer::begin(store_path, index, std::move(tuning)));
+  return std::unique_ptr<PackImport>(std::move(import));
+}
+
+Result<std::unique_ptr<Importer>> Importer::begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning) {
+  WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(store_path));
+  return std::unique_ptr<Importer>(new Importer(store_path, index, std::move(tuning), std::move(temp)));
+}
+
+Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp)
+    : packs_(store_path, index),
+      tuning_(std::move(tuning)),
+      temp_(std::move(temp)),
+      known_(packs_, index),
+      fresh_(store_path, temp_->path()),
+      pool_(tuning_.threads),
+      ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
+
+Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) {
+  if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
+  spent_ = true;  // until it is known to have gone well
+  WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
+  WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges));
+  spent_ = false;
+  return extents;
+}
+
+Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const Range> ranges) {
+  WEFT_CHECK(check_cover(source, ranges));
+  WEFT_CHECK(start_file(source, ranges));
+  for (std::size_t i = 0; i < ranges.size();) {
+    if (ranges[i].length > ring_.next().capacity()) {
+      WEFT_CHECK(add_large(source, i));
+      ++i;
+    } else {
+      WEFT_TRY(std::size_t count, add_batch(source, i));
+      i += count;
+    }
+  }
+  WEFT_CHECK(resolve_all());
+  WEFT_CHECK(finish_file());
+  WEFT_CHECK(source.check_unchanged());
+  return std::move(file_.extents);
+}
+
+Status Importer::start_file(Source& source, std::span<const Range> ranges) {
+  file_ = FileState{};
+  file_.ranges = ranges;
+  file_.extents.resize(ranges.size());
+  file_.whole = source.size() >= kWholeFileMin;
+  file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
+  return file_.whole ? try_clone(source) : Status{};
+}
+
+// Where the file system shares blocks, the clone is the pack, if the file turns out to be new, and in any case nobody
+// changes it while we read. (copy_file_range without sharing would gain nothing: the bytes must come by here anyway.)
+Status Importer::try_clone(Source& source) {
+  if (no_clones_from_ == source.device()) return {};
+  WEFT_TRY(PackWriter * pack, fresh_.new_pack());
+  if (!clone_file(source.fd(), pack->fd())) {
+    no_clones_from_ = source.device();
+    return fresh_.drop(pack);
+  }
+  WEFT_TRY(struct stat st, stat_fd(pack->fd(), pack->where()));
+  if (static_cast<std::uint64_t>(st.st_size) != source.size())
+    return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", source.where(),
+                                            source.size(), st.st_size)};
+  file_.own = pack;
+  file_.cloned = true;
+  source.read_from(pack->fd());
+  return {};
+}
+
+void Importer::note_known(std::size_t range) {
+  std::uint64_t length = file_.ranges[range].length;
+  shared_bytes_ += length;
+  file_.known += length;
+  if (file_.known > file_.known_max) file_.whole = false;
+}
+
+void Importer::note_gap(std::size_t range, std::optional<Twin> stored) {
+  note_known(range);
+  if (file_.whole && !file_.cloned) file_.gaps.push_back({range, stored});
+}
+
+Result<PackSpot> Importer::next_spot(std::size_t range) {
+  const Range& here = file_.ranges[range];
+  if (file_.whole) {
+    if (file_.own == nullptr) {
+      WEFT_TRY(file_.own, fresh_.new_pack());
+    }
+    return PackSpot{file_.own, here.offset, file_.cloned};
+  }
+  WEFT_TRY(PackWriter * pack, fresh_.mixed());
+  return PackSpot{pack, pack->reserve(here.length, here.offset)};
+}
+
+Status Importer::finish_file() {
+  if (file_.own == nullptr) return {};
+  if (file_.whole && !file_.own->empty()) return fill_gaps();
+  const bool loose = file_.cloned || file_.loose;
+  if (loose || file_.own->empty()) WEFT_CHECK(ring_.wait_writing());
+  if (file_.own->empty()) return fresh_.drop(file_.own);
+  return loose ? file_.own->prune() : Status{};
+}
+
+// The little that is known is copied from where it is, so that the pack equals the file.
+Status Importer::fill_gaps() {
+  if (!file_.gaps.empty()) WEFT_CHECK(ring_.wait_writing());
+  for (const Gap& gap : file_.gaps) {
+    Twin from;
+    if (gap.stored) {
+      from = *gap.stored;
+    } else {
+      const std::size_t number = *fresh_.find(file_.extents[gap.range].id);
+      from = {fresh_.pack_of(number)->fd(), fresh_.place_of(number).offset};
+    }
+    const Range& range = file_.ranges[gap.range];
+    WEFT_CHECK(copy_twin(from, range.length, {file_.own, range.offset}));
+  }
+  return {};
+}
+
+Status Importer::seal() {
+  if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
+  spent_ = true;
+  WEFT_CHECK(ring_.wait_writing());
+  WEFT_CHECK(fresh_.drop_empty());
+  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
+  if (fresh_.packs().size() == 1) return fresh_.packs().front()->sync();
+  JobGroup syncs(pool_);
+  for (const auto& pack : fresh_.packs()) syncs.run([&pack] { return pack->sync(); });
+  return syncs.wait();
+}
+
+Status Importer::store_again(std::span<const ContentId> ids) {
+  WEFT_TRY(PackWriter * pack, fresh_.new_pack());
+  for (const ContentId& id : ids) WEFT_CHECK(copy_again(id, *pack));
+  return pack->sync();
+}
+
+Status Importer::copy_again(const ContentId& id, PackWriter& pack) {
+  const LockedPlace from = known_.place_of(id);
+  const SafePath where = pack_path(packs_.store_path(), from.pack->id());
+  const std::uint64_t at = pack.reserve(id.length, from.offset);
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(id.length, kCopyStep));
+  std::vector<Digest> chunks;
+  std::uint64_t hint = 0;
+  for (std::uint64_t done = 0; done < id.length;) {
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), id.length - done));
+    WEFT_CHECK(read_exact(from.pack->fd(), from.offset + done, piece, where));
+    chunks.resize(chunks.size() + chunk_count(piece.size()));
+    sha256_chunks(piece, std::span(chunks).last(chunk_count(piece.size())));
+    WEFT_CHECK(pack.write(at + done, piece));
+    if (done == 0 && id.length > kDigestChunk) hint = xxh3_64(piece.first(kDigestChunk));
+    done += piece.size();
+  }
+  if (tree_root(id.length, chunks) != id.root)
+    return Error{Errc::corrupt,
+                 fmt::format("{}: blob {} at {} is damaged; import again", where, to_hex(id.root), from.offset)};
+  fresh_.place(fresh_.claim(id, hint, false), pack, at, std::move(chunks));
+  known_.unshare(id);
+  return {};
+}
+
+Status Importer::hold(std::span<const ContentId> ids) {
+  std::vector<ContentId> others;
+  for (const ContentId& id : ids)
+    if (!fresh_.find(id)) others.push_back(id);
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(others));
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (stored[i].known && !stored[i].place.pack)
+      return Error{Errc::corrupt, fmt::format("{}: the blob {} is not where the index says; run `weft fsck --rebuild`",
+                                              packs_.store_path(), to_hex(others[i].root))};
+  return {};
+}
+
+Status Importer::place() {
+  for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->publish());
+  return fresh_.packs().empty() ? Status{} : sync_directory(packs_.store_path() / "packs");
+}
+
+}  // namespace weft

@@ -1,0 +1,179 @@
+#include "packs/pack_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/file_ops.h"
+#include "base/holes.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+
+namespace weft {
+namespace {
+
+// Often enough that the last fsync finds little to do, seldom enough that the disk sees long runs.
+constexpr std::uint64_t kWritebackEvery = 32U << 20U;
+// Shorter writes are better gathered by the page cache.
+constexpr std::size_t kDirectMin = 1U << 20U;
+constexpr std::size_t kBounceBytes = 1U << 20U;
+
+std::uint64_t round_up(std::uint64_t offset) {
+  return (offset + kPackBlock - 1) / kPackBlock * kPackBlock;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PackWriter>> PackWriter::create(const SafePath& store_path, const SafePath& temp_path) {
+  return create_in(packs_dir(store_path), temp_path, *pack_of_name(random_hex(8), ""));
+}
+
+Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& directory, const SafePath& temp_path,
+                                                          PackId id) {
+  SafePath path = temp_path / pack_name(id);
+  WEFT_TRY(Fd fd, open_file(path + ".pack", O_RDWR | O_CREAT | O_EXCL));
+  auto direct = open_file(path + ".pack", O_WRONLY | O_DIRECT);
+  std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(fd), std::move(path), directory));
+  if (direct.ok()) pack->direct_ = std::move(direct).value();
+  return pack;
+}
+
+Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::vector<Range> runs = runs_to_write(fd_.get(), offset, bytes);
+  for (const Range& run : runs) WEFT_CHECK(write_run(offset + run.offset, bytes.subspan(run.offset, run.length)));
+  const bool ends_in_hole = runs.empty() || runs.back().offset + runs.back().length < bytes.size();
+  return ends_in_hole ? extend_file(fd_.get(), offset + bytes.size(), path_) : Status{};
+}
+
+Status PackWriter::write_run(std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::size_t head = round_up(offset) - offset;
+  if (!direct_.valid() || bytes.size() < head + kDirectMin) return write_buffered(offset, bytes);
+  std::size_t body = (bytes.size() - head) / kPackBlock * kPackBlock;
+  WEFT_CHECK(write_buffered(offset, bytes.first(head)));
+  WEFT_CHECK(write_direct(offset + head, bytes.subspan(head, body)));
+  return write_buffered(offset + head + body, bytes.subspan(head + body));
+}
+
+Status PackWriter::write_buffered(std::uint64_t offset, std::span<const std::byte> bytes) {
+  WEFT_CHECK(write_exact(fd_.get(), offset, bytes, path_));
+  std::uint64_t before = std::exchange(buffered_, buffered_ + bytes.size());
+  if (before / kWritebackEvery != buffered_ / kWritebackEvery) start_writeback(fd_.get(), 0, 0);
+  return {};
+}
+
+Status PackWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    std::span<const std::byte> piece = aligned(bytes);
+    Status written = write_exact(direct_.get(), offset, piece, path_);
+    if (!written.ok() && (written.error().code == Errc::invalid || written.error().code == Errc::unsupported)) {
+      direct_.reset();  // a file system with rules of its own
+      return write_buffered(offset, bytes);
+    }
+    WEFT_CHECK(std::move(written));
+    past_cache_ = true;
+    offset += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+  return {};
+}
+
+// The bytes, or their beginning in a buffer as O_DIRECT wants it.
+std::span<const std::byte> PackWriter::aligned(std::span<const std::byte> bytes) {
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kPackBlock == 0) return bytes;
+  if (!bounce_) bounce_ = make_block_buffer(kBounceBytes);
+  std::size_t size = std::min(bytes.size(), kBounceBytes);
+  std::memcpy(bounce_.get(), bytes.data(), size);
+  return {bounce_.get(), size};
+}
+
+std::uint64_t PackWriter::reserve(std::uint64_t length, std::uint64_t like) {
+  std::uint64_t at = end_;
+  if (length >= kAlignedBlobMin && at % kPackBlock != like % kPackBlock) at = round_up(at) + like % kPackBlock;
+  end_ = at + length;
+  return at;
+}
+
+void PackWriter::give_back(std::uint64_t offset) {
+  end_ = offset;
+  cut_ = true;
+}
+
+void PackWriter::list(PackEntry entry) {
+  toc_.entries.push_back(std::move(entry));
+}
+
+Status PackWriter::set_size(std::uint64_t size) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0)
+    return Error{Errc::io, fmt::format("{}: cannot be made {} bytes long", path_, size)};
+  return {};
+}
+
+Status PackWriter::prune() {
+  const PackEntry& last = toc_.entries.back();
+  const std::uint64_t size = last.offset + last.id.length;
+  WEFT_CHECK(set_size(size));
+  return punch_free_blocks(fd_.get(), toc_.entries, size, path_);
+}
+
+Status PackWriter::begin_sync() {
+  direct_.reset();
+  std::sort(toc_.entries.begin(), toc_.entries.end(),
+            [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
+  toc_.pack = id_;
+  if (cut_) WEFT_CHECK(set_size(toc_.entries.back().offset + toc_.entries.back().id.length));
+  WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
+  toc_.size = static_cast<std::uint64_t>(st.st_size);
+  start_writeback(fd_.get(), 0, 0);
+  WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_));
+  return {};
+}
+
+Status PackWriter::sync() {
+  if (!toc_fd_.valid()) WEFT_CHECK(begin_sync());
+  WEFT_CHECK(sync_file(fd_.get(), path_));
+  // The few pages that went through the page cache are alone there: whoever maps the file next would get small folios
+  // around them, at a tenth of the speed.
+  if (past_cache_) drop_pages(fd_.get());
+  WEFT_CHECK(sync_file(toc_fd_.get(), path_ + ".toc"));
+  toc_fd_.reset();
+  return {};
+}
+
+// The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.
+Status PackWriter::publish() {
+  WEFT_CHECK(rename_new(path_ + ".toc", toc_in(directory_, id_)));
+  return rename_new(path_ + ".pack", pack_in(directory_, id_));
+}
+
+Status PackWriter::unlink() {
+  return remove_file(path_ + ".pack");
+}
+
+std::vector<Range> free_blocks(std::span<const PackEntry> entries, std::uint64_t size) {
+  std::vector<Range> runs;
+  auto add = [&runs](std::uint64_t begin, std::uint64_t end) {
+    begin = round_up(begin);
+    end = end / kPackBlock * kPackBlock;
+    if (begin < end) runs.push_back({begin, end - begin});
+  };
+  std::uint64_t end = 0;
+  for (const PackEntry& entry : entries) {
+    add(end, entry.offset);
+    end = entry.offset + entry.id.length;
+  }
+  add(end, round_up(size));
+  return runs;
+}
+
+Status punch_free_blocks(int fd, std::span<const PackEntry> entries, std::uint64_t size, std::string_view where) {
+  for (const Range& run : free_blocks(entries, size)) WEFT_CHECK(punch_hole(fd, run.offset, run.length, where));
+  return {};
+}
+
+}  // namespace weft

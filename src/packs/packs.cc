@@ -1,0 +1,170 @@
+#include "packs/packs.h"
+
+#include <fcntl.h>
+
+#include <fmt/core.h>
+
+#include "base/file_map.h"
+#include "base/file_ops.h"
+#include "base/sys.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "packs/listing.h"
+
+namespace weft {
+namespace {
+
+// A blob moves when gc rewrites its pack: once in a great while, so that losing the race this often means damage.
+constexpr int kMoves = 16;
+
+class PackFile final : public OpenPack {
+ public:
+  PackFile(SafePath directory, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
+      : directory_(std::move(directory)),
+        id_(id),
+        fd_(std::move(fd)),
+        size_(size),
+        listings_(std::move(listings)),
+        map_(fd_.get(), size) {}
+  int fd() const override { return fd_.get(); }
+  std::uint64_t size() const override { return size_; }
+  PackId id() const override { return id_; }
+  const std::byte* map() const override { return map_.bytes(); }
+  Status check_place(const ContentId& id, std::uint64_t offset) const override;
+  void prepare() const override { static_cast<void>(listing()); }
+
+ private:
+  Result<std::shared_ptr<const PackListing>> listing() const;
+  Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
+
+  const SafePath directory_;
+  const PackId id_;
+  const Fd fd_;
+  const std::uint64_t size_;
+  const std::shared_ptr<PackListings> listings_;
+  const FileMap map_;  // of that descriptor
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack forgets nothing
+};
+
+Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
+  std::lock_guard lock(mutex_);
+  if (!listing_) {
+    WEFT_TRY(listing_, listings_->get(directory_, id_));
+    if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
+  }
+  return listing_;
+}
+
+// A cached pack may list more by now.
+Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentId& id, std::uint64_t offset) const {
+  WEFT_TRY(auto listed, listing());
+  if (!listed->cached() || listed->has(id, offset)) return listed;
+  std::lock_guard lock(mutex_);
+  WEFT_TRY(listing_, listings_->get(directory_, id_));
+  return listing_;
+}
+
+Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
+  if (offset > size_ || id.length > size_ - offset)
+    return Error{Errc::corrupt,
+                 fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
+                             pack_name(id_), id.length, offset, size_)};
+  auto listed = listing_with(id, offset);
+  if (!listed.ok() && listed.error().code == Errc::not_found) return listed.error();
+  if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
+  if ((*listed)->has(id, offset)) return {};
+  return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
+                                          "run `weft fsck --rebuild`",
+                                          pack_name(id_), to_hex(id.root), offset)};
+}
+
+}  // namespace
+
+PackDir::PackDir(const SafePath& path) : path_(path.held()), listings_(std::make_shared<PackListings>()) {
+  raise_file_limit();
+}
+
+PackDir::~PackDir() = default;
+
+SafePath PackDir::pack_file(PackId pack) const {
+  return pack_in(path_, pack);
+}
+
+SafePath PackDir::toc_file(PackId pack) const {
+  return toc_in(path_, pack);
+}
+
+Packs::Packs(SafePath store_path, IndexAccess& index)
+    : PackDir(packs_dir(store_path)), store_path_(std::move(store_path)), index_(index) {}
+
+Result<std::shared_ptr<const OpenPack>> PackDir::open_alone(PackId pack) const {
+  WEFT_TRY(OpenedFile file, open_with_stat(pack_in(path_, pack), O_RDONLY));
+  auto size = static_cast<std::uint64_t>(file.st.st_size);
+  return std::shared_ptr<const OpenPack>(std::make_shared<PackFile>(path_, pack, std::move(file.fd), size, listings_));
+}
+
+Result<std::shared_ptr<const OpenPack>> PackDir::open(PackId pack) {
+  {
+    std::lock_guard lock(mutex_);
+    auto found = open_.find(pack);
+    if (found != open_.end()) {
+      if (auto reader = found->second.lock()) return reader;
+      open_.erase(found);
+    }
+  }
+  WEFT_TRY(std::shared_ptr<const OpenPack> reader, open_alone(pack));
+  std::lock_guard lock(mutex_);
+  open_[pack] = reader;
+  return reader;
+}
+
+Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
+  WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
+  WEFT_TRY(std::optional<BlobPlace> place, index->find(id));
+  if (place) return place;
+  WEFT_TRY(bool absent, index->is_absent(id));
+  if (absent) return Error{Errc::absent, fmt::format("{}: blob {} is not on this node", store_path_, to_hex(id.root))};
+  return place;
+}
+
+Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
+  for (int attempt = 0; attempt < kMoves; ++attempt) {
+    WEFT_TRY(std::optional<BlobPlace> before, find(id));
+    if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.root))};
+    auto pack = open(before->pack);
+    if (!pack.ok() && pack.error().code == Errc::not_found) continue;
+    if (!pack.ok()) return pack.error();
+    Status there = (*pack)->check_place(id, before->offset);
+    if (!there.ok() && there.error().code == Errc::not_found) continue;
+    WEFT_CHECK(std::move(there));
+    return LockedPlace{std::move(pack).value(), before->offset};
+  }
+  return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
+                                          "`weft fsck --rebuild`",
+                                          store_path_, to_hex(id.root))};
+}
+
+Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {
+  WEFT_TRY(auto pack, open(place.pack));
+  WEFT_CHECK(pack->check_place(id, place.offset));
+  return LockedPlace{std::move(pack), place.offset};
+}
+
+Result<std::vector<PackId>> PackDir::list() const {
+  WEFT_TRY(std::vector<std::string> names, list_directory(path_));
+  std::vector<PackId> packs;
+  for (const std::string& name : names)
+    if (auto pack = pack_of_name(name, ".pack")) packs.push_back(*pack);
+  return packs;
+}
+
+Result<PackToc> PackDir::toc(PackId pack) const {
+  return read_toc_in(path_, pack);
+}
+
+Result<std::shared_ptr<const PackListing>> PackDir::listing(PackId pack) const {
+  return listings_->get(path_, pack);
+}
+
+}  // namespace weft

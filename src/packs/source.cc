@@ -1,0 +1,56 @@
+#include "packs/source.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/file_ops.h"
+#include "base/sys.h"
+
+namespace weft {
+namespace {
+
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+}  // namespace
+
+Source::Source(int fd, std::string where, const struct stat& before, Progress& progress, Hook after_read)
+    : fd_(fd),
+      reading_(fd),
+      where_(std::move(where)),
+      before_(before),
+      progress_(&progress),
+      after_read_(std::move(after_read)) {}
+
+Result<Source> Source::open(int fd, std::string_view where, Progress& progress, Hook after_read) {
+  WEFT_TRY(struct stat st, stat_fd(fd, where));
+  if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, fmt::format("{}: expected a regular file", where)};
+  advise_sequential(fd);
+  return Source(fd, std::string(where), st, progress, std::move(after_read));
+}
+
+Status Source::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (progress_->cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where_)};
+  WEFT_TRY(std::size_t got, read_some(reading_, offset, out, where_));
+  if (got != out.size())
+    return Error{Errc::changed,
+                 fmt::format("{}: changed while it was read: expected {} bytes, got {}", where_, size(), offset + got)};
+  if (after_read_) after_read_(offset);
+  if (offset + got > seen_) progress_->advance(offset + got - std::max(seen_, offset));
+  seen_ = std::max(seen_, offset + got);
+  return {};
+}
+
+Status Source::check_unchanged() const {
+  WEFT_TRY(struct stat after, stat_fd(fd_, where_));
+  if (after.st_size != before_.st_size)
+    return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", where_,
+                                            before_.st_size, after.st_size)};
+  if (!same_time(after.st_mtim, before_.st_mtim) || !same_time(after.st_ctim, before_.st_ctim))
+    return Error{Errc::changed, fmt::format("{}: changed while it was read", where_)};
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+#include "packs/window.h"
+
+#include <algorithm>
+
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+// Pieces are hashed in one job up to so many, or so many bytes.
+constexpr std::size_t kJobPieces = 1024;
+// Less is hashed sooner than another thread is awake.
+constexpr std::size_t kJobBytesMin = 64U << 10U;
+
+}  // namespace
+
+std::size_t hash_job_bytes() {
+  return sha256_each_best() * kDigestChunk;
+}
+
+std::size_t ImportWindow::count_fitting(std::span<const Range> ranges) const {
+  std::size_t count = 0;
+  std::uint64_t total = 0;
+  while (count < ranges.size() && count < kWindowExtentsMax && ranges[count].length <= capacity_ - total)
+    total += ranges[count++].length;
+  return count;
+}
+
+void ImportWindow::lay_out(std::span<const Range> ranges, std::size_t first) {
+  extents.clear();
+  pieces_.clear();
+  next_piece_ = 0;
+  std::size_t at = ranges.front().offset % kPackBlock;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    WindowExtent extent{first + i, at, {ranges[i].length, {}}, {}};
+    extent.chunks.resize(chunk_count(ranges[i].length));
+    for (std::size_t chunk = 0; chunk < extent.chunks.size(); ++chunk) pieces_.push_back({i, chunk});
+    at += ranges[i].length;
+    extents.push_back(std::move(extent));
+  }
+}
+
+std::span<const std::byte> ImportWindow::bytes_of(const Piece& piece) {
+  auto bytes = bytes_of(extents[piece.extent]);
+  std::size_t begin = piece.chunk * kDigestChunk;
+  return bytes.subspan(begin, std::min<std::size_t>(kDigestChunk, bytes.size() - begin));
+}
+
+void ImportWindow::hash_pieces(std::size_t first, std::size_t last) {
+  std::vector<std::span<const std::byte>> messages;
+  for (std::size_t i = first; i < last; ++i) messages.push_back(bytes_of(pieces_[i]));
+  std::vector<Digest> digests(messages.size());
+  sha256_each(messages, digests);
+  for (std::size_t i = first; i < last; ++i) extents[pieces_[i].extent].chunks[pieces_[i].chunk] = digests[i - first];
+}
+
+void ImportWindow::hash_ready(std::size_t filled) {
+  const std::byte* end = space().data() + filled;
+  const std::size_t job_bytes = std::min(hash_job_bytes(), capacity_);
+  while (next_piece_ < pieces_.size()) {
+    std::size_t first = next_piece_;
+    std::size_t bytes = 0;
+    while (next_piece_ < pieces_.size() && bytes < job_bytes && next_piece_ - first < kJobPieces) {
+      auto piece = bytes_of(pieces_[next_piece_]);
+      if (piece.data() + piece.size() > end) break;
+      bytes += piece.size();
+      ++next_piece_;
+    }
+    bool enough = bytes >= job_bytes || next_piece_ - first == kJobPieces || next_piece_ == pieces_.size();
+    if (!enough) {
+      next_piece_ = first;  // more will come
+      return;
+    }
+    if (bytes < kJobBytesMin) {
+      hash_pieces(first, next_piece_);
+      continue;
+    }
+    hashing.run([this, first, last = next_piece_] {
+      hash_pieces(first, last);
+      return Status{};
+    });
+  }
+}
+
+Status ImportWindow::fill(Source& source, std::span<const Range> ranges, std::size_t first) {
+  space();
+  lay_out(ranges, first);
+  const std::uint64_t offset = ranges.front().offset;
+  const std::size_t begin = extents.front().at;
+  const std::size_t end = begin + (ranges.back().offset + ranges.back().length - offset);
+  for (std::size_t filled = begin; filled < end;) {
+    std::size_t step = std::min(kReadStep, end - filled);
+    WEFT_CHECK(source.read(offset + filled - begin, space().subspan(filled, step)));
+    filled += step;
+    hash_ready(filled);
+  }
+  return {};
+}
+
+Status ImportWindow::finish_ids() {
+  WEFT_CHECK(hashing.wait());
+  for (WindowExtent& extent : extents) extent.id.root = tree_root(extent.id.length, extent.chunks);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,381 @@
+// Rebuild: what lies where.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sys.h"
+#include "base/thread_pool.h"
+#include "catalog/apply.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "packs/blob_check.h"
+#include "repair/rebuild.h"
+#include "repair/rescue.h"
+
+namespace weft {
+namespace {
+
+// A pack that does not hold what its table of contents says: without one, shorter, or with other bytes.
+struct Suspect {
+  PackToc toc;        // as it stands; empty if it cannot be read
+  bool mute = false;  // it cannot be read
+};
+
+std::vector<PlacedBlob> rows_of(const PackToc& toc) {
+  std::vector<PlacedBlob> rows;
+  for (const PackEntry& entry : toc.entries) rows.push_back({entry.id, entry.offset, entry.hint});
+  return rows;
+}
+
+// The entries of `before` that `now` lacks and that overlap none of its entries.
+PackToc rest_of(const PackToc& before, const PackToc& now) {
+  PackToc rest = before;
+  std::erase_if(rest.entries, [&now](const PackEntry& entry) {
+    const auto next = std::ranges::lower_bound(now.entries, entry.offset, {}, &PackEntry::offset);
+    const bool under_next = next != now.entries.end() && next->offset < entry.offset + entry.id.length;
+    const bool under_last =
+        next != now.entries.begin() && std::prev(next)->offset + std::prev(next)->id.length > entry.offset;
+    return under_next || under_last || entry.offset > now.size || entry.id.length > now.size - entry.offset;
+  });
+  return rest;
+}
+
+bool has_all(const PackToc& toc, const PackToc& of) {
+  return std::ranges::all_of(of.entries,
+                             [&toc](const PackEntry& entry) { return lists_blob(toc, entry.id, entry.offset); });
+}
+
+PackToc with_entries(PackToc toc, const std::vector<PackEntry>& more) {
+  toc.entries.insert(toc.entries.end(), more.begin(), more.end());
+  std::ranges::sort(toc.entries, {}, &PackEntry::offset);
+  return toc;
+}
+
+class PackIndexer {
+ public:
+  PackIndexer(Env& env, const WriterLock& lock, const RebuildInput& input, Progress& progress, FsckReport& report)
+      : env_(env),
+        lock_(lock),
+        input_(input),
+        progress_(progress),
+        report_(report),
+        assembled_(input.packs.store_path() / "cache") {}
+
+  Result<FoundPacks> run(const std::function<Result<WantedExtents>()>& wanted);
+
+ private:
+  Status sort_packs();
+  Status sort_pack(PackId pack);
+  Status note_mute(PackId pack, const Error& error);
+  bool needs_any(const PackToc& toc) const;
+  Result<bool> is_intact(const PackToc& toc);
+  Status add(const PackToc& toc);
+  Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
+  Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
+  Status add_fitting();
+  bool has_lost(const PackToc& toc, std::uint64_t size) const;
+  Status trust_unread();
+  Status rescue(const WantedExtents& wanted);
+  Status rescue_suspect(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
+  Result<std::unique_ptr<RepairPack>> rescue_from_assembled(const std::vector<Extent>& wanted);
+  Result<PackToc> rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted);
+  Status add_missing(const std::vector<Extent>& wanted, WantedBlobs& missing);
+  Result<std::map<PackId, std::vector<PlacedBlob>>> known_places();
+  std::vector<PlacedBlob> rows_of_suspects() const;
+  Status add_damaged();
+
+  Env& env_;
+  const WriterLock& lock_;
+  const RebuildInput& input_;
+  Progress& progress_;
+  FsckReport& report_;
+  ThreadPool pool_{0};
+  std::unordered_set<ContentId> needed_;  // what live versions need
+  std::vector<PackToc> cached_;           // after the others: what is this node's own counts first
+  std::vector<Suspect> suspects_;
+  std::vector<PackToc> unread_;   // packs in which no version needs anything, of a run that reads data
+  std::vector<PackToc> damaged_;  // the entries that were not found again
+  FoundPacks found_;
+  std::vector<PackToc> strays_;  // whole tables of contents under the name of another pack
+  const PackDir assembled_;
+};
+
+// Two packs may have one blob: when they were compacted, or imported at once. One that verifies is chosen; for fsck,
+// that which the index names.
+Status PackIndexer::add_entry(Txn& txn, PackId pack, const PackEntry& entry) {
+  BlobPlace place{pack, entry.offset};
+  WEFT_CHECK(put_hint(txn, entry.id, entry.hint));
+  WEFT_TRY(bool made, add_blob(txn, entry.id, place));
+  if (made) return {};
+  std::optional<FoundBlob> known = input_.known ? input_.known(entry.id) : std::nullopt;
+  if (known) return known->row.place == place ? put(txn, Table::blobs, known->key, known->row) : Status{};
+  WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, entry.id));
+  WEFT_TRY(bool good, verifies(entry, found->row.place));
+  if (good) return {};
+  WEFT_TRY(good, verifies(entry, place));
+  return good ? put(txn, Table::blobs, found->key, BlobRow{place}) : Status{};
+}
+
+Result<bool> PackIndexer::verifies(const PackEntry& entry, const BlobPlace& place) {
+  auto pack = input_.packs.open(place.pack);
+  if (!pack.ok()) return is_damage(pack.error()) ? Result<bool>(false) : std::move(pack).error();
+  PackEntry there = entry;
+  there.offset = place.offset;
+  Status status = check_blob((*pack)->fd(), pack_name(place.pack), there, progress_, {});
+  if (!status.ok() && !is_damage(status.error())) return std::move(status).error();
+  return status.ok();
+}
+
+Status PackIndexer::add(const PackToc& toc) {
+  return env_.write(lock_, [&](Txn& txn) -> Status {
+    for (const PackEntry& entry : toc.entries) WEFT_CHECK(add_entry(txn, toc.pack, entry));
+    return toc.cached && !toc.entries.empty() ? put_note(txn, kCached, toc.pack) : Status{};
+  });
+}
+
+// Indexes packs that are whole and sets the others aside.
+Status PackIndexer::sort_packs() {
+  WEFT_TRY(std::vector<PackId> packs, input_.packs.list());
+  for (PackId pack : packs) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
+    WEFT_CHECK(sort_pack(pack));
+  }
+  return {};
+}
+
+// For fsck: returns whether a blob that may be needed lies behind the end of a pack that is cut short. A rebuild looks
+// for such blobs elsewhere, and names those that it does not find.
+bool PackIndexer::has_lost(const PackToc& toc, std::uint64_t size) const {
+  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) {
+    if (entry.offset + entry.id.length <= size) return false;
+    if (!input_.known) return true;
+    const std::optional<FoundBlob> known = input_.known(entry.id);
+    return known && known->row.place == BlobPlace{toc.pack, entry.offset};
+  });
+}
+
+Status PackIndexer::sort_pack(PackId pack) {
+  const SafePath path = pack_path(input_.packs.store_path(), pack);
+  auto toc = input_.packs.toc(pack);
+  auto st = stat_file(path);
+  if (!st.ok() && st.error().code == Errc::not_found) return {};  // gc or a failed publish has just removed it
+  if (!st.ok()) return std::move(st).error();
+  if (!toc.ok()) return note_mute(pack, toc.error());
+  const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
+  if (!input_.mend && cut && has_lost(*toc, static_cast<std::uint64_t>(st->st_size)))
+    report_.problems.push_back(fmt::format("{}: expected {} bytes, got {}", path, toc->size, st->st_size));
+  WEFT_TRY(const bool intact, cut ? Result<bool>(false) : is_intact(*toc));
+  if (!intact) {
+    suspects_.push_back({std::move(*toc), false});
+    return {};
+  }
+  if (input_.mend && input_.data && !needs_any(*toc)) {
+    unread_.push_back(std::move(*toc));
+    return {};
+  }
+  if (!toc->cached) return add(*toc);
+  cached_.push_back(std::move(*toc));
+  return {};
+}
+
+bool PackIndexer::needs_any(const PackToc& toc) const {
+  return std::ranges::any_of(toc.entries, [this](const PackEntry& entry) { return needed_.contains(entry.id); });
+}
+
+// Two .toc files may have changed places.
+Status PackIndexer::note_mute(PackId pack, const Error& error) {
+  if (!is_damage(error)) return error;
+  suspects_.push_back({PackToc{pack, 0, {}}, true});
+  if (!input_.mend) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), error.message));
+  auto toc = read_toc(toc_path(input_.packs.store_path(), pack));
+  if (!toc.ok()) return is_damage(toc.error()) ? Status{} : Status{std::move(toc).error()};
+  strays_.push_back(std::move(*toc));
+  return {};
+}
+
+// Reads what live versions need of it. A disk that does not give the bytes is a problem, and no reason to look for them
+// elsewhere in the pack.
+Result<bool> PackIndexer::is_intact(const PackToc& toc) {
+  std::vector<const PackEntry*> entries;
+  for (const PackEntry& entry : toc.entries)
+    if (needed_.contains(entry.id)) entries.push_back(&entry);
+  if (entries.empty()) return true;
+  WEFT_TRY(const auto pack, input_.packs.open(toc.pack));
+  const SafePath where = pack_path(input_.packs.store_path(), toc.pack);
+  std::vector<Status> checks(entries.size());
+  pool_.parallel_for(entries.size(), [&](std::size_t i) {
+    checks[i] = check_blob(pack->fd(), where, *entries[i], progress_);
+    progress_.advance(entries[i]->id.length);
+  });
+  bool intact = true;
+  for (const Status& check : checks) {
+    if (check.ok()) continue;
+    if (check.error().code == Errc::cancelled) return check.error();
+    if (check.error().code == Errc::io) report_.problems.push_back(check.error().message);
+    intact = intact && check.error().code == Errc::io;
+  }
+  return intact;
+}
+
+// fsck looks for nothing: it takes what a table of contents says and the pack is long enough for.
+Status PackIndexer::add_fitting() {
+  for (Suspect& suspect : suspects_) {
+    if (suspect.mute) continue;
+    WEFT_TRY(const struct stat st, stat_file(pack_path(input_.packs.store_path(), suspect.toc.pack)));
+    const auto size = static_cast<std::uint64_t>(st.st_size);
+    std::erase_if(suspect.toc.entries, [size](const PackEntry& entry) {
+      return entry.offset > size || entry.id.length > size - entry.offset;
+    });
+    WEFT_CHECK(add(suspect.toc));
+  }
+  return {};
+}
+
+// The blobs that are in the pack, all of them read and hashed.
+Result<PackToc> PackIndexer::rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
+  const PackId pack = suspect.toc.pack;
+  WEFT_TRY(const std::vector<PlacedBlob> rows, salvaged_rows(input_.packs, pack));
+  std::ranges::copy(rows, std::back_inserter(known));
+  for (const PackToc& stray : strays_)
+    if (stray.pack == pack) std::ranges::copy(rows_of(stray), std::back_inserter(known));
+  for (const PlacedBlob& blob : rows_of_suspects())
+    if (wanted.contains(blob.id)) known.push_back(blob);
+  WEFT_TRY(PackToc toc, rescue_toc(input_.packs, pack, known, wanted, progress_));
+  toc.cached = suspect.toc.cached;
+  toc.promoted = suspect.toc.promoted;
+  return toc;
+}
+
+// Two packs may have changed places: each holds what the other's table of contents says.
+std::vector<PlacedBlob> PackIndexer::rows_of_suspects() const {
+  std::vector<PlacedBlob> rows;
+  for (const Suspect& suspect : suspects_) std::ranges::copy(rows_of(suspect.toc), std::back_inserter(rows));
+  return rows;
+}
+
+// Adds the extents that no pack has whole, as far as the packs are indexed.
+Status PackIndexer::add_missing(const std::vector<Extent>& wanted, WantedBlobs& missing) {
+  WEFT_TRY(Txn txn, env_.read());
+  for (const Extent& extent : wanted) {
+    WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, extent.id));
+    if (!found) missing.add(extent);
+  }
+  return {};
+}
+
+Result<std::map<PackId, std::vector<PlacedBlob>>> PackIndexer::known_places() {
+  std::set<PackId> mute;
+  for (const Suspect& suspect : suspects_)
+    if (suspect.mute) mute.insert(suspect.toc.pack);
+  if (mute.empty() || !input_.placed) return std::map<PackId, std::vector<PlacedBlob>>();
+  return input_.placed(mute);
+}
+
+// Damaged blobs stay listed where they were: a repair needs to know of them.
+Status PackIndexer::add_damaged() {
+  for (const PackToc& toc : damaged_) {
+    WEFT_CHECK(add(toc));
+    WEFT_TRY(Txn txn, env_.read());
+    for (const PackEntry& entry : toc.entries) {
+      WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, entry.id));
+      if (!needed_.contains(entry.id) || !found || found->row.place != BlobPlace{toc.pack, entry.offset}) continue;
+      report_.problems.push_back(fmt::format(
+          "{}: the blob {} of {} bytes at {} is damaged, and no pack has another copy",
+          pack_path(input_.packs.store_path(), toc.pack), to_hex(entry.id.root), entry.id.length, entry.offset));
+    }
+  }
+  return {};
+}
+
+// What is missing of versions of other nodes is fetched when it is read, and not looked for.
+Result<std::unique_ptr<RepairPack>> PackIndexer::rescue_from_assembled(const std::vector<Extent>& wanted) {
+  WantedBlobs missing;
+  WEFT_CHECK(add_missing(wanted, missing));
+  if (missing.empty()) return std::unique_ptr<RepairPack>();
+  WEFT_TRY(auto fresh, RepairPack::create(input_.packs.store_path()));
+  WEFT_CHECK(rescue_assembled(assembled_, missing, *fresh, progress_));
+  if (fresh->blobs().empty()) return std::unique_ptr<RepairPack>();
+  PackToc toc{fresh->id(), 0, {}};
+  for (const NewBlob& blob : fresh->blobs()) toc.entries.push_back({blob.id, blob.place.offset, {}, blob.hint});
+  WEFT_CHECK(add(toc));
+  report_.repaired.push_back(fmt::format("pack {}: made from assembled files, of {} blobs that no other pack has whole",
+                                         pack_name(toc.pack), toc.entries.size()));
+  return fresh;
+}
+
+Status PackIndexer::rescue_suspect(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
+  WEFT_TRY(PackToc toc, rescue_pack(suspect, std::move(known), wanted));
+  WEFT_CHECK(add(toc));
+  PackToc rest = rest_of(suspect.toc, toc);
+  PackToc all = with_entries(toc, rest.entries);
+  if (!rest.entries.empty()) damaged_.push_back(std::move(rest));
+  if (!suspect.mute && has_all(suspect.toc, toc)) return {};
+  report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} blobs",
+                                         pack_name(all.pack), all.entries.size()));
+  found_.remade.push_back(std::move(all));
+  return {};
+}
+
+// No pack has changed places with one in which no version needs anything: that would be a suspect.
+Status PackIndexer::trust_unread() {
+  for (PackToc& toc : std::exchange(unread_, {})) {
+    if (toc.cached)
+      cached_.push_back(std::move(toc));
+    else
+      WEFT_CHECK(add(toc));
+  }
+  std::ranges::sort(cached_, {}, &PackToc::pack);
+  return {};
+}
+
+// A suspect may have changed places with a pack in which no version needs anything.
+Status PackIndexer::rescue(const WantedExtents& wanted) {
+  progress_.phase("looking for blobs in damaged packs");
+  WantedBlobs blobs;
+  WEFT_CHECK(add_missing(wanted.here, blobs));
+  WEFT_CHECK(add_missing(wanted.elsewhere, blobs));
+  WEFT_TRY(auto known, known_places());
+  for (const Suspect& suspect : suspects_)
+    WEFT_CHECK(rescue_suspect(suspect, std::move(known[suspect.toc.pack]), blobs));
+  for (PackToc& toc : unread_)
+    WEFT_CHECK(blobs.empty() ? add(toc) : rescue_suspect({std::move(toc), false}, {}, blobs));
+  WEFT_TRY(found_.fresh, rescue_from_assembled(wanted.here));
+  return add_damaged();
+}
+
+Result<FoundPacks> PackIndexer::run(const std::function<Result<WantedExtents>()>& wanted) {
+  WantedExtents extents;
+  if (input_.mend && input_.data) {
+    WEFT_TRY(extents, wanted());
+    for (const auto* part : {&extents.here, &extents.elsewhere})
+      for (const Extent& extent : *part) needed_.insert(extent.id);
+  }
+  WEFT_CHECK(sort_packs());
+  if (suspects_.empty()) WEFT_CHECK(trust_unread());
+  for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
+  if (!input_.mend) {
+    WEFT_CHECK(add_fitting());
+    return FoundPacks();
+  }
+  if (!input_.data) {
+    const auto assembled = assembled_.list();
+    if (suspects_.empty() && (!assembled.ok() || assembled->empty())) return FoundPacks();
+    WEFT_TRY(extents, wanted());
+  }
+  WEFT_CHECK(rescue(extents));
+  return std::move(found_);
+}
+
+}  // namespace
+
+Result<FoundPacks> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
+                               const std::function<Result<WantedExtents>()>& wanted, Progress& progress,
+                               FsckReport& report) {
+  return PackIndexer(env, lock, input, progress, report).run(wanted);
+}
+
+}  // namespace weft

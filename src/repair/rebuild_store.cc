@@ -1,0 +1,158 @@
+// The rebuild of a store on the disk: a new index takes the place of the old one, and the journal goes with it.
+#include <fcntl.h>
+
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/file_lock.h"
+#include "catalog/apply.h"
+#include "catalog/cluster_files.h"
+#include "catalog/layout.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "index/open_versions.h"
+#include "index/scratch_index.h"
+#include "packs/assembled.h"
+#include "repair/rebuild.h"
+
+namespace weft {
+namespace {
+
+// Packs need an index only to look blobs up, which a rebuild does not.
+class NoIndex final : public IndexAccess {
+ public:
+  Result<std::unique_ptr<BlobIndex>> read() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
+  Result<std::unique_ptr<BlobWriter>> write() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
+};
+
+// What the rebuild has decided goes into the journal before the index goes by it: who dies between the two leaves a
+// repair that the old index cannot follow, and that says so. Both copies are whole afterwards.
+Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
+  WEFT_TRY(WriterLock lock, env.lock_writer());
+  WEFT_CHECK(journal.truncate(outcome.journal_end));
+  Counters counters;
+  WEFT_CHECK(env.write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(counters, get_counters(txn));
+    if (!outcome.repair) return {};
+    counters.journal_end = outcome.journal_end + encode_event(*outcome.repair, outcome.journal_end).size();
+    return put_counters(txn, counters);
+  }));
+  if (outcome.repair) WEFT_CHECK(journal.append(encode_event(*outcome.repair, outcome.journal_end), counters));
+  return journal.mend(counters.journal_end, counters);
+}
+
+// The places in these packs that the old index names. Rows that cannot be read are left out.
+Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const SafePath& index_dir, const std::set<PackId>& packs) {
+  std::map<PackId, std::vector<PlacedBlob>> places;
+  auto env = Env::open(index_dir, {});
+  auto txn = env.ok() ? (*env)->read() : Result<Txn>(std::move(env).error());
+  const Status read =
+      txn.ok() ? each_entry(*txn, Table::blobs, {},
+                            [&](const Entry& entry) -> Status {
+                              auto row = row_from<BlobRow>(*txn, Table::blobs, entry.key, entry.value);
+                              if (row.ok() && packs.contains(row->place.pack))
+                                places[row->place.pack].push_back({blob_id(entry.key), row->place.offset, 0});
+                              return {};
+                            })
+               : Status(std::move(txn).error());
+  if (!read.ok() && !is_damage(read.error())) return read.error();
+  return places;
+}
+
+// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that
+// is gone. The file of an earlier loss stays: it knows more.
+Status keep_lost_toc(const SafePath& path, PackId pack) {
+  const SafePath kept = lost_toc_path(path, pack);
+  Status linked = link_file(toc_path(path, pack), kept);
+  if (!linked.ok() && linked.error().code == Errc::not_found) {
+    auto empty = open_file(kept, O_WRONLY | O_CREAT);
+    return empty.ok() ? Status{} : Status{std::move(empty).error()};
+  }
+  return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
+}
+
+Status put_packs(const SafePath& path, const RebuildOutcome& outcome) {
+  const FoundPacks& found = outcome.packs;
+  if (found.fresh) {
+    WEFT_CHECK(found.fresh->sync());
+    WEFT_CHECK(found.fresh->place());
+  }
+  for (const PackToc& toc : found.remade) {
+    if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
+    WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
+  }
+  return found.remade.empty() ? Status{} : sync_directory(path / "packs");
+}
+
+// Of damaged assembled files, what versions need is in packs by now.
+Status drop_damaged_assembled(const SafePath& path, Progress& progress, FsckReport& report) {
+  AssembledPacks assembled(path);
+  FsckReport found;
+  WEFT_CHECK(verify_assembled(assembled, true, DamagedFiles::remove, progress, found));
+  report.repaired.insert(report.repaired.end(), found.problems.begin(), found.problems.end());
+  return {};
+}
+
+}  // namespace
+
+Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patience& patience) {
+  const SafePath path = store_path / "index/gc";
+  auto fd = open_file(path, kind == LockKind::shared ? O_RDONLY : O_RDWR);
+  if (!fd.ok() && fd.error().code == Errc::not_found)
+    return Error{Errc::corrupt, fmt::format("{}: it is gone; run `weft fsck --rebuild`", path)};
+  if (fd.ok()) WEFT_CHECK(wait_for_lock(fd->get(), kind, patience, path));
+  return fd;
+}
+
+Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
+                                 Progress& progress) {
+  WEFT_TRY(const StoreInfo info, recover_identity(path));
+  WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
+  WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
+  const SafePath index_dir = path / "index";
+  WEFT_CHECK(make_directories(index_dir));
+  WEFT_CHECK(Env::create_locks(index_dir));
+  WEFT_TRY(Fd collector, lock_collector(path, LockKind::exclusive, options.patience));
+  WEFT_TRY(WriterLock lock, Env::lock_writer(index_dir, options.patience));
+  WEFT_CHECK(remove_stale_scratch(index_dir));
+  progress.phase("rebuilding the index");
+  Journal journal(path);
+  Manifests manifests(path);
+  NoIndex no_index;
+  Packs packs(path, no_index);
+  FsckReport report;
+  WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, info));
+  const char* said =
+      identities.size() < 2 ? ": it was damaged or gone" : ": it was damaged or gone, and the store has a new id";
+  for (const std::string& file : identities) report.repaired.push_back(file + said);
+  if (options.data) {
+    WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
+    for (const Digest& digest : mended)
+      report.repaired.push_back(fmt::format("manifest {}: it lay under another name", to_hex(digest)));
+  }
+  WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
+  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, options.data, {}, {}};
+  input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
+  WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
+  WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());
+  input.unreaped = [&claims](VersionId version) {
+    const auto claimed = claims.claim(version);
+    return !claimed.ok() || !*claimed;
+  };
+  if (cluster) input.node = cluster->node;
+  WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
+  report.refused = outcome.loses() && !options.accept_loss;
+  if (report.refused) report.repaired.clear();
+  if (report.refused) return report;
+  WEFT_CHECK(put_packs(path, outcome));
+  WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
+  WEFT_CHECK(scratch.close());
+  WEFT_CHECK(rename_file(scratch.dir() / "data.mdb", index_dir / "data.mdb"));
+  WEFT_CHECK(sync_directory(index_dir));
+  report.rebuilt = true;
+  if (options.data) WEFT_CHECK(drop_damaged_assembled(path, progress, report));
+  return report;
+}
+
+}  // namespace weft

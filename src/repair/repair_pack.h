@@ -1,0 +1,46 @@
+// A new pack of blobs whose stored bytes are damaged or missing, copied from where they are whole. It lies below tmp/
+// until it is placed; destroyed before that, it leaves nothing behind. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/safe_path.h"
+#include "diskformat/toc.h"
+#include "packs/pack_writer.h"
+#include "packs/packs.h"
+#include "packs/temp_area.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+
+namespace weft {
+
+class RepairPack {
+ public:
+  static Result<std::unique_ptr<RepairPack>> create(const SafePath& store_path);
+
+  PackId id() const { return pack_->id(); }
+  std::span<const NewBlob> blobs() const { return blobs_; }
+  // Reads the blob at `offset` of `fd`. Errc::corrupt: these bytes are not the blob. `where` starts messages.
+  Status add(const ContentId& id, int fd, std::uint64_t offset, std::string_view where, const Progress& progress);
+  Status sync();   // the pack is durable, still below tmp/
+  Status place();  // after sync(): it appears in packs/
+
+ private:
+  RepairPack(SafePath store_path, std::unique_ptr<TempArea> temp, std::unique_ptr<PackWriter> pack)
+      : store_path_(std::move(store_path)), temp_(std::move(temp)), pack_(std::move(pack)) {}
+  Result<PackEntry> copy(const ContentId& id, int fd, std::uint64_t offset, std::uint64_t to, std::string_view where,
+                         const Progress& progress);
+
+  const SafePath store_path_;
+  const std::unique_ptr<TempArea> temp_;
+  const std::unique_ptr<PackWriter> pack_;
+  std::vector<NewBlob> blobs_;
+};
+
+}  // namespace weft

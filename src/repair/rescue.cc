@@ -1,0 +1,224 @@
+#include "repair/rescue.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "base/sys.h"
+#include "diskformat/hash.h"
+#include "diskformat/toc.h"
+#include "packs/blob_check.h"
+#include "packs/pack_writer.h"
+#include "repair/rebuild.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kStep = 4 * kDigestChunk;
+// The search may hash this many times the pack's size and some. Bytes that repeat, as zeros do, have the head of many
+// blobs at each offset; all other content costs one hash of a blob.
+constexpr std::uint64_t kEffort = 64;
+constexpr std::uint64_t kEffortMin = 256U << 20U;
+
+// A pack's bytes as a sliding window, so that a search reads each of them once.
+class PackWindow {
+ public:
+  PackWindow(const PackReader& pack, std::string where)
+      : pack_(pack), where_(std::move(where)), buffer_(kStep + kExtentHeadBytes) {}
+
+  // `length` bytes at `at`, at most kExtentHeadBytes; valid until the next call.
+  Result<std::span<const std::byte>> at(std::uint64_t at, std::uint64_t length) {
+    if (at < begin_ || at + length > begin_ + filled_) {
+      begin_ = at;
+      filled_ = std::min<std::uint64_t>(buffer_.size(), pack_.size() - at);
+      WEFT_CHECK(read_exact(pack_.fd(), begin_, std::span(buffer_).first(filled_), where_));
+    }
+    return std::span<const std::byte>(buffer_).subspan(at - begin_, length);
+  }
+
+ private:
+  const PackReader& pack_;
+  const std::string where_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t begin_ = 0, filled_ = 0;
+};
+
+class PackRescue {
+ public:
+  PackRescue(const PackReader& pack, WantedBlobs& wanted, const std::string& where, const Progress& progress)
+      : pack_(pack),
+        wanted_(wanted),
+        where_(where),
+        progress_(progress),
+        window_(pack, where),
+        buffer_(kStep),
+        effort_(kEffortMin + pack.size() * kEffort) {}
+
+  Status take_known(std::span<const PlacedBlob> known);
+  Status search();
+  std::vector<PackEntry> take_entries() { return std::move(entries_); }
+
+ private:
+  Result<bool> try_blob(const PlacedBlob& blob);
+  Status search_gap(std::uint64_t at, std::uint64_t end);
+  Result<std::uint64_t> try_heads(std::uint64_t at, std::uint64_t end);
+  Result<std::vector<Digest>> chunks_of(std::uint64_t at, std::uint64_t length);
+  bool is_free(std::uint64_t at, std::uint64_t length) const;
+  Result<std::uint64_t> next_data(std::uint64_t at) const;
+
+  const PackReader& pack_;
+  WantedBlobs& wanted_;
+  const std::string where_;
+  const Progress& progress_;
+  PackWindow window_;
+  std::vector<std::byte> buffer_;
+  std::vector<PackEntry> entries_;  // by offset
+  std::vector<std::uint64_t> head_lengths_;
+  std::uint64_t effort_;  // bytes that may still be hashed
+};
+
+// Whether no entry overlaps these bytes, and the pack has them.
+bool PackRescue::is_free(std::uint64_t at, std::uint64_t length) const {
+  if (length == 0 || at > pack_.size() || length > pack_.size() - at) return false;
+  const auto next = std::ranges::lower_bound(entries_, at, {}, &PackEntry::offset);
+  if (next != entries_.end() && next->offset < at + length) return false;
+  return next == entries_.begin() || std::prev(next)->offset + std::prev(next)->id.length <= at;
+}
+
+Result<std::vector<Digest>> PackRescue::chunks_of(std::uint64_t at, std::uint64_t length) {
+  std::vector<Digest> chunks(chunk_count(length));
+  for (std::uint64_t done = 0; done < length; done += kStep) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
+    auto piece = std::span(buffer_).first(std::min<std::uint64_t>(kStep, length - done));
+    WEFT_CHECK(read_exact(pack_.fd(), at + done, piece, where_));
+    sha256_chunks(piece, std::span(chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
+  }
+  return chunks;
+}
+
+// True if the blob's bytes lie there: then it is an entry.
+Result<bool> PackRescue::try_blob(const PlacedBlob& blob) {
+  if (!is_free(blob.offset, blob.id.length)) return false;
+  WEFT_TRY(std::vector<Digest> chunks, chunks_of(blob.offset, blob.id.length));
+  if (tree_root(blob.id.length, chunks) != blob.id.root) return false;
+  const auto next = std::ranges::lower_bound(entries_, blob.offset, {}, &PackEntry::offset);
+  const std::uint64_t hint = blob.hint != 0 ? blob.hint : hint_of(pack_.fd(), blob.offset, blob.id.length);
+  entries_.insert(next, {blob.id, blob.offset, std::move(chunks), hint});
+  wanted_.erase(blob.id);
+  return true;
+}
+
+Status PackRescue::take_known(std::span<const PlacedBlob> known) {
+  for (const PlacedBlob& blob : known) {
+    auto taken = try_blob(blob);
+    if (!taken.ok()) return std::move(taken).error();
+  }
+  return {};
+}
+
+// The first offset from `at` on that is no hole, rounded down to a block.
+Result<std::uint64_t> PackRescue::next_data(std::uint64_t at) const {
+  const off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
+  if (data < 0 && errno == ENXIO) return pack_.size();
+  if (data < 0) return sys_error(errno, where_);
+  return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
+}
+
+// The length of the blob that was found at this offset; 0: none.
+Result<std::uint64_t> PackRescue::try_heads(std::uint64_t at, std::uint64_t end) {
+  for (auto length = head_lengths_.rbegin(); length != head_lengths_.rend(); ++length) {
+    if (*length > end - at) continue;
+    WEFT_TRY(std::span<const std::byte> head, window_.at(at, *length));
+    for (const ContentId& id : wanted_.find(*length, xxh3_64(head))) {
+      if (id.length > end - at || id.length > effort_) continue;
+      effort_ -= id.length;
+      const std::uint64_t found = id.length;
+      WEFT_TRY(const bool here, try_blob({id, at, 0}));
+      if (here) return found;
+    }
+  }
+  return std::uint64_t{0};
+}
+
+// A hole is tried at its blocks only: a blob in it is all zeros, so that one place is as good as another.
+Status PackRescue::search_gap(std::uint64_t at, std::uint64_t end) {
+  while (at < end && !wanted_.empty()) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
+    WEFT_TRY(const std::uint64_t data, next_data(at));
+    const std::uint64_t step = data > at ? std::min(data - at, kPackBlock) : 1;
+    const std::uint64_t stop = std::min(end, data > at ? at + step : at + kStep);
+    while (at < stop) {
+      WEFT_TRY(const std::uint64_t found, try_heads(at, end));
+      at += found != 0 ? found : step;
+    }
+  }
+  return {};
+}
+
+Status PackRescue::search() {
+  head_lengths_ = wanted_.head_lengths();
+  std::vector<Range> gaps;
+  std::uint64_t at = 0;
+  for (const PackEntry& entry : entries_) {
+    if (entry.offset > at) gaps.push_back({at, entry.offset - at});
+    at = entry.offset + entry.id.length;
+  }
+  if (pack_.size() > at) gaps.push_back({at, pack_.size() - at});
+  for (const Range& gap : gaps) WEFT_CHECK(search_gap(gap.offset, gap.offset + gap.length));
+  return {};
+}
+
+}  // namespace
+
+void WantedBlobs::add(const Extent& extent) {
+  const ContentId& id = extent.id;
+  if (id.length == 0 || !heads_.emplace(id, extent.head).second) return;
+  std::vector<ContentId>& same = by_length_[std::min(id.length, kExtentHeadBytes)][extent.head];
+  const auto longer = [](const ContentId& a, const ContentId& b) { return a.length > b.length; };
+  same.insert(std::ranges::upper_bound(same, id, longer), id);
+  ++blobs_;
+}
+
+void WantedBlobs::erase(const ContentId& id) {
+  const auto head = heads_.find(id);
+  if (head == heads_.end()) return;
+  std::erase(by_length_[std::min(id.length, kExtentHeadBytes)][head->second], id);
+  heads_.erase(head);
+  --blobs_;
+}
+
+std::span<const ContentId> WantedBlobs::find(std::uint64_t length, std::uint64_t head) const {
+  const auto by_head = by_length_.find(length);
+  if (by_head == by_length_.end()) return {};
+  const auto same = by_head->second.find(head);
+  return same == by_head->second.end() ? std::span<const ContentId>() : std::span<const ContentId>(same->second);
+}
+
+std::vector<std::uint64_t> WantedBlobs::head_lengths() const {
+  std::vector<std::uint64_t> lengths;
+  for (const auto& [length, unused] : by_length_) lengths.push_back(length);
+  return lengths;
+}
+
+Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack) {
+  const auto damaged = read_file(packs.toc_file(pack), limits::kRecordMax);
+  if (damaged.ok()) return salvage_toc(*damaged, pack);
+  return is_damage(damaged.error()) ? std::vector<PlacedBlob>() : Result<std::vector<PlacedBlob>>(damaged.error());
+}
+
+Result<PackToc> rescue_toc(const PackDir& packs, PackId id, std::span<const PlacedBlob> known, WantedBlobs& wanted,
+                           const Progress& progress) {
+  WEFT_TRY(std::shared_ptr<const OpenPack> pack, packs.open_alone(id));
+  PackRescue rescue(*pack, wanted, packs.pack_file(id).str(), progress);
+  WEFT_CHECK(rescue.take_known(known));
+  WEFT_CHECK(rescue.search());
+  return PackToc{id, pack->size(), rescue.take_entries()};
+}
+
+}  // namespace weft

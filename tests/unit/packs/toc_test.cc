@@ -1,0 +1,84 @@
+#include <flatbuffers/flatbuffers.h>
+
+#include "base/sha256.h"
+#include "diskformat/pack_names.h"
+#include "pack_fixture.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+PackToc sample() {
+  PackToc toc{7, 3U << 20U, {}};
+  Bytes a = random_bytes(5000, 1);
+  Bytes b = random_bytes((1U << 20U) + 1, 2);
+  toc.entries.push_back({{a.size(), tree_sha256(a)}, 0, {sha256(a)}, 0});
+  toc.entries.push_back(
+      {{b.size(), tree_sha256(b)}, 8192, {sha256(std::span(b).first(1U << 20U)), sha256(std::span(b).last(1))}, 77});
+  return toc;
+}
+
+bool same(const PackToc& a, const PackToc& b) {
+  if (a.pack != b.pack || a.size != b.size || a.entries.size() != b.entries.size()) return false;
+  for (std::size_t i = 0; i < a.entries.size(); ++i) {
+    const PackEntry &x = a.entries[i], &y = b.entries[i];
+    if (x.id != y.id || x.offset != y.offset || x.chunks != y.chunks || x.hint != y.hint) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a .toc comes back as it was written") {
+  PackToc toc = sample();
+  CHECK(same(must(decode_toc(encode_toc(toc), "x.toc")), toc));
+}
+
+TEST_CASE("every flipped byte and every truncation of a .toc is seen") {
+  const Bytes good = encode_toc(sample());
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    Bytes bad = good;
+    bad[i] ^= std::byte{1};
+    CHECK_FALSE(decode_toc(bad, "x.toc").ok());
+    CHECK_FALSE(decode_toc(std::span(good).first(i), "x.toc").ok());
+  }
+}
+
+TEST_CASE("a .toc with a true checksum and wrong content is refused") {
+  PackToc toc = sample();
+  SUBCASE("overlap") {
+    toc.entries[1].offset = 4000;
+  }
+  SUBCASE("past the end") {
+    toc.size = 10000;
+  }
+  SUBCASE("offset near 2^64") {
+    toc.entries[1].offset = UINT64_MAX - 5;
+  }
+  SUBCASE("length near 2^64") {
+    toc.entries[1].id.length = UINT64_MAX - 8191;
+  }
+  SUBCASE("empty blob") {
+    toc.entries[0].id.length = 0;
+  }
+  SUBCASE("fewer digests than chunks") {
+    toc.entries[1].chunks.pop_back();
+  }
+  SUBCASE("no digests") {
+    for (PackEntry& entry : toc.entries) entry.chunks.clear();
+  }
+  SUBCASE("more digests than chunks") {
+    toc.entries[1].chunks.emplace_back();
+  }
+  CHECK(code_of(decode_toc(encode_toc(toc), "x.toc")) == Errc::corrupt);
+}
+
+TEST_CASE("names of packs") {
+  CHECK(pack_name(0xabc) == "0000000000000abc");
+  CHECK(pack_of_name("0000000000000abc.pack", ".pack") == 0xabc);
+  CHECK_FALSE(pack_of_name("0000000000000ABC.pack", ".pack"));
+  CHECK_FALSE(pack_of_name("0000000000000abc.toc", ".pack"));
+  CHECK_FALSE(pack_of_name("-000000000000abc.pack", ".pack"));
+  CHECK_FALSE(pack_of_name("abc.pack", ".pack"));
+}
