@@ -23,8 +23,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 #include "store/store_impl.h"
 
 namespace {

@@ -38,9 +38,9 @@
 #include "arch_space.h"
 #include "archindex/index.h"
 #include "archindex/match.h"
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "redis_baseline.h"
 #include "store/store_impl.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 
 namespace {
 

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/sys.h"
 #include "fuse/ops/ops.h"
 #include "fuse/state/server.h"
+#include "os/sys.h"
 
 namespace {
 

@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "net/transport/endpoint.h"
 #include "net/transport/fabric.h"
 #include "net/transport/provider.h"
+#include "os/sys.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <unordered_set>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::bench {
 namespace {

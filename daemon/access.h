@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/unix_socket.h"
+#include "os/unix_socket.h"
 #include "weft/result.h"
 
 namespace weft {

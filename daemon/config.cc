@@ -9,8 +9,8 @@
 #include <limits>
 #include <string_view>
 
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -1,9 +1,9 @@
 // weft.conf as toml. Only user of tomlplusplus.
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "base/text.h"
 #include "daemon/settings.h"
+#include "os/sys.h"
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>

@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "base/beneath.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "control/server.h"
 #include "daemon/metrics_port.h"
 #include "daemon/notify.h"
 #include "daemon/parts.h"
+#include "os/beneath.h"
+#include "os/sys.h"
 #include "weft/cluster_store.h"
 #include "weft/node.h"
 

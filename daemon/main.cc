@@ -2,8 +2,8 @@
 #include <iostream>
 #include <span>
 
-#include "base/sys.h"
 #include "daemon/program.h"
+#include "os/sys.h"
 
 int main(int argc, char** argv) {
   weft::survive_size_limit();

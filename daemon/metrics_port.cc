@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/unix_socket.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <thread>
 
-#include "base/sys.h"
 #include "control/waker.h"
+#include "os/sys.h"
 #include "weft/deadline.h"
 #include "weft/result.h"
 

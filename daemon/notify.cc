@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 

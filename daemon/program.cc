@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -1,8 +1,8 @@
 #include <iostream>
 #include <span>
 
-#include "base/sys.h"
 #include "fuse/program.h"
+#include "os/sys.h"
 
 int main(int argc, char** argv) {
   weft::survive_size_limit();

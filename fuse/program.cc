@@ -13,9 +13,7 @@
 #include <memory>
 #include <ostream>
 
-#include "base/beneath.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mountpoint.h"
@@ -23,6 +21,8 @@
 #include "fuse/process/supervisor.h"
 #include "fuse/serve.h"
 #include "fuse/state/background.h"
+#include "os/beneath.h"
+#include "os/sys.h"
 #include "weft/cold.h"
 #include "weft/store.h"
 #include "weft/vfs.h"

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/sys.h"
 #include "fuse/ops/session.h"
 #include "fuse/process/channel.h"
 #include "fuse/state/server.h"
 #include "fuse/watcher.h"
+#include "os/sys.h"
 #include "weft/store.h"
 
 namespace weft {

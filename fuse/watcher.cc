@@ -13,12 +13,12 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/mounts.h"
 #include "fuse/ops/read_buffer.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mounting.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/supervisor.h"
+#include "os/mounts.h"
 #include "weft/store.h"
 
 namespace weft {

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "base/sys.h"
 #include "fuse/ops/session.h"
 #include "fuse/state/server.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/sys.h"
+#include "os/sys.h"
 #include "testing.h"
 
 namespace weft::testing {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "base/safe_path.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
 #include "testing.h"
 
 namespace weft {

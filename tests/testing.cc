@@ -11,8 +11,8 @@
 #include <fmt/core.h>
 
 #include "base/json.h"
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 
 namespace weft::testing {
 void must(const Status& status) {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

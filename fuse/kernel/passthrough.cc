@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
-#include "base/sys.h"
 #include "fuse/kernel/protocol.h"
+#include "os/sys.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -6,9 +6,9 @@
 #include <array>
 #include <string>
 
-#include "base/sys.h"
 #include "base/thread_pool.h"
 #include "fuse/kernel/libfuse_log.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

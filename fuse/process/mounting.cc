@@ -9,10 +9,10 @@
 
 #include <algorithm>
 
-#include "base/mounts.h"
 #include "fuse/kernel/libfuse_log.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/server_process.h"
+#include "os/mounts.h"
 
 namespace weft {
 namespace {

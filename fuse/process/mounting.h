@@ -1,9 +1,9 @@
 // How a mount comes up and goes away: by mount(2) as root, which passthrough needs, else by fusermount3.
 #pragma once
 
-#include "base/sys.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -13,8 +13,8 @@
 #include <chrono>
 #include <optional>
 
-#include "base/mounts.h"
 #include "fuse/kernel/protocol.h"
+#include "os/mounts.h"
 
 namespace weft {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "base/sys.h"
 #include "fuse/process/options.h"
+#include "os/sys.h"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "base/sys.h"
 #include "fuse/process/options.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

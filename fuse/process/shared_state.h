@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "base/sys.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/request_log.h"
 #include "fuse/process/open_table.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

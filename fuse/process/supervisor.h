@@ -9,12 +9,12 @@
 #include <optional>
 #include <string>
 
-#include "base/sys.h"
 #include "fuse/process/options.h"
 #include "fuse/process/restart_policy.h"
 #include "fuse/process/server_process.h"
 #include "fuse/process/shared_state.h"
 #include "fuse/process/upgrade_door.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/sys.h"
 #include "fuse/state/freshness.h"
 #include "fuse/state/kernel_cache.h"
+#include "os/sys.h"
 #include "weft/result.h"
 #include "weft/vfs.h"
 

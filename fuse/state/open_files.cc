@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 //
 // Three things may be missing here. A version whose manifest nobody has looked at on this node is *bare*: names, times,
 // sizes and inode numbers are there, content is not, until adopt(). A blob that versions need and no pack here has is
-// *absent*: Snapshot::find_blob and Store::lock_blob answer Errc::absent, holders and owned bytes are as ever. Bytes
+// *absent*: Snapshot::find_blob and Store::open_blob answer Errc::absent, holders and owned bytes are as ever. Bytes
 // that were fetched lie in *cached packs*, which evict() may take at any time. Readers that have one open keep it.
 #pragma once
 

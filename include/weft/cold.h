@@ -47,7 +47,7 @@ struct ColdRange {
 struct ColdPiece {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  LockedPlace place;
+  OpenPlace place;
 };
 
 // Any thread. Every call takes bounded time while nothing moves: Errc::timed_out, Errc::unreachable when there is

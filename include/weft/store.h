@@ -124,7 +124,7 @@ class PackReader {
 };
 
 // Where an extent's bytes are, in a pack that is open.
-struct LockedPlace {
+struct OpenPlace {
   std::shared_ptr<const PackReader> pack;
   std::uint64_t offset = 0;
 };
@@ -355,11 +355,11 @@ class Store {
   virtual Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) = 0;
   virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
 
-  // Opens the pack that holds `id`. The bytes are there while LockedPlace lives.
-  virtual Result<LockedPlace> lock_blob(const ContentId& id) = 0;
+  // Opens the pack that holds `id`. The bytes are there while OpenPlace lives.
+  virtual Result<OpenPlace> open_blob(const ContentId& id) = 0;
   // The same where a state of the index had it, without another look: what a state of the index says of a pack stays
   // true as long as the pack is there. Fails when it is gone, or does not list the blob there.
-  virtual Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) = 0;
+  virtual Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) = 0;
   virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
   // Errc::not_found: there is no such version, or it was removed and gc has taken its content. Else all of it stays
   // while the hold lives.

@@ -12,11 +12,11 @@
 #include <fmt/core.h>
 
 #include "assembly/fill.h"
-#include "base/file_ops.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
 #include "packs/blob_check.h"
 
 namespace weft {
@@ -180,7 +180,7 @@ Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& 
   Status there = packs.verify(source, Cancelling(cancelled));
   if (there.ok()) return Error{Errc::exists, fmt::format("{}: assembled already", source.where)};
   if (there.error().code == Errc::cancelled) return there;
-  WEFT_TRY(const auto runs, lock_runs(store, source.blobs, 0, {}));
+  WEFT_TRY(const auto runs, open_runs(store, source.blobs, 0, {}));
   WEFT_TRY(const auto entries, entries_of(store, source, runs));
   Maker maker(packs, source, entries, cancelled);
   FillPlan plan = plan_fill(runs, block_bytes);

@@ -11,8 +11,8 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
-#include "base/sys.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "blobs/open_blobs.h"
+#include "os/safe_path.h"
 #include "weft/result.h"
 
 namespace weft {

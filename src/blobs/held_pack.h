@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/file_map.h"
-#include "base/sys.h"
+#include "os/file_map.h"
+#include "os/sys.h"
 #include "weft/store.h"
 
 namespace weft {

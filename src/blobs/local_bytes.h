@@ -15,7 +15,7 @@ class LocalBytes {
  public:
   virtual ~LocalBytes() = default;
   // Where each of these runs lies, verified: in the store, or in a pack that is being filled. Without a pack: not here.
-  virtual Result<std::vector<LockedPlace>> here(std::span<const ChunkRun> runs) = 0;
+  virtual Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) = 0;
   // Of all chunks of a blob that is here, or on its way. Errc::not_found.
   virtual Result<std::vector<Digest>> digests(const ContentId& id) = 0;
 };

@@ -17,7 +17,7 @@ class BlobLocker {
       : store_(store), blobs_(blobs), absent_(absent), places_(blobs.size()) {}
 
   enum class State : bool { any, told };
-  Result<std::vector<LockedPlace>> run(State wanted) {
+  Result<std::vector<OpenPlace>> run(State wanted) {
     if (!blobs_.empty()) WEFT_CHECK(lock(0));  // most files lie in one pack
     if (blobs_.size() == 1 && wanted == State::any) return std::move(places_);
     for (int round = 0; round < kLockRoundsMax; ++round) {
@@ -53,7 +53,7 @@ class BlobLocker {
   bool is_left(const Error& error) const { return absent_ == Absent::left && error.code == Errc::absent; }
 
   Status lock(std::size_t blob) {
-    auto place = store_.lock_blob(blobs_[blob]);
+    auto place = store_.open_blob(blobs_[blob]);
     if (!place.ok() && is_left(place.error())) return {};
     if (!place.ok()) return place.error();
     place->pack = packs_.emplace(place->pack->id(), place->pack).first->second;
@@ -64,7 +64,7 @@ class BlobLocker {
   Store& store_;
   std::span<const ContentId> blobs_;
   const Absent absent_;
-  std::vector<LockedPlace> places_;
+  std::vector<OpenPlace> places_;
   std::map<PackId, std::shared_ptr<const PackReader>> packs_;
   IndexState state_;  // of the last look
 };
@@ -80,7 +80,7 @@ Result<std::vector<LockedRun>> recall(Store& store, std::span<const ContentId> b
   for (const KnownPlaces::Run& run : found->runs) {
     auto& pack = packs[run.place.pack];
     if (!pack) {
-      auto locked = store.lock_place(blobs[run.first], run.place);
+      auto locked = store.open_place(blobs[run.first], run.place);
       if (!locked.ok()) return std::vector<LockedRun>();  // a later look says why
       pack = std::move(locked->pack);
     }
@@ -94,15 +94,15 @@ Result<std::vector<LockedRun>> recall(Store& store, std::span<const ContentId> b
 
 }  // namespace
 
-Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs) {
+Result<std::vector<OpenPlace>> open_blobs(Store& store, std::span<const ContentId> blobs) {
   return BlobLocker(store, blobs, BlobLocker::Absent::refused).run(BlobLocker::State::any);
 }
 
-Result<std::vector<LockedPlace>> lock_present_blobs(Store& store, std::span<const ContentId> blobs) {
+Result<std::vector<OpenPlace>> open_present_blobs(Store& store, std::span<const ContentId> blobs) {
   return BlobLocker(store, blobs, BlobLocker::Absent::left).run(BlobLocker::State::any);
 }
 
-Result<std::vector<LockedRun>> lock_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+Result<std::vector<LockedRun>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
                                          Remembered known) {
   if (known.places != nullptr) {
     WEFT_TRY(auto runs, recall(store, blobs, offset, known));
@@ -113,7 +113,7 @@ Result<std::vector<LockedRun>> lock_runs(Store& store, std::span<const ContentId
   std::vector<LockedRun> runs;
   KnownPlaces::Places found{locker.state(), blobs.size(), {}};
   for (std::size_t i = 0; i < blobs.size(); ++i) {
-    const LockedPlace& place = places[i];
+    const OpenPlace& place = places[i];
     if (!runs.empty() && runs.back().place.pack == place.pack &&
         runs.back().place.offset + runs.back().length == place.offset) {
       found.runs.back().length = runs.back().length += blobs[i].length;

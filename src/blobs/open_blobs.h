@@ -45,18 +45,18 @@ struct Remembered {
 
 // Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone,
 // Errc::absent when it is known and not here.
-Result<std::vector<LockedPlace>> lock_blobs(Store& store, std::span<const ContentId> blobs);
+Result<std::vector<OpenPlace>> open_blobs(Store& store, std::span<const ContentId> blobs);
 // The same, but those that are absent are left without a pack.
-Result<std::vector<LockedPlace>> lock_present_blobs(Store& store, std::span<const ContentId> blobs);
+Result<std::vector<OpenPlace>> open_present_blobs(Store& store, std::span<const ContentId> blobs);
 
 // A run of a file that is a run of one pack.
 struct LockedRun {
   std::uint64_t offset = 0;  // in the file
   std::uint64_t length = 0;
-  LockedPlace place;
+  OpenPlace place;
 };
-// As lock_blobs(), of a file that is these blobs from `offset` on.
-Result<std::vector<LockedRun>> lock_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+// As open_blobs(), of a file that is these blobs from `offset` on.
+Result<std::vector<LockedRun>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
                                          Remembered known);
 
 }  // namespace weft

@@ -7,8 +7,8 @@
 #include <new>
 #include <vector>
 
-#include "base/direct_read.h"
-#include "base/page_cache.h"
+#include "os/direct_read.h"
+#include "os/page_cache.h"
 
 namespace weft {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
 #include "base/limits.h"
 #include "diskformat/rows.h"
+#include "os/file_lock.h"
 
 namespace weft {
 namespace {

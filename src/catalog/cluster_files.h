@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

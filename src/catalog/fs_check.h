@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/safe_path.h"
+#include "os/safe_path.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "diskformat/events.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

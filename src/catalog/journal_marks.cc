@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/sys.h"
 #include "diskformat/record.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -10,8 +10,6 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "catalog/cluster_files.h"
 #include "catalog/fs_check.h"
@@ -22,6 +20,8 @@
 #include "diskformat/uuid.h"
 #include "index/env.h"
 #include "index/tables.h"
+#include "os/file_lock.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

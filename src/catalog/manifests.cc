@@ -9,9 +9,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "base/limits.h"
 #include "base/sha256.h"
+#include "os/file_ops.h"
 
 namespace weft {
 namespace {

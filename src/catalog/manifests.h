@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/content.h"
 #include "weft/progress.h"
 #include "weft/result.h"

@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "catalog/plan_parts.h"
+#include "os/sys.h"
 #include "weft/names.h"
 
 namespace weft {

@@ -10,10 +10,10 @@
 
 #include "base/json.h"
 #include "base/json_value.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "base/safe_path.h"
+#include "os/safe_path.h"
 #include "weft/result.h"
 #include "weft/scrub.h"
 

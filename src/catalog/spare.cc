@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/safe_path.h"
+#include "os/safe_path.h"
 
 namespace weft {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/beneath.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
+#include "os/beneath.h"
 
 namespace weft {
 namespace {

@@ -1,34 +1,12 @@
-// The command line `weft`, callable from a test: everything that it would take from the process comes in here.
+// The command line `weft`, callable from a test.
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
+#include "cli/shared/environment.h"
+
 namespace weft {
-
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 2;
-
-struct CliEnvironment {
-  std::ostream& out;
-  std::ostream& err;
-  bool err_is_terminal = false;
-  std::function<unsigned()> columns = [] { return 80U; };  // of that terminal, now
-  std::function<std::optional<std::string>(const std::string&)> variable = [](const std::string&) {
-    return std::optional<std::string>();
-  };
-  bool is_root = false;
-  std::string config_file = "/etc/weft/weft.conf";  // of this machine's weftd
-  std::string program_directory = {};               // where this program lies; "" when that is not known
-  // The number of the signal that asks to stop; 0 while none does.
-  const std::atomic<int>& interrupt;
-  std::function<void()> catch_interrupts = [] {};  // called before work that cleans up after itself
-};
 
 // `args` without the program's name. Returns the exit code: kExit… above, or 128 + the signal that stopped it.
 int run_weft(const std::vector<std::string>& args, const CliEnvironment& environment);

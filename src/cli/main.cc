@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/sys.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
+#include "os/sys.h"
 
 namespace {
 

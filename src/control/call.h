@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unix_socket.h"
 #include "control/message.h"
+#include "os/unix_socket.h"
 
 namespace weft::control {
 

@@ -9,7 +9,7 @@
 #include <deque>
 #include <utility>
 
-#include "base/unix_socket.h"
+#include "os/unix_socket.h"
 
 namespace weft::control {
 namespace {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "base/unix_socket.h"
 #include "control/call.h"
 #include "control/message_reader.h"
 #include "control/poller.h"
 #include "control/send_queue.h"
+#include "os/unix_socket.h"
 
 namespace weft::control {
 

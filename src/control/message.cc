@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "base/unix_socket.h"
+#include "os/unix_socket.h"
 
 namespace weft::control {
 namespace {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/json_value.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft::control {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::control {
 

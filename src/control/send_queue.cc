@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "base/unix_socket.h"
+#include "os/unix_socket.h"
 
 namespace weft::control {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft::control {

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::control {
 

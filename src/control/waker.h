@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::control {
 

@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "base/unix_socket.h"
 #include "blobs/held_pack.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {

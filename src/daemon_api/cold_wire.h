@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/json_value.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/cold.h"
 
 namespace weft {

@@ -8,13 +8,13 @@
 #include <fmt/core.h>
 
 #include "base/aligned.h"
-#include "base/file_ops.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/record.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "toc_generated.h"
 
 namespace weft {

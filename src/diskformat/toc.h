@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

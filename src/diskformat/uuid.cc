@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 

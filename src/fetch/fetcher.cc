@@ -119,7 +119,7 @@ Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std
     const std::lock_guard lock(mutex_);
     for (Part& part : parts) set_home(part, content.row.id, file);
   }
-  WEFT_TRY(auto places, lock_present_blobs(store_, blobs));
+  WEFT_TRY(auto places, open_present_blobs(store_, blobs));
   for (std::size_t i = 0; i < parts.size(); ++i) parts[i].place = std::move(places[i]);
   if (std::any_of(parts.begin(), parts.end(), [](const Part& part) { return !part.place.pack && !part.home.transfer; }))
     WEFT_CHECK(find_homes(content, file, parts));
@@ -145,7 +145,7 @@ Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vect
   WEFT_CHECK(begin_transfer(content, file));
   for (Part& part : parts)
     if (lacks(part)) {
-      auto place = store_.lock_blob(part.extent.id);
+      auto place = store_.open_blob(part.extent.id);
       if (!place.ok()) return place.error();
       part.place = std::move(place).value();
     }
@@ -172,7 +172,7 @@ Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
   const File& published = content.manifest.files[file];
   std::vector<ContentId> blobs;
   for (const Extent& extent : published.extents) blobs.push_back(extent.id);
-  WEFT_TRY(const auto places, lock_present_blobs(store_, blobs));
+  WEFT_TRY(const auto places, open_present_blobs(store_, blobs));
   std::vector<Extent> absent;
   {
     const std::lock_guard lock(mutex_);
@@ -227,7 +227,7 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
 }
 
 // One that has a part of this file already, and nothing else, goes on being filled: once it is complete it is the file.
-Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const LockedPlace> places,
+Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const OpenPlace> places,
                                                      std::span<const Extent> absent) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (!places[i].pack) continue;

@@ -79,7 +79,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<ColdPiece>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
-  Result<std::vector<LockedPlace>> here(std::span<const ChunkRun> runs) override;
+  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
   // Puts what was brought of a version into the store's index, durably.
   Status settle(VersionId version);
@@ -114,7 +114,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // An extent of a range that is asked for: here, or on its way.
   struct Part {
     Extent extent;
-    LockedPlace place;
+    OpenPlace place;
     Home home;
     std::pair<std::size_t, std::size_t> units;
   };
@@ -142,7 +142,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<bool> begin_group(const Content& content, FileGroup group);
   Status add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
                       std::unique_ptr<FetchPack> pack);
-  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const LockedPlace> places,
+  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const OpenPlace> places,
                                               std::span<const Extent> absent);
   bool set_home(Part& part, VersionId version, std::uint32_t file) const;
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
@@ -161,7 +161,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   ColdPiece here_of(const Part& part, Range range) const;
   std::vector<ColdPiece> pieces_of(const std::vector<Part>& parts, Range range) const;
 
-  LockedPlace arrived(const ChunkRun& run) const;
+  OpenPlace arrived(const ChunkRun& run) const;
 
   void work();
   void run(Task task);

@@ -7,7 +7,7 @@
 namespace weft {
 
 // Where a run lies in a transfer, if all of it has come.
-LockedPlace Fetcher::arrived(const ChunkRun& run) const {
+OpenPlace Fetcher::arrived(const ChunkRun& run) const {
   const auto home = homes_.find(run.id);
   if (home == homes_.end()) return {};
   const Transfer& transfer = *home->second.transfer;
@@ -18,8 +18,8 @@ LockedPlace Fetcher::arrived(const ChunkRun& run) const {
   return {transfer.reader, offset};
 }
 
-Result<std::vector<LockedPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
-  std::vector<LockedPlace> places;
+Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
+  std::vector<OpenPlace> places;
   std::vector<ContentId> others;
   {
     const std::lock_guard lock(mutex_);
@@ -29,7 +29,7 @@ Result<std::vector<LockedPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
     }
   }
   if (others.empty()) return places;
-  WEFT_TRY(auto stored, lock_present_blobs(store_, others));
+  WEFT_TRY(auto stored, open_present_blobs(store_, others));
   for (std::size_t i = 0, next = 0; i < runs.size(); ++i) {
     if (places[i].pack) continue;
     places[i] = std::move(stored[next++]);
@@ -41,7 +41,7 @@ Result<std::vector<LockedPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
 Result<std::vector<Digest>> Fetcher::digests(const ContentId& id) {
   for (const auto& source : sources_)
     if (const auto proof = source->source.known_proof(id)) return *proof;
-  WEFT_TRY(const LockedPlace place, store_.lock_blob(id));
+  WEFT_TRY(const OpenPlace place, store_.open_blob(id));
   return tocs_.digests(id, {place.pack->id(), place.offset});
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "blobs/read_memory.h"
 #include "fetch/fetcher_impl.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
-#include "base/holes.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "fetch/fetcher_impl.h"
+#include "os/holes.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -62,7 +62,7 @@ Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& 
 
 // A fetched blob is cache. A blob that this node must keep is copied to a pack that is none.
 Status keep(ClusterStore& store, const ContentId& id, Progress& progress) {
-  WEFT_TRY(const LockedPlace fetched, store.lock_blob(id));
+  WEFT_TRY(const OpenPlace fetched, store.open_blob(id));
   WEFT_TRY(const auto repair, store.begin_repair());
   WEFT_CHECK(
       repair->add(id, fetched.pack->fd(), fetched.offset, pack_path(store.directory(), fetched.pack->id()), progress));

@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "blobs/held_pack.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

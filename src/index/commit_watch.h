@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/safe_path.h"
+#include "os/safe_path.h"
 #include "weft/result.h"
 #include "weft/store.h"
 

@@ -6,9 +6,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
 #include "index/mapping.h"
 #include "index/open_versions.h"
+#include "os/file_lock.h"
 #include "weft/store.h"
 
 namespace weft {

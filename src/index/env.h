@@ -13,10 +13,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "diskformat/keys.h"
 #include "index/generation.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
+#include "os/file_lock.h"
 
 namespace weft {
 namespace {

@@ -21,8 +21,8 @@
 #include <string>
 #include <utility>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

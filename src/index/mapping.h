@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "base/fault_guard.h"
-#include "base/safe_path.h"
 #include "index/env.h"
 #include "index/generation.h"
+#include "os/fault_guard.h"
+#include "os/safe_path.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -9,11 +9,11 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

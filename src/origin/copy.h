@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 

@@ -19,12 +19,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "diskformat/places.h"
 #include "diskformat/rows.h"
 #include "diskformat/said_record.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/origin.h"
 #include "weft/progress.h"
 #include "weft/result.h"

@@ -10,11 +10,11 @@
 #include <fmt/core.h>
 
 #include "base/bounded_calls.h"
-#include "base/file_ops.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "origin/dir.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "weft/deadline.h"
 #include "weft/manifest.h"
 #include "weft/node.h"

@@ -13,10 +13,10 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "base/text.h"
 #include "diskformat/pack_names.h"
 #include "origin/dir.h"
+#include "os/sys.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 
@@ -187,7 +187,7 @@ Status Search::search_store(const std::string& path) {
   WEFT_TRY(const auto other, Store::open(path, options));
   const std::vector<DamagedBlob> blobs = wanted_;
   for (const DamagedBlob& blob : blobs) {
-    const auto place = other->lock_blob(blob.id);
+    const auto place = other->open_blob(blob.id);
     if (place.ok())
       WEFT_CHECK(offer(blob.id, place->pack->fd(), place->offset, pack_path(other->directory(), place->pack->id())));
   }

@@ -10,16 +10,16 @@
 #include <fmt/core.h>
 
 #include "base/bounded_calls.h"
-#include "base/direct_read.h"
 #include "base/limits.h"
 #include "base/lru_cache.h"
-#include "base/page_cache.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "blobs/read_memory.h"
 #include "blobs/toc_cache.h"
 #include "diskformat/toc.h"
 #include "origin/dir.h"
+#include "os/direct_read.h"
+#include "os/page_cache.h"
+#include "os/sys.h"
 #include "weft/origin.h"
 
 namespace weft {

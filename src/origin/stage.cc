@@ -69,7 +69,7 @@ class Staging {
     places_.manifest = row_.manifest;
     WEFT_TRY(const auto here, store_.use([&](Store& store) {
       store_path_ = store.directory();
-      return lock_present_blobs(store, blobs);
+      return open_present_blobs(store, blobs);
     }));
     std::map<PackId, std::vector<std::size_t>> to_put;
     std::vector<std::size_t> lost;
@@ -91,7 +91,7 @@ class Staging {
   }
 
   // Where this blob lies at the origin already.
-  Result<std::optional<BlobPlace>> at_origin(const ContentId& id, const LockedPlace& here) {
+  Result<std::optional<BlobPlace>> at_origin(const ContentId& id, const OpenPlace& here) {
     if (here.pack) {
       const PackToc* toc = toc_of(here.pack->id());
       if (toc != nullptr && lists_blob(*toc, id, here.offset)) return std::optional(BlobPlace{toc->pack, here.offset});

@@ -11,12 +11,12 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
-#include "base/file_ops.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_lock.h"
+#include "os/file_ops.h"
 #include "packs/blob_check.h"
 #include "packs/listing.h"
 #include "packs/use.h"

@@ -25,9 +25,9 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "packs/pack_writer.h"
 #include "packs/packs.h"
 #include "packs/temp_area.h"

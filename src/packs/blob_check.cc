@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -7,12 +7,12 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
-#include "base/file_ops.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_lock.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
 

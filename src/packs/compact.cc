@@ -7,10 +7,10 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/collect.h"
 #include "packs/pack_writer.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/safe_path.h"
+#include "os/safe_path.h"
 #include "packs/pack_writer.h"
 #include "packs/packs.h"
 #include "weft/result.h"

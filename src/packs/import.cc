@@ -4,11 +4,11 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -179,7 +179,7 @@ Status Importer::store_again(std::span<const ContentId> ids) {
 }
 
 Status Importer::copy_again(const ContentId& id, PackWriter& pack) {
-  const LockedPlace from = known_.place_of(id);
+  const OpenPlace from = known_.place_of(id);
   const SafePath where = pack_path(packs_.store_path(), from.pack->id());
   const std::uint64_t at = pack.reserve(id.length, from.offset);
   std::vector<std::byte> buffer(std::min<std::uint64_t>(id.length, kCopyStep));

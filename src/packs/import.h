@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "base/thread_pool.h"
+#include "os/safe_path.h"
 #include "packs/fresh_blobs.h"
 #include "packs/known_blobs.h"
 #include "packs/packs.h"
@@ -116,7 +116,7 @@ class Importer final : public PackImport {
   Result<std::optional<Candidate>> find_candidate(std::uint64_t length, std::uint64_t hint);
   enum class Stored : std::uint8_t { unknown, intact, damaged };
   Result<Stored> stored_state(const Streamed& seen);
-  bool is_intact(const LockedPlace& place, const Streamed& seen);
+  bool is_intact(const OpenPlace& place, const Streamed& seen);
   void drop_written(std::size_t range, const PackSpot& spot);
 
   Result<PackSpot> next_spot(std::size_t range);
@@ -125,7 +125,7 @@ class Importer final : public PackImport {
   ImportTuning tuning_;
   std::unique_ptr<TempArea> temp_;
   KnownBlobs known_;
-  LockedPlace candidate_;  // the stored blob that find_candidate() answered with last
+  OpenPlace candidate_;  // the stored blob that find_candidate() answered with last
   FreshBlobs fresh_;
   std::deque<FilledWindow> unresolved_;  // oldest first. Before the ring, which waits for the jobs that use it
   ThreadPool pool_;

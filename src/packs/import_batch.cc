@@ -90,7 +90,7 @@ Status Importer::look_up(FilledWindow& filled) {
 void Importer::start_comparing(FilledWindow& filled) {
   const auto compare = [&filled](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
-      LockedPlace& place = filled.stored[i].place;
+      OpenPlace& place = filled.stored[i].place;
       const auto bytes = filled.window->bytes_of(filled.window->extents[i]);
       if (place.pack && !equals_twin(bytes, {place.pack->fd(), place.offset})) place = {};
     }
@@ -113,7 +113,7 @@ Claims Importer::claim_new(const FilledWindow& filled) {
     const WindowExtent& extent = filled.window->extents[i];
     if (fresh_.find(extent.id)) {
       note_gap(extent.range, {});
-    } else if (const LockedPlace& place = filled.stored[i].place; place.pack) {
+    } else if (const OpenPlace& place = filled.stored[i].place; place.pack) {
       known_.share(extent.id, place);
       note_gap(extent.range, Twin{place.pack->fd(), place.offset});
     } else {

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "base/sha256.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "packs/import.h"
 
 namespace weft {
@@ -39,7 +39,7 @@ Result<std::optional<Candidate>> Importer::find_candidate(std::uint64_t length, 
   WEFT_TRY(const std::optional<ContentId> id, known_.hinted(length, hint));
   if (!id) return std::optional<Candidate>();
   WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&*id, 1)));
-  const LockedPlace& place = stored.front().place;
+  const OpenPlace& place = stored.front().place;
   if (!place.pack) return std::optional<Candidate>();
   candidate_ = place;
   return std::optional(Candidate{*id, {place.pack->fd(), place.offset}});
@@ -51,13 +51,13 @@ Result<Importer::Stored> Importer::stored_state(const Streamed& seen) {
   WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&seen.id, 1)));
   if (!stored.front().known) return Stored::unknown;
   const bool differed = seen.candidate && seen.candidate->id == seen.id;
-  const LockedPlace& place = stored.front().place;
+  const OpenPlace& place = stored.front().place;
   if (differed || !place.pack || !is_intact(place, seen)) return Stored::damaged;
   known_.share(seen.id, place);
   return Stored::intact;
 }
 
-bool Importer::is_intact(const LockedPlace& place, const Streamed& seen) {
+bool Importer::is_intact(const OpenPlace& place, const Streamed& seen) {
   std::atomic<bool> intact{true};
   pool_.parallel_for(seen.chunks.size(), [&](std::size_t chunk) {
     if (!intact) return;

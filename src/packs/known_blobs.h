@@ -17,7 +17,7 @@ namespace weft {
 // What the index says of one blob.
 struct StoredBlob {
   bool known = false;
-  LockedPlace place;  // no pack: the bytes are not where the index says
+  OpenPlace place;  // no pack: the bytes are not where the index says
 };
 
 // One thread. Each pack it ever answered with stays open for as long as this lives.
@@ -32,10 +32,10 @@ class KnownBlobs {
   bool holds(PackId pack) const { return held_.contains(pack); }
 
   // Notes that the import shares this content, which look_up() found there.
-  void share(const ContentId& id, const LockedPlace& place) { shared_.emplace(id, place); }
+  void share(const ContentId& id, const OpenPlace& place) { shared_.emplace(id, place); }
   // What is shared and no longer in the index. With the writer lock held it stays so.
   Result<std::vector<ContentId>> lost();
-  const LockedPlace& place_of(const ContentId& shared) const { return shared_.at(shared); }
+  const OpenPlace& place_of(const ContentId& shared) const { return shared_.at(shared); }
   void unshare(const ContentId& id) { shared_.erase(id); }
 
  private:
@@ -45,7 +45,7 @@ class KnownBlobs {
   Packs& packs_;
   IndexAccess& index_;
   std::unordered_map<PackId, std::shared_ptr<const OpenPack>> held_;
-  std::unordered_map<ContentId, LockedPlace> shared_;
+  std::unordered_map<ContentId, OpenPlace> shared_;
 };
 
 }  // namespace weft

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

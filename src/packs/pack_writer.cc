@@ -10,10 +10,10 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
-#include "base/holes.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
+#include "os/holes.h"
 
 namespace weft {
 namespace {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

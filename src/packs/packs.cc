@@ -4,11 +4,11 @@
 
 #include <fmt/core.h>
 
-#include "base/file_map.h"
-#include "base/file_ops.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_map.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "packs/listing.h"
 
 namespace weft {
@@ -128,7 +128,7 @@ Result<std::optional<BlobPlace>> Packs::find(const ContentId& id) {
   return place;
 }
 
-Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
+Result<OpenPlace> Packs::open_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
     if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.root))};
@@ -138,17 +138,17 @@ Result<LockedPlace> Packs::lock_blob(const ContentId& id) {
     Status there = (*pack)->check_place(id, before->offset);
     if (!there.ok() && there.error().code == Errc::not_found) continue;
     WEFT_CHECK(std::move(there));
-    return LockedPlace{std::move(pack).value(), before->offset};
+    return OpenPlace{std::move(pack).value(), before->offset};
   }
   return Error{Errc::corrupt, fmt::format("{}: the index names a pack for blob {} that is not there; run "
                                           "`weft fsck --rebuild`",
                                           store_path_, to_hex(id.root))};
 }
 
-Result<LockedPlace> Packs::lock_place(const ContentId& id, const BlobPlace& place) {
+Result<OpenPlace> Packs::open_place(const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(auto pack, open(place.pack));
   WEFT_CHECK(pack->check_place(id, place.offset));
-  return LockedPlace{std::move(pack), place.offset};
+  return OpenPlace{std::move(pack), place.offset};
 }
 
 Result<std::vector<PackId>> PackDir::list() const {

@@ -19,8 +19,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
 #include "packs/blob_index.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -81,8 +81,8 @@ class Packs : public PackDir {
 
   const SafePath& store_path() const { return store_path_; }
 
-  Result<LockedPlace> lock_blob(const ContentId& id);                           // find, open
-  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place);  // as Store::lock_place()
+  Result<OpenPlace> open_blob(const ContentId& id);                           // find, open
+  Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place);  // as Store::open_place()
 
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);

@@ -6,8 +6,8 @@
 #include <deque>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

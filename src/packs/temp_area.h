@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/file_ops.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 
 namespace weft {
 

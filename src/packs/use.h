@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
+#include "os/safe_path.h"
 #include "weft/cluster_store.h"
 
 namespace weft {

@@ -6,13 +6,13 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
-#include "base/page_cache.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "base/thread_pool.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
+#include "os/page_cache.h"
+#include "os/sys.h"
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
 

@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::string_view kWhere = "a pack that a peer reads";
 
 // A run of bytes of one pack.
 struct Segment {
-  LockedPlace place;
+  OpenPlace place;
   std::uint64_t length = 0;
 };
 
@@ -27,7 +27,7 @@ struct Segment {
 using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
 
 // Runs that touch in one pack are one segment.
-std::vector<Segment> segments_of(std::span<const ChunkRun> runs, std::vector<LockedPlace> places) {
+std::vector<Segment> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPlace> places) {
   std::vector<Segment> segments;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const bool goes_on = !segments.empty() && segments.back().place.pack == places[i].pack &&

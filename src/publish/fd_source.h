@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/format.h"
 
 namespace weft {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/memory_file.h"
-#include "base/sys.h"
+#include "os/memory_file.h"
+#include "os/sys.h"
 #include "reading/open_file.h"
 
 namespace weft {

@@ -6,9 +6,9 @@
 #include <span>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "base/thread_pool.h"
 #include "blobs/open_blobs.h"
+#include "os/sys.h"
 #include "query/export_target.h"
 #include "weft/node.h"
 
@@ -21,7 +21,7 @@ constexpr std::size_t kLookExtentsMax = 256;
 // The chunks of one file, copied and hashed by all threads of a pool.
 class FileCopy {
  public:
-  FileCopy(const File& file, std::span<const LockedPlace> places, int out, std::string where, Progress& progress)
+  FileCopy(const File& file, std::span<const OpenPlace> places, int out, std::string where, Progress& progress)
       : file_(file), places_(places), out_(out), where_(std::move(where)), progress_(progress) {}
 
   Status run(ThreadPool& pool) {
@@ -59,7 +59,7 @@ class FileCopy {
   Status copy_chunk(std::size_t index) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     const Chunk& chunk = chunks_[index];
-    const LockedPlace& place = places_[chunk.extent];
+    const OpenPlace& place = places_[chunk.extent];
     std::vector<std::byte> buffer(chunk.length);
     WEFT_CHECK(read_exact(place.pack->fd(), place.offset + chunk.offset, buffer, file_.path));
     digests_[index] = sha256(buffer);
@@ -85,7 +85,7 @@ class FileCopy {
   }
 
   const File& file_;
-  std::span<const LockedPlace> places_;  // of the file's extents
+  std::span<const OpenPlace> places_;  // of the file's extents
   int out_;
   std::string where_;
   Progress& progress_;
@@ -104,11 +104,11 @@ std::span<const File> next_group(std::span<const File> files) {
   return files.first(count);
 }
 
-Result<std::vector<LockedPlace>> find_places(Store& store, std::span<const File> files) {
+Result<std::vector<OpenPlace>> find_places(Store& store, std::span<const File> files) {
   std::vector<ContentId> blobs;
   for (const File& file : files)
     for (const Extent& extent : file.extents) blobs.push_back(extent.id);
-  auto places = lock_blobs(store, blobs);
+  auto places = open_blobs(store, blobs);
   if (places.ok()) return places;
   if (files.size() == 1)
     return Error{places.error().code, fmt::format("{}: {}", files.front().path, places.error().message)};
@@ -125,7 +125,7 @@ class Exporter {
     while (!files.empty()) {
       const auto group = next_group(files);
       WEFT_TRY(const auto places, find_places(store_, group));
-      std::span<const LockedPlace> rest(places);
+      std::span<const OpenPlace> rest(places);
       for (const File& file : group) {
         WEFT_CHECK(write(file, rest.first(file.extents.size())));
         rest = rest.subspan(file.extents.size());
@@ -137,7 +137,7 @@ class Exporter {
   }
 
  private:
-  Status write(const File& file, std::span<const LockedPlace> places) {
+  Status write(const File& file, std::span<const OpenPlace> places) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     progress_.phase(fmt::format("writing {}", file.path));
     WEFT_TRY(const Fd out, target_.create(file.path));

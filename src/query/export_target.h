@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/beneath.h"
+#include "os/beneath.h"
 #include "weft/result.h"
 
 namespace weft {

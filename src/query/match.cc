@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "blobs/arch_items.h"
+#include "os/sys.h"
 #include "publish/draft.h"
 #include "publish/fd_source.h"
 #include "publish/gather.h"

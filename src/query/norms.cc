@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "base/floats.h"
-#include "base/sys.h"
 #include "base/thread_pool.h"
+#include "os/sys.h"
 #include "reading/open_file.h"
 #include "weft/node.h"
 
@@ -22,7 +22,7 @@ struct Pair {
   std::size_t change = 0;  // index into ManifestDiff::tensors
   const Tensor* before = nullptr;
   const Tensor* after = nullptr;
-  LockedPlace at_before, at_after;
+  OpenPlace at_before, at_after;
   std::uint64_t elements = 0;
 };
 
@@ -59,8 +59,8 @@ class Measurement {
   }
 
  private:
-  Result<LockedPlace> place(const File& file, const Tensor& tensor) {
-    WEFT_TRY(auto places, lock_blobs(store_, std::span(&file.extents[tensor.extent].id, 1)));
+  Result<OpenPlace> place(const File& file, const Tensor& tensor) {
+    WEFT_TRY(auto places, open_blobs(store_, std::span(&file.extents[tensor.extent].id, 1)));
     return std::move(places.front());
   }
 
@@ -95,7 +95,7 @@ class Measurement {
     bytes_total_ += pair.elements * (element_bytes(*pair.before) + element_bytes(*pair.after));
   }
 
-  Status read(const Tensor& tensor, const LockedPlace& place, const Piece& piece, std::vector<double>& out) {
+  Status read(const Tensor& tensor, const OpenPlace& place, const Piece& piece, std::vector<double>& out) {
     std::vector<std::byte> bytes(piece.count * element_bytes(tensor));
     const std::uint64_t offset = place.offset + piece.first * element_bytes(tensor);
     WEFT_CHECK(read_exact(place.pack->fd(), offset, bytes, tensor.name));

@@ -9,8 +9,8 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "blobs/open_blobs.h"
+#include "os/sys.h"
 #include "reading/memory_parts.h"
 #include "reading/reads_in_a_row.h"
 
@@ -33,10 +33,10 @@ constexpr std::uint64_t kFetchStep = 16U << 20U;
 struct ColdRun {
   std::uint64_t offset = 0;  // in this file
   std::uint64_t length = 0;
-  LockedPlace place;  // without a pack: it was not here when the file was opened
+  OpenPlace place;  // without a pack: it was not here when the file was opened
   BlobHome home;
 
-  bool goes_on_with(const LockedPlace& next, const BlobHome& at) const {
+  bool goes_on_with(const OpenPlace& next, const BlobHome& at) const {
     if (place.pack || next.pack) return place.pack == next.pack && place.offset + length == next.offset;
     return home.version == at.version && home.file == at.file && home.offset + length == at.offset;
   }
@@ -109,7 +109,7 @@ class ColdFile final : public OpenFile {
   ColdFile(const Cold& cold, std::string where, std::string head)
       : cold_(cold), where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {}
 
-  void append(const ColdBlob& blob, LockedPlace place) {
+  void append(const ColdBlob& blob, OpenPlace place) {
     if (!runs_.empty() && runs_.back().goes_on_with(place, blob.home))
       runs_.back().length += blob.id.length;
     else
@@ -301,7 +301,7 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
                                             std::span<const ColdBlob> blobs, ReadFor read_for) {
   std::vector<ContentId> ids;
   for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
-  auto places = lock_present_blobs(store, ids);
+  auto places = open_present_blobs(store, ids);
   if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(*places)[i]);

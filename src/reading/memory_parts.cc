@@ -1,8 +1,8 @@
 #include "reading/memory_parts.h"
 
-#include "base/file_map.h"
 #include "base/limits.h"
-#include "base/page_cache.h"
+#include "os/file_map.h"
+#include "os/page_cache.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/page_cache.h"
-#include "base/sys.h"
+#include "os/page_cache.h"
+#include "os/sys.h"
 #include "reading/memory_parts.h"
 #include "reading/read_on.h"
 
@@ -107,7 +107,7 @@ class TextFile final : public OpenFile {
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
                                              std::span<const ContentId> blobs, const ReadAhead& ahead,
                                              Remembered known) {
-  auto runs = lock_runs(store, blobs, head.size(), known);
+  auto runs = open_runs(store, blobs, head.size(), known);
   if (!runs.ok()) return Error{runs.error().code, fmt::format("{}: {}", where, runs.error().message)};
   auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), std::move(runs).value());
   file->read_ahead(ahead);

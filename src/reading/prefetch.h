@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/sys.h"
 #include "base/thread_pool.h"
+#include "os/sys.h"
 #include "reading/prefetch_subject.h"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/page_cache.h"
+#include "os/page_cache.h"
 
 namespace weft {
 namespace {

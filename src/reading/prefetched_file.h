@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/page_use.h"
-#include "base/sys.h"
+#include "os/page_use.h"
+#include "os/sys.h"
 #include "reading/prefetch_subject.h"
 #include "reading/prefetch_window.h"
 

@@ -1,6 +1,6 @@
 #include "reading/read_on.h"
 
-#include "base/page_cache.h"
+#include "os/page_cache.h"
 
 namespace weft {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <future>
 
-#include "base/sys.h"
 #include "diskformat/uuid.h"
+#include "os/sys.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"

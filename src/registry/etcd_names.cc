@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "base/limits.h"
-#include "base/sys.h"
 #include "diskformat/uuid.h"
+#include "os/sys.h"
 #include "weft/names.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/limits.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "registry/etcd_names.h"
 #include "weft/names.h"
 

@@ -1,5 +1,5 @@
 // The registry of one node: its store.
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/registry.h"
 
 namespace weft {

@@ -1,7 +1,7 @@
 #include "registry/members.h"
 
 #include "base/log.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "registry/registry_records.h"
 
 namespace weft {

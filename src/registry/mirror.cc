@@ -8,8 +8,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/uuid.h"
+#include "os/sys.h"
 #include "registry/registry_records.h"
 
 namespace weft {

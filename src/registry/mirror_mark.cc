@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "registry/registry_records.h"
 
 namespace weft {

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "registry/etcd_client.h"
 #include "weft/content.h"
 #include "weft/result.h"

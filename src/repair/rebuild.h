@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "catalog/journal.h"
 #include "catalog/manifests.h"
 #include "diskformat/toc.h"
 #include "index/env.h"
 #include "index/tables.h"
+#include "os/safe_path.h"
 #include "packs/packs.h"
 #include "repair/repair_pack.h"
 #include "weft/progress.h"

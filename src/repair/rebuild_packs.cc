@@ -7,11 +7,11 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "base/thread_pool.h"
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 #include "packs/blob_check.h"
 #include "repair/rebuild.h"
 #include "repair/rescue.h"

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
 #include "catalog/apply.h"
 #include "catalog/cluster_files.h"
 #include "catalog/layout.h"
@@ -13,6 +12,7 @@
 #include "diskformat/toc.h"
 #include "index/open_versions.h"
 #include "index/scratch_index.h"
+#include "os/file_lock.h"
 #include "packs/assembled.h"
 #include "repair/rebuild.h"
 

@@ -6,10 +6,10 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 #include "packs/blob_check.h"
 
 namespace weft {

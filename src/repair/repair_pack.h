@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "diskformat/toc.h"
+#include "os/safe_path.h"
 #include "packs/pack_writer.h"
 #include "packs/packs.h"
 #include "packs/temp_area.h"

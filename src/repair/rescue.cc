@@ -10,9 +10,9 @@
 
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
 #include "repair/rebuild.h"

@@ -4,10 +4,10 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
 #include "index/scratch_index.h"
+#include "os/sys.h"
 #include "packs/assembled.h"
 #include "repair/compare.h"
 #include "repair/rebuild.h"

@@ -5,9 +5,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
 #include "packs/collect.h"
 #include "packs/use.h"
 #include "store/fetch_pack.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
 #include "diskformat/toc.h"
 #include "index/env.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "packs/temp_area.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"

@@ -4,10 +4,10 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "base/log.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
 #include "store/store_impl.h"
 
 namespace weft {

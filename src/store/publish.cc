@@ -6,8 +6,8 @@
 #include "archindex/index.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
+#include "os/sys.h"
 #include "packs/stream.h"
 #include "store/store_impl.h"
 

@@ -3,10 +3,10 @@
 
 #include <fmt/core.h>
 
-#include "base/file_ops.h"
 #include "catalog/spare.h"
 #include "diskformat/toc.h"
 #include "index/notes.h"
+#include "os/file_ops.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
 

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "base/sys.h"
 #include "catalog/scrub_state.h"
+#include "os/sys.h"
 #include "packs/assembled.h"
 #include "store/store_impl.h"
 

@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include "archindex/match.h"
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 #include "store/store_impl.h"
 
 namespace weft {

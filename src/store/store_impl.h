@@ -13,8 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_ops.h"
-#include "base/safe_path.h"
 #include "catalog/apply.h"
 #include "catalog/journal.h"
 #include "catalog/manifests.h"
@@ -22,6 +20,8 @@
 #include "diskformat/toc.h"
 #include "index/env.h"
 #include "index/open_versions.h"
+#include "os/file_ops.h"
+#include "os/safe_path.h"
 #include "packs/blob_index.h"
 #include "packs/collect.h"
 #include "packs/packs.h"
@@ -58,9 +58,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<IndexState> state() override { return env_->state(); }
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
-  Result<LockedPlace> lock_blob(const ContentId& id) override { return packs_.lock_blob(id); }
-  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) override {
-    return packs_.lock_place(id, place);
+  Result<OpenPlace> open_blob(const ContentId& id) override { return packs_.open_blob(id); }
+  Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) override {
+    return packs_.open_place(id, place);
   }
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return manifests_.open(digest);

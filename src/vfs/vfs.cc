@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/safe_path.h"
-#include "base/sys.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "reading/open_file.h"
 #include "vfs/changes.h"
 #include "vfs/fixed.h"

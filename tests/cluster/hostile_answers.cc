@@ -51,16 +51,16 @@ bool is_fault(std::string_view name) {
   return std::ranges::find(kFaults, name) != kFaults.end();
 }
 
-Result<std::vector<LockedPlace>> StoredBytes::here(std::span<const ChunkRun> runs) {
+Result<std::vector<OpenPlace>> StoredBytes::here(std::span<const ChunkRun> runs) {
   std::vector<ContentId> ids;
   for (const ChunkRun& run : runs) ids.push_back(run.id);
-  WEFT_TRY(auto places, lock_present_blobs(store_, ids));
+  WEFT_TRY(auto places, open_present_blobs(store_, ids));
   for (std::size_t i = 0; i < runs.size(); ++i) places[i].offset += runs[i].offset();
   return places;
 }
 
 Result<std::vector<Digest>> StoredBytes::digests(const ContentId& id) {
-  WEFT_TRY(const LockedPlace place, store_.lock_blob(id));
+  WEFT_TRY(const OpenPlace place, store_.open_blob(id));
   return tocs_.digests(id, {place.pack->id(), place.offset});
 }
 

@@ -29,7 +29,7 @@ class StoredBytes final : public LocalBytes {
  public:
   explicit StoredBytes(Store& store)
       : store_(store), tocs_(store.path(), [&store](PackId pack) { return read_toc_of(store.directory(), pack); }) {}
-  Result<std::vector<LockedPlace>> here(std::span<const ChunkRun> runs) override;
+  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
 
  private:

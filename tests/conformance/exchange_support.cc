@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::conformance {
 

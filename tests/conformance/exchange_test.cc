@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/sys.h"
 #include "exchange_support.h"
+#include "os/sys.h"
 #include "pinning_provider.h"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "../unit/store/index_support.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::conformance {
 namespace {

@@ -9,12 +9,12 @@
 #include <filesystem>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "hanging_file.h"
 #include "origin/dir.h"
+#include "os/sys.h"
 #include "source_twin_world.h"
 #include "store_paths.h"
 #include "testing.h"

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "blobs/held_pack.h"
 #include "diskformat/pack_names.h"
+#include "os/sys.h"
 #include "weft/scrub.h"
 
 namespace weft::testing {
@@ -193,7 +193,7 @@ Result<IndexState> BlobStore::state() {
   return IndexState{1, sequence_};
 }
 
-Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
+Result<OpenPlace> BlobStore::open_blob(const ContentId& id) {
   ++locks;
   before_lock();
   BlobPlace place;
@@ -207,18 +207,18 @@ Result<LockedPlace> BlobStore::lock_blob(const ContentId& id) {
   return open_place(place);
 }
 
-Result<LockedPlace> BlobStore::lock_place(const ContentId& /*id*/, const BlobPlace& place) {
+Result<OpenPlace> BlobStore::open_place(const ContentId& /*id*/, const BlobPlace& place) {
   ++locks;
   before_lock();
   return open_place(place);
 }
 
-Result<LockedPlace> BlobStore::open_place(const BlobPlace& place) const {
+Result<OpenPlace> BlobStore::open_place(const BlobPlace& place) const {
   const std::string path = pack_path(place.pack);
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(fd.get(), path));
-  return LockedPlace{std::make_shared<HeldPack>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
-                     place.offset};
+  return OpenPlace{std::make_shared<HeldPack>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
+                   place.offset};
 }
 
 Result<VersionHold> BlobStore::hold_version(VersionId version) {

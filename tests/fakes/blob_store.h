@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/safe_path.h"
 #include "diskformat/pack_names.h"
+#include "os/safe_path.h"
 #include "testing.h"
 #include "weft/cluster_store.h"
 
@@ -36,8 +36,8 @@ class BlobStore final : public ClusterStore {
   std::size_t adds() const;     // how often fetched blobs were added
   std::atomic<int> filled = 0;  // packs that are being filled now
 
-  std::function<void()> before_lock = [] {};  // called by lock_blob()
-  std::atomic<int> locks = 0;                 // how often lock_blob() was called
+  std::function<void()> before_lock = [] {};  // called by open_blob()
+  std::atomic<int> locks = 0;                 // how often open_blob() was called
   std::atomic<int> snapshots = 0;             // how often snapshot() was
   std::atomic<int> looks = 0;                 // how often a snapshot was asked for a blob
 
@@ -49,8 +49,8 @@ class BlobStore final : public ClusterStore {
   Result<IndexState> state() override;
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
-  Result<LockedPlace> lock_blob(const ContentId& id) override;
-  Result<LockedPlace> lock_place(const ContentId& id, const BlobPlace& place) override;
+  Result<OpenPlace> open_blob(const ContentId& id) override;
+  Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) override;
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override;
   Result<VersionHold> hold_version(VersionId version) override;
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override;
@@ -83,7 +83,7 @@ class BlobStore final : public ClusterStore {
 
  private:
   class Filling;
-  Result<LockedPlace> open_place(const BlobPlace& place) const;
+  Result<OpenPlace> open_place(const BlobPlace& place) const;
   Result<std::unique_ptr<FetchPack>> fill(PackId pack, std::uint64_t size);
 
   TempDir directory_;

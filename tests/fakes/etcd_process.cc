@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::testing {
 namespace {

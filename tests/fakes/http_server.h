@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::testing {
 

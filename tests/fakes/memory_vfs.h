@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/sys.h"
+#include "os/sys.h"
 #include "weft/vfs.h"
 
 namespace weft::testing {

@@ -16,9 +16,9 @@
 #include <fstream>
 #include <thread>
 
-#include "base/sys.h"
 #include "fakes/memory_vfs.h"
 #include "mount/served_mount.h"
+#include "os/sys.h"
 
 namespace weft::testing {
 namespace {

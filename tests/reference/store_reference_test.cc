@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
-#include "base/sys.h"
 #include "base/text.h"
+#include "os/sys.h"
 #include "random_runs.h"
 #include "reference/naive_store.h"
 #include "testing.h"
@@ -327,7 +327,7 @@ class Run {
     if (version.removed) return;
     for (const NaiveFile& file : version.content) {
       for (const NaiveTensor& tensor : file.tensors) {
-        LockedPlace place = must(store_->lock_blob(extents_.at(tensor.bytes).id));
+        OpenPlace place = must(store_->open_blob(extents_.at(tensor.bytes).id));
         std::uint64_t from = below(tensor.bytes.size());
         std::vector<std::byte> got(1 + below(tensor.bytes.size() - from));
         must(read_exact(place.pack->fd(), place.offset + from, got, "pack"));

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/bell.h"
 #include "net/calls/channel.h"
 #include "net/calls/peer_record.h"
+#include "os/bell.h"
 #include "weft/exchange.h"
 
 namespace weft::net {

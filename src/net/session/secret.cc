@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/limits.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::net {
 namespace {

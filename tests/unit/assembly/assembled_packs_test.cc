@@ -14,10 +14,10 @@
 
 #include "assembly/fill.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "fakes/node_fixture.h"
+#include "os/sys.h"
 #include "store_paths.h"
 #include "testing.h"
 #include "weft/progress.h"

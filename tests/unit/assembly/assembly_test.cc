@@ -10,9 +10,9 @@
 #include <set>
 
 #include "assembly/fill.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "fakes/node_fixture.h"
+#include "os/sys.h"
 #include "store_paths.h"
 #include "weft/vfs.h"
 
@@ -144,9 +144,9 @@ TEST_CASE("what cannot be assembled leaves nothing") {
     CHECK(attempt(store.assembled(), never) == Errc::not_found);
   }
   SUBCASE("content damaged") {
-    const auto runs = lock_runs(*store.store, store.source.blobs, 0, {});
+    const auto runs = open_runs(*store.store, store.source.blobs, 0, {});
     REQUIRE(runs.ok());
-    const LockedPlace& place = runs->back().place;
+    const OpenPlace& place = runs->back().place;
     const auto fd = open_file(store.store->path() + "/packs/" + pack_name(place.pack->id()) + ".pack", O_RDWR);
     REQUIRE(write_exact(fd->get(), place.offset, std::vector<std::byte>(100), "pack").ok());
     CHECK(attempt(store.assembled(), never) == Errc::corrupt);

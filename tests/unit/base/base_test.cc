@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "os/sys.h"
 #include "testing.h"
 #include "weft/dtype.h"
 

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "cli/commands.h"
-#include "cli/completions.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/completions.h"
 #include "run.h"
 #include "testing.h"
 

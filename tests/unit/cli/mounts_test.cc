@@ -1,4 +1,4 @@
-#include "cli/mounts.h"
+#include "cli/shared/mounts.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/argv.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "testing.h"
 
 using weft::testing::read_text;

@@ -1,4 +1,4 @@
-#include "cli/progress_bar.h"
+#include "cli/shared/progress_bar.h"
 
 #include <doctest/doctest.h>
 

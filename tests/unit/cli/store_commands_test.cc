@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "os/sys.h"
 #include "run.h"
 #include "testing.h"
 

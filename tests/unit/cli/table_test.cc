@@ -1,4 +1,4 @@
-#include "cli/table.h"
+#include "cli/shared/table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "run.h"
 
 using weft::testing::Cli;

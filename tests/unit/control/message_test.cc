@@ -4,9 +4,9 @@
 #include <fcntl.h>
 
 #include "base/limits.h"
-#include "base/unix_socket.h"
 #include "control/message_reader.h"
 #include "control/send_queue.h"
+#include "os/unix_socket.h"
 #include "testing.h"
 
 namespace weft::control {

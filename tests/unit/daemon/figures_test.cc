@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/sys.h"
 #include "daemon/metrics_port.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

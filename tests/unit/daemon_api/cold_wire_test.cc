@@ -65,8 +65,8 @@ TEST_CASE("pieces travel with the descriptors of their packs") {
   const PackId pack = store.add_pack("0123456789abcdef");
   const ContentId a = store.add_blob(1, pack, 2, 4);
   const ContentId b = store.add_blob(2, pack, 8, 4);
-  const LockedPlace first = store.lock_blob(a).value();
-  const std::vector<ColdPiece> pieces{{100, 4, first}, {104, 4, {first.pack, store.lock_blob(b)->offset}}};
+  const OpenPlace first = store.open_blob(a).value();
+  const std::vector<ColdPiece> pieces{{100, 4, first}, {104, 4, {first.pack, store.open_blob(b)->offset}}};
   auto answer = encode_cold_pieces(pieces);
   REQUIRE(answer.ok());
   CHECK(answer->fds.size() == 1);

@@ -15,10 +15,10 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "fakes/blob_store.h"
 #include "fakes/twin_source.h"
+#include "os/sys.h"
 #include "testing.h"
 #include "weft/manifest.h"
 
@@ -113,7 +113,7 @@ struct AwayTree {
     REQUIRE(pieces->size() == 1);
     CHECK(pieces->front().length == texts[file].size());
     std::string out(texts[file].size(), '?');
-    const LockedPlace& place = pieces->front().place;
+    const OpenPlace& place = pieces->front().place;
     REQUIRE(read_exact(place.pack->fd(), place.offset, std::as_writable_bytes(std::span(out)), "piece").ok());
     return out;
   }
@@ -270,7 +270,7 @@ std::size_t given_of(Fetcher& fetcher, std::span<const ChunkRun> runs) {
   const auto places = fetcher.here(runs);
   REQUIRE(places.ok());
   return static_cast<std::size_t>(
-      std::ranges::count_if(*places, [](const LockedPlace& place) { return place.pack != nullptr; }));
+      std::ranges::count_if(*places, [](const OpenPlace& place) { return place.pack != nullptr; }));
 }
 
 FetchOptions quick() {
@@ -346,8 +346,8 @@ TEST_CASE("what was brought is put into the store, and the pack is the file") {
     REQUIRE(fetcher.settle(away.version).ok());
     CHECK(away.store.adds() == 1);
   }
-  const auto first = away.store.lock_blob(away.file.extents[0].id);
-  const auto second = away.store.lock_blob(away.file.extents[1].id);
+  const auto first = away.store.open_blob(away.file.extents[0].id);
+  const auto second = away.store.open_blob(away.file.extents[1].id);
   REQUIRE((first.ok() && second.ok()));
   CHECK(first->pack->id() == second->pack->id());
   CHECK(second->offset == away.file.extents[1].offset);
@@ -363,7 +363,7 @@ TEST_CASE("what nobody waits for is let go, with what has come in the store") {
   fetcher.let_go();
   CHECK(away.store.adds() == 1);
   CHECK(fetcher.status().transfers == 0);
-  CHECK(away.store.lock_blob(away.file.extents[0].id).ok());
+  CHECK(away.store.open_blob(away.file.extents[0].id).ok());
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <thread>
 
-#include "base/page_cache.h"
 #include "fuse/state/server.h"
+#include "os/page_cache.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "base/sys.h"
+#include "os/sys.h"
 
 using namespace weft;
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/record.h"
+#include "os/sys.h"
 #include "store_paths.h"
 #include "testing.h"
 

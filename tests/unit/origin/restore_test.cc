@@ -4,13 +4,13 @@
 #include <filesystem>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/record.h"
 #include "diskformat/toc.h"
 #include "fakes/node_fixture.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
+#include "os/sys.h"
 #include "store_paths.h"
 #include "weft/origin.h"
 

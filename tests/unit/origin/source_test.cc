@@ -7,14 +7,14 @@
 
 #include <algorithm>
 
-#include "base/direct_read.h"
-#include "base/page_cache.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "fakes/node_fixture.h"
 #include "fetch/verified_source.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
+#include "os/direct_read.h"
+#include "os/page_cache.h"
+#include "os/sys.h"
 #include "store_paths.h"
 #include "weft/deadline.h"
 

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/sys.h"
 #include "fakes/node_fixture.h"
 #include "fetch/verified_source.h"
 #include "hanging_file.h"
+#include "os/sys.h"
 #include "weft/deadline.h"
 #include "weft/origin.h"
 

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "hanging_file.h"
 #include "origin/dir.h"
+#include "os/sys.h"
 #include "testing.h"
 #include "weft/node.h"
 #include "weft/origin.h"

@@ -104,7 +104,7 @@ TEST_CASE("many tiny packs become one") {
     ids.push_back(store.publish({parts.back()})[0]);
   }
   CHECK(must(store.packs->list()).size() == 20);
-  auto used = must(store.packs->lock_blob(ids[3]));
+  auto used = must(store.packs->open_blob(ids[3]));
   GcReport report = store.gc();
   CHECK(report.packs_compacted == 20);
   CHECK(report.busy_packs == 0);

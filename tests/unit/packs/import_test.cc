@@ -432,7 +432,7 @@ TEST_CASE("an index that names a lost pack is an error that says what to do") {
   Status held = import->hold(ids);
   CHECK(code_of(held) == Errc::corrupt);
   CHECK(held.error().message.find("fsck --rebuild") != std::string::npos);
-  CHECK(code_of(store.packs->lock_blob(ids[0])) == Errc::corrupt);
+  CHECK(code_of(store.packs->open_blob(ids[0])) == Errc::corrupt);
 }
 
 TEST_CASE("a full disk is no_space and leaves nothing") {

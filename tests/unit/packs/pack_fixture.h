@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_ops.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "fakes/memory_index.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "packs/import.h"
 #include "packs/packs.h"
 #include "store_paths.h"
@@ -102,7 +102,7 @@ struct PackStore {
     }
   }
   Bytes read(const ContentId& id) {
-    LockedPlace place = must(packs->lock_blob(id));
+    OpenPlace place = must(packs->open_blob(id));
     Bytes bytes(id.length);
     must(read_exact(place.pack->fd(), place.offset, bytes, "pack"));
     return bytes;

@@ -11,10 +11,10 @@
 #include <variant>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "fakes/blob_store.h"
+#include "os/sys.h"
 #include "peers/directory.h"
 #include "peers/messages.h"
 #include "testing.h"
@@ -30,14 +30,14 @@ class OneBlob final : public LocalBytes {
     const PackId pack = store.add_pack(std::string(kAt, '-') + std::string(as_text(bytes_)));
     held = store.add_blob(1, pack, kAt, bytes_.size());
   }
-  Result<std::vector<LockedPlace>> here(std::span<const ChunkRun> runs) override {
-    std::vector<LockedPlace> places;
+  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override {
+    std::vector<OpenPlace> places;
     for (const ChunkRun& run : runs) {
       if (run.id != id) {
         places.emplace_back();
         continue;
       }
-      WEFT_TRY(LockedPlace place, store.lock_blob(held));
+      WEFT_TRY(OpenPlace place, store.open_blob(held));
       place.offset += run.offset();
       places.push_back(std::move(place));
     }

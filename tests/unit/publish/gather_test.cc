@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-#include "base/sys.h"
+#include "os/sys.h"
 #include "testing.h"
 
 using weft::Errc;

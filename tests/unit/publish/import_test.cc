@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/sys.h"
 #include "fakes/node_fixture.h"
+#include "os/sys.h"
 
 using weft::Errc;
 using weft::ImportOptions;

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "base/sys.h"
 #include "fakes/node_fixture.h"
+#include "os/sys.h"
 
 using weft::Errc;
 using weft::testing::Fixture;

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/page_cache.h"
-#include "base/sys.h"
+#include "os/page_cache.h"
+#include "os/sys.h"
 #include "testing.h"
 
 namespace weft::testing {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "index_support.h"
+#include "os/sys.h"
 #include "store_paths.h"
 
 using namespace weft;
@@ -22,7 +22,7 @@ PackId pack_of(StoreImpl& store, unsigned content) {
 }
 
 bool reads(StoreImpl& store, unsigned content) {
-  auto place = store.lock_blob(content_id(content));
+  auto place = store.open_blob(content_id(content));
   if (!place.ok()) return false;
   std::vector<std::byte> bytes(content_id(content).length);
   return read_exact(place->pack->fd(), place->offset, bytes, "pack").ok() && bytes == content_bytes(content);

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <set>
 
-#include "base/sys.h"
 #include "cluster_support.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "diskformat/uuid.h"
+#include "os/sys.h"
 #include "store_paths.h"
 
 using namespace weft;

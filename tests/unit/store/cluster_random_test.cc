@@ -10,9 +10,9 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "cluster_support.h"
 #include "diskformat/pack_names.h"
+#include "os/sys.h"
 #include "random_runs.h"
 #include "store_paths.h"
 
@@ -354,7 +354,7 @@ class Run {
   void compare_bytes() {
     const auto n = static_cast<unsigned>(below(kContents));
     if (!present_.contains(n)) return;
-    LockedPlace place = must(cluster_.store->lock_blob(content_id(n)));
+    OpenPlace place = must(cluster_.store->open_blob(content_id(n)));
     std::vector<std::byte> bytes(1000 + n);
     must(read_exact(place.pack->fd(), place.offset, bytes, "pack"));
     CHECK(bytes == content_bytes(n));

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "base/sha256.h"
-#include "base/sys.h"
+#include "os/sys.h"
 
 namespace weft::testing {
 

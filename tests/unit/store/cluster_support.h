@@ -41,7 +41,7 @@ struct TestCluster {
 
 // What a reader of the content gets.
 inline bool reads_well(Store& store, unsigned content) {
-  auto place = store.lock_blob(content_id(content));
+  auto place = store.open_blob(content_id(content));
   if (!place.ok()) return false;
   std::vector<std::byte> bytes(content_id(content).length);
   must(read_exact(place->pack->fd(), place->offset, bytes, "pack"));

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "cluster_support.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 #include "store_paths.h"
 
 using namespace weft;
@@ -54,9 +54,9 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   CHECK(pack->size() == 4100);
   write_content(*pack, 1, 0);
   CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
-  auto reader = must(test.store->lock_blob(content_id(1)));
+  auto reader = must(test.store->open_blob(content_id(1)));
   CHECK(reader.pack->id() == pack->id());
-  CHECK(test.store->lock_blob(content_id(2)).error().code == Errc::absent);
+  CHECK(test.store->open_blob(content_id(2)).error().code == Errc::absent);
   write_content(*pack, 3, 2003);
   write_content(*pack, 2, 1001);
   CHECK(must(pack->add(std::vector{fetched(3, 2003), fetched(2, 1001)})) == 2);
@@ -112,7 +112,7 @@ TEST_CASE("what was used least lately is evicted first; what is pinned or being 
   CHECK(order == std::vector{second, third, fourth, first});
   must(test.store->pin("c", 1, true));
   auto filler = must(test.store->resume_fetch(second));
-  const LockedPlace reader = must(test.store->lock_blob(content_id(3)));  // the pack was used just now, too
+  const OpenPlace reader = must(test.store->open_blob(content_id(3)));  // the pack was used just now, too
   CHECK(must(test.store->cached_packs()).front().id == third);
   const std::uint64_t one = must(test.store->cached_packs()).front().disk_bytes;
   EvictReport dry = must(test.store->evict({3 * one, {}, true}));
@@ -312,7 +312,7 @@ TEST_CASE("a pack that lost blobs is not filled again, and neither is one that a
   auto filler = must(test.store->resume_fetch(pack));
   CHECK(test.store->resume_fetch(pack).error().code == Errc::busy);
   filler.reset();
-  const LockedPlace mapped = must(test.store->lock_blob(content_id(1)));
+  const OpenPlace mapped = must(test.store->open_blob(content_id(1)));
   {
     auto lock = must(static_cast<StoreImpl&>(*test.store).lock_writer());
     must(static_cast<StoreImpl&>(*test.store).env().write(lock, [](Txn& txn) -> Status {
@@ -398,7 +398,7 @@ TEST_CASE("a rebuild takes from assembled files only what this node must have") 
   CHECK(must(list_directory(test.path + "/packs")) == packs);
   test.open();
   CHECK(reads_well(*test.store, 1));
-  CHECK(test.store->lock_blob(content_id(2)).error().code == Errc::absent);
+  CHECK(test.store->open_blob(content_id(2)).error().code == Errc::absent);
 }
 
 TEST_CASE("gc makes room in cached packs, and takes no cached pack for its own") {

@@ -12,8 +12,8 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "index_support.h"
+#include "os/sys.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -13,9 +13,9 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "catalog/fs_check.h"
 #include "index_support.h"
+#include "os/sys.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -12,9 +12,9 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "diskformat/toc.h"
 #include "index_support.h"
+#include "os/sys.h"
 #include "store_paths.h"
 
 using namespace weft;
@@ -109,7 +109,7 @@ struct Importing {
     number = must(import->publish(request)).version.number;
   }
   bool reads() {
-    const LockedPlace place = must(store->lock_blob(content_id(kContent)));
+    const OpenPlace place = must(store->open_blob(content_id(kContent)));
     std::vector<std::byte> got(content_id(kContent).length);
     must(read_exact(place.pack->fd(), place.offset, got, "pack"));
     return got == content_bytes(kContent);
@@ -188,7 +188,7 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   REQUIRE(collect_packs(packs, *store, {}, no_progress(), report).ok());
   REQUIRE(store->lock_writer().ok());
   CHECK(store->snapshot().value()->model("m").value().latest == 2);
-  CHECK(store->lock_blob(content_id(2)).ok());
+  CHECK(store->open_blob(content_id(2)).ok());
   CHECK(fsck(*store).empty());
 }
 

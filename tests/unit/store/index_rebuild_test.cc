@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "index_support.h"
+#include "os/sys.h"
 
 using namespace weft;
 using namespace weft::testing;

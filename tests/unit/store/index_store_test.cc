@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-#include "base/sys.h"
 #include "index_support.h"
+#include "os/sys.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -340,7 +340,7 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   PublishOutcome outcome = import->publish(request).value();
   CHECK(outcome.new_bytes == bytes.size());
   CHECK(import->publish(request).error().code == Errc::internal);
-  LockedPlace place = store->lock_blob(extents[1].id).value();
+  OpenPlace place = store->open_blob(extents[1].id).value();
   std::vector<std::byte> back(40'000);
   REQUIRE(read_exact(place.pack->fd(), place.offset, back, "pack").ok());
   CHECK(std::equal(back.begin(), back.end(), bytes.begin() + 60'000));

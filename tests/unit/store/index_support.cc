@@ -18,11 +18,11 @@
 #include <fmt/ranges.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/sys.h"
 #include "packs/assembled.h"
 #include "store_paths.h"
 

@@ -7,9 +7,9 @@
 
 #include <fmt/core.h>
 
-#include "base/sys.h"
 #include "catalog/journal_marks.h"
 #include "index_support.h"
+#include "os/sys.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -10,9 +10,9 @@
 
 #include <fmt/core.h>
 
-#include "base/file_lock.h"
-#include "base/sys.h"
 #include "index_support.h"
+#include "os/file_lock.h"
+#include "os/sys.h"
 
 using namespace weft;
 using namespace weft::testing;

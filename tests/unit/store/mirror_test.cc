@@ -75,7 +75,7 @@ TEST_CASE("a mirrored version is listed with all that its record says, and is ba
   CHECK(snapshot->counts().value().absent_blobs == 3);
   CHECK(snapshot->counts().value().absent_bytes == 3006);
   snapshot.reset();
-  CHECK(test.store->lock_blob(content_id(1)).error().code == Errc::absent);
+  CHECK(test.store->open_blob(content_id(1)).error().code == Errc::absent);
   CHECK(test.store->open_manifest(row.manifest).ok());
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }

@@ -54,7 +54,7 @@ VersionRow import_version(StoreImpl& store, const TestStore& test, const std::st
 }
 
 bool reads_well(Store& store, unsigned n) {
-  const auto place = store.lock_blob(content_id(n));
+  const auto place = store.open_blob(content_id(n));
   if (!place.ok()) return false;
   std::vector<std::byte> got(content_bytes(n).size());
   REQUIRE(read_exact(place->pack->fd(), place->offset, got, "pack").ok());

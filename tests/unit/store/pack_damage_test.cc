@@ -13,11 +13,11 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "base/sys.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "index_support.h"
+#include "os/sys.h"
 #include "store_paths.h"
 
 using namespace weft;
@@ -38,7 +38,7 @@ std::string state(const std::string& path) {
 }
 
 bool reads(StoreImpl& store, unsigned content) {
-  auto place = store.lock_blob(content_id(content));
+  auto place = store.open_blob(content_id(content));
   if (!place.ok()) return false;
   std::vector<std::byte> bytes(content_id(content).length);
   return read_exact(place->pack->fd(), place->offset, bytes, "pack").ok() && bytes == content_bytes(content);
@@ -178,7 +178,7 @@ TEST_CASE("a table of contents that cannot be recovered whole is replaced only w
   auto store = open_store(test.path);
   CHECK(reads(*store, 1));
   CHECK(reads(*store, 3));
-  CHECK(store->lock_blob(content_id(2)).error().code == Errc::absent);
+  CHECK(store->open_blob(content_id(2)).error().code == Errc::absent);
 }
 
 TEST_CASE("a pack without its table of contents is searched for what versions need") {
@@ -437,7 +437,7 @@ TEST_CASE("a place counts only where the pack lists that blob") {
   for (const BlobPlace& wrong :
        {BlobPlace{two.pack, two.offset}, BlobPlace{two.pack, 5}, BlobPlace{pack_of(*store, 3), 0}}) {
     put_place(*store, 1, wrong);
-    auto place = store->lock_blob(content_id(1));
+    auto place = store->open_blob(content_id(1));
     REQUIRE_FALSE(place.ok());
     CHECK(place.error().code == Errc::corrupt);
     CHECK(place.error().message.find("weft fsck --rebuild") != std::string::npos);

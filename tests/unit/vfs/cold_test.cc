@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "base/sys.h"
 #include "blobs/held_pack.h"
 #include "blobs/open_blobs.h"
 #include "fakes/node_fixture.h"
+#include "os/sys.h"
 #include "weft/cluster_store.h"
 #include "weft/vfs.h"
 
@@ -41,7 +41,7 @@ class Lender final : public ColdReads {
       const std::uint64_t begin = std::max(extent.offset, what.range.offset);
       const std::uint64_t end = std::min(extent.offset + extent.id.length, what.range.offset + what.range.length);
       if (begin >= end) continue;
-      WEFT_TRY(LockedPlace place, near_.store->lock_blob(extent.id));
+      WEFT_TRY(OpenPlace place, near_.store->open_blob(extent.id));
       place.offset += begin - extent.offset;
       pieces.push_back({begin, end - begin, std::move(place)});
     }

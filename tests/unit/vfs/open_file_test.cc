@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/page_cache.h"
-#include "base/sys.h"
 #include "diskformat/pack_names.h"
 #include "fakes/blob_store.h"
+#include "os/page_cache.h"
+#include "os/sys.h"
 #include "reading/open_file.h"
 #include "testing.h"
 

@@ -1,0 +1,63 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/table.h"
+#include "weft/assembly.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "cache",
+    .summary = "show or bound the cache of assembled files",
+    .description =
+        "Shows what the cache of assembled files holds. With --max it sets how much it may\n"
+        "hold for all mounts that name no bound of their own, at once; 0 keeps it empty.\n"
+        "Files of pinned versions stay.\n",
+    .examples =
+        "weft cache\n"
+        "weft cache --max 20G\n",
+    .json = "{files, bytes, pinned_files, pinned_bytes, bytes_max}\n",
+    .interrupted = "",
+};
+
+class CacheCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.value("--max", "SIZE", max_, "bytes, or with K, M, G, T or P in powers of 1024");
+  }
+
+  Status check_usage() const override {
+    if (max_.empty() || parse_bytes(max_)) return {};
+    return Error{Errc::invalid, fmt::format("--max: expected a size, as 0 or 20G, got {}", printable(max_))};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    if (!max_.empty()) WEFT_CHECK(set_assembly_max(*store, *parse_bytes(max_)));
+    const AssembledUsage usage = assembled_usage(*store);
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("files", usage.files).member("bytes", usage.bytes);
+      json.member("pinned_files", usage.pinned_files).member("pinned_bytes", usage.pinned_bytes);
+      json.member("bytes_max", usage.bytes_max).end_object();
+      context.print_json(json);
+    } else {
+      context.print("{}, {} of at most {}; {} of it pinned\n", count_of(usage.files, "assembled file"),
+                    human_bytes(usage.bytes), human_bytes(usage.bytes_max), human_bytes(usage.pinned_bytes));
+    }
+    return kExitDone;
+  }
+
+ private:
+  std::string max_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_cache_command() {
+  return std::make_unique<CacheCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/completions.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "completion",
+    .summary = "print the completions of a shell",
+    .description = "",
+    .examples =
+        "source <(weft completion bash)\n"
+        "weft completion zsh > ~/.zfunc/_weft\n"
+        "weft completion fish > ~/.config/fish/completions/weft.fish\n",
+    .json = "",
+    .interrupted = "",
+};
+
+class CompletionCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("SHELL", shell_, OptionSet::Need::required, "bash, zsh or fish");
+  }
+
+  Status check_usage() const override {
+    if (completions_for(shell_).empty())
+      return Error{Errc::invalid, fmt::format("expected bash, zsh or fish, got {}", printable(shell_))};
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    context.print("{}", completions_for(shell_));
+    return kExitDone;
+  }
+
+ private:
+  std::string shell_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_completion_command() {
+  return std::make_unique<CompletionCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "diff",
+    .summary = "compare the tensors of two versions",
+    .description =
+        "Tensors are compared by name, type, shape and content; no data is read. Marked\n"
+        "are those that changed (~), were added (+) and removed (-), then those that are\n"
+        "the same (=). A tensor that was added and whose content the first version has\n"
+        "under another name says so.\n",
+    .examples =
+        "weft diff bert@1 bert@2\n"
+        "weft diff bert@1 bert@2 --norms\n"
+        "weft diff org/base org/tuned --json | jq .changed\n",
+    .json =
+        "{before, after, changed: {tensors, bytes}, added, removed, same, files:\n"
+        " [{change, path}], tensors: [{change, name, before: {file, dtype, shape, bytes},\n"
+        " after, was, norms: {before, difference, largest, not_finite}}]}; what a tensor\n"
+        " lacks is left out\n",
+    .interrupted = "nothing was changed",
+};
+
+class DiffCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("BEFORE", before_, OptionSet::Need::required, "a version, MODEL[@V]");
+    options.argument("AFTER", after_, OptionSet::Need::required, "the version to compare it with");
+    options.flag("--norms", norms_,
+                 "read the changed tensors of float types that kept their shape, and tell how far they moved");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(const LoadedVersion before, load(*store, before_));
+    WEFT_TRY(const LoadedVersion after, load(*store, after_));
+    const DiffSides sides{spec_of(before.row), spec_of(after.row), before.tree->manifest(), after.tree->manifest()};
+    WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));
+    Norms norms;
+    if (norms_) {
+      ProgressBar bar = context.progress();
+      WEFT_TRY(norms, measure_norms(*store, sides, diff, bar));
+    }
+    context.print("{}", context.json ? diff_json(sides, diff, norms) + "\n" : render_diff(sides, diff, norms));
+    return kExitDone;
+  }
+
+ private:
+  static Result<LoadedVersion> load(Store& store, const std::string& spec) {
+    WEFT_TRY(const VersionEntry version, version_entry(store, spec));
+    return load_version(store, version.row);
+  }
+
+  std::string before_;
+  std::string after_;
+  bool norms_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_diff_command() {
+  return std::make_unique<DiffCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,67 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "cli/shared/table.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "export",
+    .summary = "write the files of a version into a directory",
+    .description =
+        "Writes the published files byte for byte into DIR, which must be empty or not\n"
+        "there. Every extent is checked against its digest on the way. The files appear\n"
+        "in DIR by rename after one sync of its file system has made all of them durable.\n"
+        "A failed export removes what it made and nothing else.\n",
+    .examples =
+        "weft export bert@2 ./bert-2\n"
+        "weft export org/minilm@stable /scratch/minilm\n",
+    .json = "{model, version, directory, files, bytes}\n",
+    .interrupted = "what was written is removed, the store is as it was",
+};
+
+class ExportCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
+                     "the version: a number, a tag, or the latest when left out");
+    options.argument("DIR", directory_, OptionSet::Need::required, "where to; its parent must be there");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
+    std::string spec = spec_of(version.row);
+    auto report = [&] {
+      ProgressBar bar = context.progress();
+      return export_version(*store, spec, directory_, bar);
+    }();
+    if (!report.ok()) return std::move(report).error();
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("model", version.row.model_name).member("version", version.row.number);
+      json.member("directory", directory_).member("files", report->files).member("bytes", report->bytes).end_object();
+      context.print_json(json);
+    } else {
+      context.print("{}  {}, {} in {}\n", spec, count_of(report->files, "file"), human_bytes(report->bytes),
+                    directory_);
+    }
+    return kExitDone;
+  }
+
+ private:
+  std::string spec_;
+  std::string directory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_export_command() {
+  return std::make_unique<ExportCommand>();
+}
+
+}  // namespace weft

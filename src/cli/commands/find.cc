@@ -1,0 +1,79 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "cli/shared/table.h"
+#include "weft/match.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "find",
+    .summary = "list the versions that a pattern is true of",
+    .description =
+        "QUERY speaks of names, facts, tensors and layers: comparisons joined by and, or,\n"
+        "not and parentheses, and \"has\" with kinds of layers in sequence. weft-find(7) is\n"
+        "its grammar. Without QUERY, all versions.\n",
+    .examples =
+        "weft find 'family = bert and parameters < 100M'\n"
+        "weft find 'has linear[3072,768] -> linear[768,3072]{act=gelu} -> layer_norm'\n"
+        "weft find 'metric.loss <= 0.3 and not dtype = F16' -0 | xargs -0 -n 1 weft info\n",
+    .json =
+        "{versions: [{model, version, time, time_ns, logical_bytes,\n"
+        " metrics: {KEY: VALUE}}]}\n",
+    .interrupted = "nothing was changed",
+};
+
+class FindCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("QUERY", query_, OptionSet::Need::optional, "the pattern, one argument");
+    options.flag("-0,--null", null_, "end names with a NUL byte in place of a newline");
+  }
+
+  Result<int> run(Context& context) override {
+    auto query = Query::parse(query_.empty() ? "version > 0" : query_);
+    if (!query.ok()) {
+      context.note(fmt::format("query: {}", query.error().message));
+      return kExitUsage;
+    }
+    WEFT_TRY(auto store, context.open_to_read());
+    ProgressBar bar = context.progress();
+    WEFT_TRY(auto versions, find_versions(*store, *query, bar));
+    if (context.json) {
+      print_json(context, versions);
+      return kExitDone;
+    }
+    for (const VersionRow& row : versions)
+      null_ ? context.print_field(spec_of(row)) : context.print("{}\n", spec_of(row));
+    return kExitDone;
+  }
+
+ private:
+  static void print_json(const Context& context, const std::vector<VersionRow>& versions) {
+    JsonWriter json;
+    json.begin_object().key("versions").begin_array();
+    for (const VersionRow& row : versions) {
+      json.begin_object().member("model", row.model_name).member("version", row.number);
+      json.member("time", utc_time(row.time_ns)).member("time_ns", row.time_ns);
+      json.member("logical_bytes", row.logical_bytes).key("metrics").begin_object();
+      for (const auto& [key, value] : row.metrics) json.member(key, value);
+      json.end_object().end_object();
+    }
+    json.end_array().end_object();
+    context.print_json(json);
+  }
+
+  std::string query_;
+  bool null_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_find_command() {
+  return std::make_unique<FindCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
+#include "weft/assembly.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "gc",
+    .summary = "give back the space that no version needs",
+    .description =
+        "Frees what only removed versions needed. Deletes packs in which nothing is\n"
+        "needed, and rewrites a pack when more than a fifth of it is dead, or any of it\n"
+        "where the file system shares blocks. With --all it rewrites every pack that has\n"
+        "dead bytes. Runs beside imports and readers, who keep what they have open. If the\n"
+        "disk is too full to rewrite a pack, gc says how much space that needs. A removed\n"
+        "version that a reader has open or mapped stays until it is closed. Assembled\n"
+        "files that no version needs go too.\n",
+    .examples =
+        "weft gc --dry-run\n"
+        "weft gc\n"
+        "weft gc --all\n",
+    .json =
+        "{dry_run, versions_reaped, versions_open, blobs_freed, bytes_freed,\n"
+        " packs_deleted, packs_compacted, disk_bytes_freed, busy_packs, dead_bytes,\n"
+        " packs_waiting, bytes_wanted, stale_temporaries, assembled_files_removed,\n"
+        " assembled_bytes_removed}\n",
+    .interrupted = "the store is whole; what was freed stays freed",
+};
+
+class GcCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.flag("--dry-run", gc_.dry_run, "tell what would be freed, and change nothing");
+    options.flag("--all", gc_.all, "rewrite every pack that has dead bytes, however few");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(const auto daemon, context.daemon());
+    WEFT_TRY(const GcOutcome outcome, daemon ? collect_through(*daemon, context) : collect(context));
+    const auto& [report, swept] = outcome;
+    context.json ? print_json(context, report, swept) : print_lines(context, report, swept);
+    return kExitDone;
+  }
+
+ private:
+  Result<GcOutcome> collect(const Context& context) const {
+    WEFT_TRY(auto store, context.open_to_write());
+    GcOutcome outcome;
+    {
+      ProgressBar bar = context.progress();
+      WEFT_TRY(outcome.report, store->gc(gc_, bar));
+    }
+    WEFT_TRY(outcome.swept, sweep_assembled(*store, gc_.dry_run));
+    return outcome;
+  }
+
+  Result<GcOutcome> collect_through(control::Client& daemon, const Context& context) const {
+    JsonWriter body;
+    body.begin_object().member("dry_run", gc_.dry_run).member("all", gc_.all).end_object();
+    WEFT_TRY(const control::Answer answer, context.ask(daemon, "gc", body.text()));
+    return decode_gc(answer.body);
+  }
+
+  void print_json(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
+    JsonWriter json;
+    json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);
+    json.member("versions_open", report.versions_open);
+    json.member("blobs_freed", report.blobs_freed).member("bytes_freed", report.bytes_freed);
+    json.member("packs_deleted", report.packs_deleted).member("packs_compacted", report.packs_compacted);
+    json.member("disk_bytes_freed", report.disk_bytes_freed).member("busy_packs", report.busy_packs);
+    json.member("dead_bytes", report.dead_bytes).member("packs_waiting", report.packs_waiting);
+    json.member("bytes_wanted", report.bytes_wanted).member("stale_temporaries", report.stale_temporaries);
+    json.member("assembled_files_removed", swept.files).member("assembled_bytes_removed", swept.bytes).end_object();
+    context.print_json(json);
+  }
+
+  void print_lines(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
+    context.print("{} {} on disk: {} in {} of {}; {} deleted, {} rewritten\n", gc_.dry_run ? "would free" : "freed",
+                  human_bytes(report.disk_bytes_freed), human_bytes(report.bytes_freed),
+                  count_of(report.blobs_freed, "blob"), count_of(report.versions_reaped, "removed version"),
+                  count_of(report.packs_deleted, "pack"), report.packs_compacted);
+    if (swept.files > 0)
+      context.print("{} {} of {} in the cache\n", gc_.dry_run ? "would free" : "freed", human_bytes(swept.bytes),
+                    count_of(swept.files, "assembled file"));
+    if (report.versions_open > 0)
+      context.print("{} open, left until nobody has them open\n", count_of(report.versions_open, "removed version"));
+    if (report.busy_packs > 0)
+      context.print("{} in use, left for the next time\n", count_of(report.busy_packs, "pack"));
+    if (report.packs_waiting > 0)
+      context.print("the disk is full: to rewrite {} more takes {} of free space\n",
+                    count_of(report.packs_waiting, "pack"), human_bytes(report.bytes_wanted));
+    if (report.dead_bytes > 0)
+      context.print("{} of dead bytes stay in packs that are not worth rewriting yet\n",
+                    human_bytes(report.dead_bytes));
+  }
+
+  GcOptions gc_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_gc_command() {
+  return std::make_unique<GcCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,135 @@
+#include <map>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "cli/shared/table.h"
+#include "weft/dtype.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "info",
+    .summary = "show all that is known about a version",
+    .description =
+        "--json prints what the mounted tree has as info.json. --graph prints the graph of\n"
+        "its layers instead, as JSON or for graphviz.\n",
+    .examples =
+        "weft info bert\n"
+        "weft info org/minilm@stable --json | jq .files\n"
+        "weft info bert --graph dot | dot -Tsvg > bert.svg\n",
+    .json =
+        "the version's info.json; see weft(7). --graph json prints {family, id, vertices:\n"
+        "[{kind, name, params, tensors: [{role, name, dtype, shape}], inputs, summed, id}]}\n",
+    .interrupted = "",
+};
+
+struct Figures {
+  std::uint64_t owned = 0;  // bytes
+  std::vector<std::string> children;
+};
+
+Result<Figures> figures_of(Store& store, const VersionRow& row, std::size_t files) {
+  Figures figures;
+  WEFT_TRY(auto snapshot, store.snapshot());
+  for (std::uint32_t file = 0; file < files; ++file) {
+    WEFT_TRY(std::uint64_t owned, snapshot->owned_bytes(row.id, file));
+    figures.owned += owned;
+  }
+  WEFT_TRY(auto children, snapshot->children(row.id, SIZE_MAX));
+  for (VersionId id : children) {
+    WEFT_TRY(VersionRow child, snapshot->version(id));
+    if (!child.removed) figures.children.push_back(spec_of(child));
+  }
+  return figures;
+}
+
+// "98 F32, 6 I64"
+std::string dtypes_of(const Manifest& manifest) {
+  std::map<std::string_view, std::uint64_t> counts;
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors)
+      if (const DTypeInfo* info = dtype_info(tensor.dtype)) ++counts[info->name];
+  std::vector<std::string> words;
+  words.reserve(counts.size());
+  for (const auto& [name, count] : counts) words.push_back(fmt::format("{} {}", count, name));
+  return joined(words, ", ");
+}
+
+std::string text_of(const VersionEntry& version, const Manifest& manifest, const Figures& figures) {
+  const VersionRow& row = version.row;
+  std::string text = spec_of(row) + "\n";
+  auto line = [&](std::string_view title, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {:<10} {}\n", title, value);
+  };
+  std::vector<std::string> tags = version.tags;
+  if (version.latest) tags.insert(tags.begin(), "latest");
+  line("published", utc_time(row.time_ns));
+  line("tags", joined(tags, ", "));
+  for (const ParentRef& parent : row.parents)
+    line("parent", fmt::format("{}, {}", spec_of(parent.model, parent.number), edge_text(parent, row.tensors)));
+  for (const std::string& name : row.elsewhere) line("parent", name + ", declared, not stored here");
+  line("children", joined(figures.children, ", "));
+  line("size", fmt::format("{} in {}, {}", human_bytes(row.logical_bytes), count_of(manifest.files.size(), "file"),
+                           count_of(tensor_count(manifest), "tensor")));
+  line("owned", fmt::format("{}; {} shared with earlier versions", human_bytes(figures.owned),
+                            human_bytes(row.logical_bytes - std::min(figures.owned, row.logical_bytes))));
+  if (const Architecture& architecture = manifest.architecture; !architecture.layers.empty())
+    line("layers", fmt::format("{}, {}", architecture.layers.size(), architecture.family));
+  line("dtypes", dtypes_of(manifest));
+  for (const auto& [key, value] : row.metrics) line("metric", fmt::format("{}={}", key, value));
+  line("manifest", to_hex(row.manifest));
+  if (!row.message.empty())
+    for (std::string_view piece : split(row.message, '\n')) line("message", std::string(piece));
+  return text;
+}
+
+class InfoCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
+                     "the version: a number, a tag, or the latest when left out");
+    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json or dot");
+  }
+
+  Status check_usage() const override {
+    if (graph_.empty() || graph_ == "json" || graph_ == "dot") return {};
+    return Error{Errc::invalid, fmt::format("--graph: expected json or dot, got \"{}\"", printable(graph_))};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
+    WEFT_TRY(LoadedVersion loaded, load_version(*store, version.row));
+    const Manifest& manifest = loaded.tree->manifest();
+    if (!graph_.empty()) {
+      ArchGraph graph = graph_of(manifest);
+      context.print("{}", graph_ == "json" ? graph_json(graph) : graph_dot(graph));
+      return kExitDone;
+    }
+    if (context.json) {
+      std::string json = render_info_json(facts_of(version.row), manifest);
+      context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
+      return kExitDone;
+    }
+    WEFT_TRY(Figures figures, figures_of(*store, version.row, manifest.files.size()));
+    context.print("{}", text_of(version, manifest, figures));
+    return kExitDone;
+  }
+
+ private:
+  std::string spec_;
+  std::string graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_info_command() {
+  return std::make_unique<InfoCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+#include <array>
+
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "lineage",
+    .summary = "show where a version comes from, and what came from it",
+    .description =
+        "Draws the ancestors of a version, then its descendants, as the mounted tree has\n"
+        "them in lineage/. Each line says how the version is related to the one above\n"
+        "it: declared by who published it, verified by tensors that are the same, or\n"
+        "both. Removed versions stay in the story; one can be asked for by its number.\n",
+    .examples =
+        "weft lineage org/merged\n"
+        "weft lineage bert@3 --svg > bert.svg\n"
+        "weft lineage bert@3 --owners | sort -t$'\\t' -k2 | head\n",
+    .json =
+        "{model, version, ancestors: [{model, version, removed, time, time_ns,\n"
+        " logical_bytes, tensors, tensor_bytes, message, metrics: {KEY: VALUE}, parents:\n"
+        " [{model, version, declared, same_tensors, same_bytes}], parents_elsewhere}],\n"
+        " descendants: [...]}, each with the version itself, newest first\n",
+    .interrupted = "",
+};
+
+class LineageCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
+                     "the version: a number, a tag, or the latest when left out");
+    options.flag("--ancestors", ancestors_, "what it comes from alone");
+    options.flag("--descendants", descendants_, "what came from it alone");
+    options.flag("--owners", owners_, "each tensor, the version that first had its content, and its bytes");
+    options.flag("--dot", dot_, "the nearest kin as a graph for Graphviz");
+    options.flag("--svg", svg_, "the nearest kin as a picture");
+  }
+
+  Status check_usage() const override {
+    const std::array given = {ancestors_, descendants_, owners_, dot_, svg_};
+    if (std::count(given.begin(), given.end(), true) > 1)
+      return Error{Errc::invalid, "--ancestors, --descendants, --owners, --dot, --svg: expected one of them at most"};
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(const VersionRow row, find(*store));
+    WEFT_TRY(const std::string text, context.json ? json_of(*store, row) : text_of(*store, row));
+    context.print("{}", text);
+    return kExitDone;
+  }
+
+ private:
+  Result<VersionRow> find(Store& store) const {
+    WEFT_TRY(auto snapshot, store.snapshot());
+    return resolve_or_tombstone(*snapshot, spec_);
+  }
+
+  Result<std::string> text_of(Store& store, const VersionRow& row) const {
+    if (owners_) return owners_text(store, row);
+    if (dot_ || svg_) {
+      WEFT_TRY(const KinGraph kin, kin_of(store, row, KinWay::both));
+      return svg_ ? kin_svg(kin) : kin_dot(kin);
+    }
+    WEFT_TRY(const KinGraph up, kin_of(store, row, KinWay::ancestors));
+    WEFT_TRY(const KinGraph down, kin_of(store, row, KinWay::descendants));
+    if (ancestors_) return draw_ancestors(up);
+    if (descendants_) return draw_descendants(down);
+    std::string text = draw_ancestors(up);
+    if (down.versions.size() > 1) text += "\ndescendants\n" + draw_descendants(down);
+    return text;
+  }
+
+  static Result<std::string> json_of(Store& store, const VersionRow& row) {
+    WEFT_TRY(const KinGraph up, kin_of(store, row, KinWay::ancestors));
+    WEFT_TRY(const KinGraph down, kin_of(store, row, KinWay::descendants));
+    JsonWriter json;
+    json.begin_object().member("model", row.model_name).member("version", row.number);
+    json.key("ancestors").raw(kin_json(up)).key("descendants").raw(kin_json(down)).end_object();
+    return json.take() + "\n";
+  }
+
+  std::string spec_;
+  bool ancestors_ = false;
+  bool descendants_ = false;
+  bool owners_ = false;
+  bool dot_ = false;
+  bool svg_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_lineage_command() {
+  return std::make_unique<LineageCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "cli/shared/table.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "log",
+    .summary = "tell the history of a model or of a version, newest first",
+    .description =
+        "Of MODEL every version that was ever published, with its time, parents, metrics\n"
+        "and message; removed versions are shown as such. Of MODEL@V this version and all\n"
+        "that it comes from, of whatever model, as the mounted tree has it in\n"
+        "lineage/log.\n",
+    .examples =
+        "weft log bert\n"
+        "weft log bert@latest\n",
+    .json =
+        "{model, versions: [{model, version, latest, removed, time, time_ns, manifest,\n"
+        " logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
+        " version, declared, same_tensors, same_bytes}], parents_elsewhere}]}, newest\n"
+        " first; of MODEL@V {model, version, ancestors} as `weft lineage --json`; times\n"
+        " are UTC\n",
+    .interrupted = "",
+};
+
+std::string heading(const VersionEntry& version) {
+  std::vector<std::string> marks = version.tags;
+  if (version.latest) marks.insert(marks.begin(), "latest");
+  if (version.row.removed) marks.push_back("removed " + short_time(version.row.removed_ns));
+  std::string text = fmt::format("{}  {}  {}", spec_of(version.row), short_time(version.row.time_ns),
+                                 human_bytes(version.row.logical_bytes));
+  return marks.empty() ? text : text + "  (" + joined(marks, ", ") + ")";
+}
+
+std::string details(const VersionRow& row) {
+  std::string text;
+  std::vector<std::string> words;
+  for (const ParentRef& parent : row.parents) words.push_back(spec_of(parent.model, parent.number));
+  if (!words.empty()) text += "    parents  " + joined(words, ", ") + "\n";
+  words.clear();
+  for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, value));
+  if (!words.empty()) text += "    metrics  " + joined(words, ", ") + "\n";
+  if (row.message.empty()) return text;
+  for (std::string_view line : split(row.message, '\n')) text += fmt::format("    {}\n", line);
+  return text;
+}
+
+class LogCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", model_, OptionSet::Need::required, "the model, or a version");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto store, context.open_to_read());
+    if (model_.find('@') != std::string::npos) return run_version(context, *store);
+    WEFT_TRY(ModelEntry model, model_entry(*store, model_));
+    JsonWriter json;
+    json.begin_object().member("model", model.row.name).key("versions").begin_array();
+    std::string text;
+    for (auto version = model.versions.rbegin(); version != model.versions.rend(); ++version) {
+      write_version(json, *version);
+      if (!text.empty()) text += '\n';
+      text += heading(*version) + "\n" + details(version->row);
+    }
+    json.end_array().end_object();
+    context.json ? context.print_json(json) : context.print("{}", text);
+    return kExitDone;
+  }
+
+ private:
+  Result<int> run_version(Context& context, Store& store) const {
+    WEFT_TRY(const VersionRow row, ([&]() -> Result<VersionRow> {
+               WEFT_TRY(auto snapshot, store.snapshot());
+               return resolve_or_tombstone(*snapshot, model_);
+             })());
+    WEFT_TRY(const KinGraph kin, kin_of(store, row, KinWay::ancestors));
+    JsonWriter json;
+    json.begin_object().member("model", row.model_name).member("version", row.number);
+    json.key("ancestors").raw(kin_json(kin)).end_object();
+    context.json ? context.print_json(json) : context.print("{}", render_log(kin));
+    return kExitDone;
+  }
+
+  std::string model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_log_command() {
+  return std::make_unique<LogCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,98 @@
+#include <filesystem>
+
+#include "cli/commands/commands.h"
+#include "cli/shared/mounts.h"
+#include "cli/shared/upgrade.h"
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "mount",
+    .summary = "mount the store as a file tree",
+    .description =
+        "Runs mount.weft, found beside this program, along PATH or in /sbin, and returns\n"
+        "when the mount answers. mount.weft(8) describes the options; `mount -t weft\n"
+        "STORE DIR` and a line in /etc/fstab do the same. With --upgrade it puts the\n"
+        "mount.weft that it finds under the live mount DIR: what is open there goes on.\n",
+    .examples =
+        "weft mount /mnt/weft\n"
+        "weft mount /mnt/weft -o allow_other,views=hidden\n"
+        "weft mount ~/models --foreground\n"
+        "weft mount --upgrade /mnt/weft\n",
+    .json = "",
+    .interrupted = "",
+};
+
+constexpr std::chrono::seconds kPatience{10};  // with a mount that is there
+
+class MountCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("DIR", directory_, OptionSet::Need::required, "an empty directory to mount on");
+    options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
+    options.flag("--upgrade", upgrade_, "go on with the mount.weft of now under a mount that is there");
+    options.flag("-f,--foreground", foreground_, "stay in the foreground until it is unmounted");
+  }
+
+  Result<int> run(Context& context) override {
+    auto program = find_program(context.environment(), "mount.weft");
+    if (!program)
+      return Error{Errc::not_found, "mount.weft: not found beside weft, along PATH, in /usr/sbin or in /sbin"};
+    if (upgrade_) return upgrade(context, *program);
+    WEFT_TRY(std::string store, absolute_store(context));
+    std::vector<std::string> words = {*program, store, directory_};
+    if (foreground_) words.push_back("-f");
+    if (context.trusts_store()) words.insert(words.end(), {"-o", "trust_store"});
+    for (const std::string& option : options_) {
+      words.push_back("-o");
+      words.push_back(option);
+    }
+    context.environment().out.flush();
+    return become_program(std::move(words));
+  }
+
+ private:
+  Result<int> upgrade(const Context& context, const std::string& program) const {
+    if (foreground_ || !options_.empty())
+      return Error{Errc::invalid, "--upgrade: the mount keeps its options; expected DIR alone"};
+    WEFT_TRY(const std::string path, mount_point_path(directory_));
+    WEFT_TRY(const auto mounts, weft_mounts());
+    if (!top_mount(mounts, path))
+      return Error{Errc::invalid, fmt::format("{}: no weft file system is mounted here", directory_)};
+    WEFT_TRY(const std::string status, read_mount_status(path, kPatience));
+    WEFT_TRY(const MountProcesses processes, mount_processes(status));
+    std::error_code error;
+    const auto absolute = std::filesystem::canonical(program, error);
+    if (error) return sys_error(error.value(), program);
+    if (const Status done = ask_for_upgrade(processes.control, absolute.string()); !done.ok())
+      return Error{done.error().code, fmt::format("{}: upgrade: {}", directory_, done.error().message)};
+    if (!context.quiet) context.print("{}: served by {}\n", directory_, absolute.string());
+    return kExitDone;
+  }
+
+  // The server leaves this directory, so a relative path would lead elsewhere.
+  static Result<std::string> absolute_store(const Context& context) {
+    WEFT_CHECK(context.open_to_read());
+    std::error_code error;
+    auto path = std::filesystem::canonical(context.store_path(), error);
+    if (error) return sys_error(error.value(), context.store_path());
+    return path.string();
+  }
+
+  std::string directory_;
+  std::vector<std::string> options_;
+  bool upgrade_ = false;
+  bool foreground_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_mount_command() {
+  return std::make_unique<MountCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,135 @@
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "cli/shared/daemon_call.h"
+#include "cli/shared/table.h"
+#include "weft/assembly.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "pin",
+    .summary = "keep a version's files assembled, to be read as native files",
+    .description =
+        "The mount assembles files whose bytes lie in several packs into one when they are\n"
+        "read, and evicts them when others need the space. `weft pin` assembles the files\n"
+        "of a version now. They are not evicted until the pin is deleted or the version is\n"
+        "removed. In a cluster `weft pin` first fetches the version's bytes, which are not\n"
+        "evicted either.\n",
+    .examples =
+        "weft pin bert@2\n"
+        "weft pin --delete bert@2\n",
+    .json = "{files, bytes, assembled_now}; after --delete: {pinned: false}\n",
+    .interrupted = "the version is not pinned; files that are complete stay in the cache",
+};
+
+// The store, and who records its pins: the daemon while one runs.
+struct PinnedStore {
+  std::unique_ptr<Store> store;
+  RecordPin record;
+};
+
+Result<PinnedStore> open_to_pin(const Context& context) {
+  PinnedStore opened;
+  WEFT_TRY(const auto daemon, context.daemon());
+  WEFT_TRY(opened.store, daemon ? context.open_to_read() : context.open_to_write());
+  opened.record = [&context, ask = daemon != nullptr, store = opened.store.get()](const VersionRow& version,
+                                                                                  bool pinned) -> Status {
+    if (!ask) return store->pin(version.model_name, version.number, pinned);
+    JsonWriter body;
+    body.begin_object().member("spec", spec_of(version)).member("pinned", pinned);
+    WEFT_CHECK(ask_with_progress(context, "pin", body.end_object().text()));
+    return {};
+  };
+  return opened;
+}
+
+Status fetch(const Context& context, const std::string& spec) {
+  JsonWriter version;
+  version.begin_object().member("spec", spec).end_object();
+  WEFT_CHECK(ask_with_progress(context, "prefetch", version.text()));
+  return {};
+}
+
+Result<int> unpin(const Context& context, const std::string& spec) {
+  WEFT_TRY(const PinnedStore opened, open_to_pin(context));
+  WEFT_TRY(const VersionEntry version, version_entry(*opened.store, spec));
+  WEFT_CHECK(opened.record(version.row, false));
+  if (context.json) context.print_json(JsonWriter().begin_object().member("pinned", false).end_object());
+  return kExitDone;
+}
+
+constexpr CommandInfo kUnpinInfo = {
+    .name = "unpin",
+    .summary = "delete a version's pin",
+    .description = "As `weft pin --delete`: its files and bytes are evicted when others need the space.\n",
+    .examples = "weft unpin bert@2\n",
+    .json = "{pinned: false}\n",
+    .interrupted = "",
+};
+
+class UnpinCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kUnpinInfo; }
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
+  }
+  Result<int> run(Context& context) override { return unpin(context, spec_); }
+
+ private:
+  std::string spec_;
+};
+
+class PinCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
+    options.flag("-d,--delete", delete_, "delete the pin");
+  }
+
+  Result<int> run(Context& context) override {
+    if (delete_) return unpin(context, spec_);
+    WEFT_TRY(const PinnedStore opened, open_to_pin(context));
+    if (opened.store->cluster()) WEFT_CHECK(fetch(context, spec_));
+    auto report = [&] {
+      ProgressBar bar = context.progress();
+      return pin_version(*opened.store, spec_, opened.record, bar);
+    }();
+    if (!report.ok()) return std::move(report).error();
+    print(context, *report);
+    return kExitDone;
+  }
+
+ private:
+  static void print(const Context& context, const PinReport& report) {
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("files", report.files).member("bytes", report.bytes);
+      json.member("assembled_now", report.made).end_object();
+      context.print_json(json);
+    } else if (report.files == 0) {
+      context.print("nothing to assemble: every file is in one pack\n");
+    } else {
+      context.print("pinned {}, {}; {} assembled now\n", count_of(report.files, "file"), human_bytes(report.bytes),
+                    report.made);
+    }
+  }
+
+  std::string spec_;
+  bool delete_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_unpin_command() {
+  return std::make_unique<UnpinCommand>();
+}
+
+std::unique_ptr<Command> make_pin_command() {
+  return std::make_unique<PinCommand>();
+}
+
+}  // namespace weft

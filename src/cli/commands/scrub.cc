@@ -1,0 +1,130 @@
+#include "weft/scrub.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/json_lines.h"
+#include "cli/shared/table.h"
+#include "weft/repair.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kAffectedMax = 50;
+
+constexpr CommandInfo kInfo = {
+    .name = "scrub",
+    .summary = "read the whole store slowly, and find damaged bytes",
+    .description =
+        "Reads and verifies every pack and every assembled file, as `weft fsck` does, but\n"
+        "at a bounded rate and at idle priority. A run that ends early, after --for or an\n"
+        "interrupt, is continued by the next one. The store records the last complete\n"
+        "scrub and its findings, if this user may write there; `weft status` shows them.\n"
+        "`weft fsck --repair` repairs what was found. Exit code 1 when this run found\n"
+        "something.\n",
+    .examples =
+        "weft scrub\n"
+        "weft scrub --rate 20M --for 1h\n",
+    .json =
+        "{complete, problems, bytes, lines: [TEXT], affected: [TEXT], more_affected,\n"
+        " recorded}\n",
+    .interrupted = "the next scrub goes on where this one was",
+};
+
+// The I/O priority is of Linux, and glibc has no function for it.
+void read_when_idle() {
+  constexpr int kWhoProcess = 1;
+  constexpr int kClassIdle = 3;
+  constexpr int kClassShift = 13;
+  static_cast<void>(::syscall(SYS_ioprio_set, kWhoProcess, 0, kClassIdle << kClassShift));
+}
+
+// "90", "90s", "15m", "2h", "1d".
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  constexpr std::uint64_t kSecondsMax = 366ULL * 86400;
+  constexpr std::pair<char, std::uint64_t> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+  std::uint64_t unit = 1;
+  for (const auto& [name, seconds] : kUnits)
+    if (!text.empty() && text.back() == name) {
+      unit = seconds;
+      text.remove_suffix(1);
+      break;
+    }
+  const auto count = parse_u64(text);
+  if (!count || *count == 0 || *count > kSecondsMax / unit) return {};
+  return std::chrono::seconds(*count * unit);
+}
+
+class ScrubCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.value("--rate", "BYTES", rate_, "read so many bytes a second at most, as 20M; 50M if not given");
+    options.value("--for", "TIME", for_, "stop after that long, as 90s, 30m or 2h");
+  }
+
+  Status check_usage() const override {
+    if (!rate_.empty() && parse_bytes(rate_).value_or(0) == 0)
+      return Error{Errc::invalid, fmt::format("--rate: expected bytes a second, as 20M, got {}", printable(rate_))};
+    if (!for_.empty() && !parse_duration(for_))
+      return Error{Errc::invalid, fmt::format("--for: expected a time, as 90s, 30m or 2h, got {}", printable(for_))};
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    ScrubOptions options;
+    if (!rate_.empty()) options.bytes_per_s = *parse_bytes(rate_);
+    if (!for_.empty()) options.run_for = parse_duration(for_);
+    read_when_idle();
+    WEFT_TRY(const auto store, context.open_to_read());
+    ScrubReport report;
+    {
+      ProgressBar bar = context.progress();
+      WEFT_TRY(report, store->scrub(options, bar));
+    }
+    WEFT_TRY(const AffectedFiles affected, affected_files(*store, report.damaged, kAffectedMax));
+    context.json ? print_json(context, report, affected) : print_lines(context, report, affected);
+    if (!report.not_recorded.empty()) context.note(fmt::format("not recorded: {}", report.not_recorded));
+    if (report.problems == 0) return kExitDone;
+    context.note(fmt::format("{}: {}", context.store_path(), count_of(report.problems, "problem")));
+    return kExitFailed;
+  }
+
+ private:
+  static void print_json(const Context& context, const ScrubReport& report, const AffectedFiles& affected) {
+    JsonWriter json;
+    json.begin_object().member("complete", report.complete).member("problems", report.problems);
+    json.member("bytes", report.bytes);
+    write_lines(json, "lines", report.lines);
+    std::vector<std::string> files;
+    for (const AffectedFile& file : affected.files) files.push_back(file.text());
+    write_lines(json, "affected", files);
+    json.member("more_affected", affected.more).member("recorded", report.not_recorded.empty()).end_object();
+    context.print_json(json);
+  }
+
+  static void print_lines(const Context& context, const ScrubReport& report, const AffectedFiles& affected) {
+    for (const std::string& line : report.lines) context.print("{}\n", line);
+    for (const AffectedFile& file : affected.files) context.print("affected: {}\n", file.text());
+    if (affected.more > 0) context.print("affected: {} more\n", count_of(affected.more, "file"));
+    if (context.quiet) return;
+    context.print("scrubbed: {} read, {}\n", human_bytes(report.bytes),
+                  report.complete ? "up to the end of the store" : "to be continued");
+  }
+
+  std::string rate_;
+  std::string for_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_scrub_command() {
+  return std::make_unique<ScrubCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,174 @@
+#include <chrono>
+#include <filesystem>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/daemon_status.h"
+#include "cli/shared/mounts.h"
+#include "cli/shared/table.h"
+#include "os/sys.h"
+#include "weft/assembly.h"
+#include "weft/scrub.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "status",
+    .summary = "show the store, what is in it, and where it is mounted",
+    .description =
+        "For each mount it shows what the mount says of itself in .weft/status, and what\n"
+        "the store's daemon does. Who says nothing for two seconds does not answer.\n",
+    .examples = "weft status\n",
+    .json =
+        "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
+        " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes,\n"
+        " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
+        " mounts: [{directory, status}], daemon};\n"
+        " scrub is the last complete scrub, {begun, ended, packs, blobs, bytes,\n"
+        " problems, lines: [TEXT]}, or null; status is .weft/status of that mount, or\n"
+        " null; daemon is what it says of itself, or null\n",
+    .interrupted = "",
+};
+
+constexpr std::chrono::milliseconds kMountAnswerMax{2000};
+
+struct MountStatus {
+  std::string directory;
+  std::string json;  // "" when the mount does not answer with JSON
+  std::vector<std::string> lines;
+};
+
+MountStatus ask(const WeftMount& mount) {
+  MountStatus status{mount.directory, "", {}};
+  auto text = read_mount_status(mount.directory, kMountAnswerMax);
+  if (!text.ok()) return status;
+  const auto members = status_members(*text, "mount");
+  const auto assembly = status_members(*text, "assembly");
+  if (!members.ok() || !assembly.ok()) return status;
+  text->erase(text->find_last_not_of(" \n") + 1);
+  status.json = std::move(*text);
+  for (const auto& [key, value] : *members)
+    if (key != "directory" && key != "pid_namespace" && key != "control")
+      status.lines.push_back(fmt::format("{}: {}", key, value));
+  for (const auto& [key, value] : *assembly) status.lines.push_back(fmt::format("assembly {}: {}", key, value));
+  return status;
+}
+
+struct Facts {
+  std::string store;  // absolute
+  StoreInfo info;
+  StoreCounts counts;
+  AssembledUsage assembled;
+  std::optional<ScrubPass> scrub;  // the last complete one
+  std::uint64_t free_bytes = 0;    // of the store's file system, for this user
+  std::vector<MountStatus> mounts;
+  DaemonStatus daemon;
+};
+
+Result<Facts> collect(const Context& context) {
+  Facts facts;
+  WEFT_TRY(auto store, context.open_to_read());
+  facts.info = store->info();
+  {
+    WEFT_TRY(auto snapshot, store->snapshot());
+    WEFT_TRY(facts.counts, snapshot->counts());
+  }
+  facts.assembled = assembled_usage(*store);
+  if (auto state = read_scrub_state(store->path()); state.ok()) facts.scrub = std::move(state->last);
+  std::error_code error;
+  facts.store = std::filesystem::canonical(context.store_path(), error).string();
+  if (error) return sys_error(error.value(), context.store_path());
+  facts.free_bytes = std::filesystem::space(facts.store, error).available;
+  if (error) return sys_error(error.value(), facts.store);
+  facts.daemon = ask_daemon(context, kMountAnswerMax);
+  WEFT_TRY(auto mounts, weft_mounts());
+  for (const WeftMount& mount : mounts)
+    if (mount.store == facts.store) facts.mounts.push_back(ask(mount));
+  return facts;
+}
+
+JsonWriter json_of(const Facts& facts) {
+  const StoreCounts& counts = facts.counts;
+  JsonWriter json;
+  json.begin_object().member("store", facts.store).member("uuid", facts.info.uuid);
+  json.member("format", std::uint64_t{facts.info.format});
+  json.member("created", utc_time(facts.info.created_ns)).member("models", counts.models);
+  json.member("versions", counts.versions)
+      .member("open_removed", counts.open_removed)
+      .member("tags", counts.tags)
+      .member("blobs", counts.blobs);
+  json.member("views", counts.views).member("packs", counts.packs).member("blob_bytes", counts.blob_bytes);
+  json.member("dead_bytes", counts.dead_bytes).member("pack_disk_bytes", counts.pack_disk_bytes);
+  json.member("free_bytes", facts.free_bytes).member("assembled_files", facts.assembled.files);
+  json.member("assembled_bytes", facts.assembled.bytes).member("assembled_bytes_max", facts.assembled.bytes_max);
+  json.key("scrub");
+  write_scrub(json, facts.scrub);
+  json.key("mounts").begin_array();
+  for (const MountStatus& mount : facts.mounts) {
+    json.begin_object().member("directory", mount.directory).key("status");
+    mount.json.empty() ? json.null() : json.raw(mount.json);
+    json.end_object();
+  }
+  json.end_array().key("daemon");
+  facts.daemon.json.empty() ? json.null() : json.raw(facts.daemon.json);
+  json.end_object();
+  return json;
+}
+
+std::string_view does(const DaemonStatus& daemon) {
+  if (!daemon.runs) return "none";
+  return daemon.json.empty() ? "runs, and does not answer" : "runs";
+}
+
+std::string text_of(const Facts& facts) {
+  const StoreCounts& counts = facts.counts;
+  std::string text = fmt::format("store     {}\n", facts.store);
+  text += fmt::format("made      {}, format {}\n", utc_time(facts.info.created_ns), facts.info.format);
+  text +=
+      fmt::format("content   {}, {}, {}, {}\n", count_of(counts.models, "model"), count_of(counts.versions, "version"),
+                  count_of(counts.tags, "tag"), count_of(counts.blobs, "blob"));
+  text +=
+      fmt::format("space     {} needed, {} for `weft gc`, {} on disk in {}, {} free\n", human_bytes(counts.blob_bytes),
+                  human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
+                  human_bytes(facts.free_bytes));
+  if (counts.open_removed > 0)
+    text += fmt::format("open      {}, whole until nobody has them open\n",
+                        count_of(counts.open_removed, "removed version"));
+  text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
+                      human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
+  text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),
+                                    human_bytes(facts.scrub->bytes), count_of(facts.scrub->problems, "problem"))
+                      : "scrubbed  never as a whole\n";
+  if (facts.mounts.empty()) text += "mounts    none\n";
+  for (const MountStatus& mount : facts.mounts) {
+    text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");
+    for (const std::string& line : mount.lines) text += fmt::format("          {}\n", line);
+  }
+  text += fmt::format("daemon    {}\n", does(facts.daemon));
+  for (const std::string& line : facts.daemon.lines) text += fmt::format("          {}\n", line);
+  return text;
+}
+
+class StatusCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+  void declare(OptionSet& /*options*/) override {}
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(Facts facts, collect(context));
+    if (context.json)
+      context.print_json(json_of(facts));
+    else
+      context.print("{}", text_of(facts));
+    return kExitDone;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_status_command() {
+  return std::make_unique<StatusCommand>();
+}
+
+}  // namespace weft

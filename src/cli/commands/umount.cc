@@ -1,0 +1,103 @@
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/shared/mounts.h"
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "umount",
+    .summary = "unmount a mounted store",
+    .description =
+        "Unmounts DIR, which must be a weft mount, and waits until its server has ended:\n"
+        "then nothing holds the store any more. Who may not unmount by himself gets it\n"
+        "done by fusermount3. A mount with open files or a working directory in it is in\n"
+        "use; --lazy takes it out of the tree now and ends it when they are closed. What\n"
+        "a dead server or supervisor left behind is cleared too.\n",
+    .examples = "weft umount /mnt/weft\n",
+    .json = "",
+    .interrupted = "",
+};
+
+constexpr std::chrono::seconds kStatusPatience{3};
+constexpr std::chrono::seconds kEndPatience{20};
+
+class UmountCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("DIR", directory_, OptionSet::Need::required, "where it is mounted");
+    options.flag("-l,--lazy", lazy_, "detach it now, end it when it is no longer used");
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(const std::string path, mount_point_path(directory_));
+    WEFT_TRY(const auto mounts, weft_mounts());
+    const auto mount = top_mount(mounts, path);
+    if (!mount) return Error{Errc::invalid, fmt::format("{}: no weft file system is mounted here", directory_)};
+    const auto status = read_mount_status(path, kStatusPatience);
+    const auto processes = status.ok() ? mount_processes(*status) : Result<MountProcesses>(status.error());
+    const std::vector<Fd> ends = processes.ok() ? watch_processes(*processes) : std::vector<Fd>();
+    WEFT_TRY(const int code, take_away(context, path));
+    if (code != kExitDone) return code;
+    if (!processes.ok() && processes.error().code != Errc::busy)
+      context.note(fmt::format("{}: cleared a mount whose server was gone", directory_));
+    else if (processes.ok() && processes->supervisor_pid == 0)
+      context.note(fmt::format("{}: cleared a mount whose supervisor was gone", directory_));
+    return lazy_ ? kExitDone : wait_for_server(*mount, ends);
+  }
+
+ private:
+  Result<int> take_away(const Context& context, const std::string& path) const {
+    const int flags = UMOUNT_NOFOLLOW | (lazy_ ? MNT_DETACH : 0);
+    if (::umount2(path.c_str(), flags) == 0) return kExitDone;
+    Error error = sys_error(errno, fmt::format("{}: umount", directory_));
+    if (error.code == Errc::busy)
+      return Error{error.code, fmt::format("{}: in use; close what is open in it, or unmount with --lazy", directory_)};
+    if (error.code == Errc::permission) return by_fusermount(context, path);
+    return error;
+  }
+
+  Result<int> wait_for_server(const WeftMount& mount, std::span<const Fd> ends) const {
+    WEFT_TRY(const auto mounts, weft_mounts());
+    for (const WeftMount& other : mounts)
+      if (other.device == mount.device)
+        return Error{Errc::busy,
+                     fmt::format("{}: unmounted here, but the same mount is also at {}", directory_, other.directory)};
+    if (wait_for_ends(ends, kEndPatience)) return kExitDone;
+    return Error{Errc::busy, fmt::format("{}: unmounted, but its server still runs after {} s: the mount may be in use "
+                                         "in another mount namespace",
+                                         directory_, kEndPatience.count())};
+  }
+
+  Result<int> by_fusermount(const Context& context, const std::string& path) const {
+    auto program = find_program(context.environment(), "fusermount3");
+    if (!program)
+      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which is not there", directory_)};
+    std::vector<std::string> words = {*program, "-u"};
+    if (lazy_) words.push_back("-z");
+    words.push_back("--");
+    words.push_back(path);
+    WEFT_TRY(int code, run_program(std::move(words)));  // it says itself what is wrong
+    return code == 0 ? kExitDone : kExitFailed;
+  }
+
+  std::string directory_;
+  bool lazy_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_umount_command() {
+  return std::make_unique<UmountCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+#include "cli/shared/configured_store.h"
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/text.h"
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kConfigFileMax = 1U << 20U;  // as weftd
+constexpr std::string_view kBlank = " \t\r";
+constexpr std::string_view kQuotes = "\"'";
+
+std::string_view without(std::string_view text, std::string_view outer) {
+  const auto first = text.find_first_not_of(outer);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(outer) - first + 1);
+}
+
+}  // namespace
+
+// Keys that are in no table come before the first table.
+std::optional<std::string> configured_value(const std::string& config_file, std::string_view key) {
+  const auto bytes = read_file(config_file, kConfigFileMax);
+  if (!bytes.ok()) return {};
+  for (const std::string_view raw : split({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, '\n')) {
+    const std::string_view line = without(raw, kBlank);
+    if (line.starts_with('[')) return {};
+    const auto equals = line.find('=');
+    if (equals == std::string_view::npos || without(without(line.substr(0, equals), kBlank), kQuotes) != key) continue;
+    std::string_view value = without(line.substr(equals + 1), kBlank);
+    if (!value.empty() && kQuotes.find(value[0]) != std::string_view::npos)
+      value = value.substr(1, value.find(value[0], 1) - 1);
+    return std::string(value);
+  }
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,175 @@
+#include "cli/shared/context.h"
+
+#include <fcntl.h>
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/shared/configured_store.h"
+#include "os/file_lock.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+// The first part of the path that is not there; "" when all are.
+std::string first_missing(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    std::string prefix = path.substr(0, slash);
+    auto st = stat_file(prefix);
+    if (!st.ok() && st.error().code == Errc::not_found) return prefix;
+    if (slash == std::string::npos) return "";
+  }
+}
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kDaemonPatience = std::chrono::seconds(10);
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+// What connecting says where no daemon listens. What the store's directory refuses, opening the store says too.
+bool means_none(Errc code) {
+  return code == Errc::not_found || code == Errc::not_dir || code == Errc::unreachable || code == Errc::permission;
+}
+
+bool daemon_holds(const std::string& store) {
+  const auto directory = SafePath::open_owned(store);
+  if (!directory.ok()) return false;
+  const SafePath path = *directory / "daemon.lock";
+  const auto lock = open_file(path, O_RDONLY);
+  if (!lock.ok()) return false;
+  const auto held = excluded(lock->get(), LockKind::shared, {}, path);
+  return held.ok() && *held;
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+std::string Context::store_path() const {
+  if (!store_option.empty()) return store_option;
+  auto variable = [&](const char* name) { return environment_.variable(name).value_or(""); };
+  if (std::string path = variable("WEFT_STORE"); !path.empty()) return path;
+  if (environment_.is_root) return "/var/lib/weft";
+  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/weft";
+  return variable("HOME") + "/.local/share/weft";
+}
+
+bool Context::trusts_store() const {
+  if (trust_store) return true;
+  const std::string& file = environment_.config_file;
+  if (configured_value(file, "trust_store") != "true") return false;
+  std::error_code none;
+  return std::filesystem::equivalent(configured_value(file, "store").value_or(""), store_path(), none);
+}
+
+// One that has the store and does not listen begins or ends: a moment later it answers, or is gone.
+Result<std::unique_ptr<control::Client>> Context::daemon() const {
+  const std::string store = store_path();
+  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kLook)) {
+    auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
+    if (client.ok() || !means_none(client.error().code)) return client;
+    if (!daemon_holds(store) || patience().cancelled() || Clock::now() > until)
+      return std::unique_ptr<control::Client>();
+  }
+}
+
+Result<control::Answer> Context::ask(control::Client& daemon, std::string_view request, std::string_view body,
+                                     control::CallOptions options) const {
+  options.cancelled = patience().cancelled;
+  auto answer = daemon.call(request, body, {}, options);
+  if (answer.ok() || answer.error().code == Errc::busy || !daemon.lost()) return answer;
+  return Error{Errc::unreachable,
+               fmt::format("{}; whether it did what was asked is not known: see `weft log`", answer.error().message)};
+}
+
+Status Context::create(const CreateOptions& options) const {
+  std::string path = without_slashes(store_path());
+  if (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0)
+    WEFT_CHECK(make_directories(path.substr(0, slash)));
+  return Store::create(path, options);
+}
+
+Result<std::unique_ptr<Store>> Context::open(bool write) const {
+  OpenOptions options;
+  options.write = write;
+  options.decode = content_decoder();
+  options.patience = patience();
+  options.look = [this](VersionId version) { return look(version); };
+  auto store = Store::open(store_path(), options);
+  bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
+  if (store.ok() || named || store.error().code != Errc::not_found) return store;
+  return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};
+}
+
+Status Context::look(VersionId version) const {
+  WEFT_TRY(const auto client, daemon());
+  if (!client) return Error{Errc::absent, "its manifest is not on this node, and no daemon runs that could fetch it"};
+  JsonWriter body;
+  body.begin_object().member("version", version).end_object();
+  WEFT_CHECK(ask(*client, "look", body.text()));
+  return {};
+}
+
+Status Context::check_may_create(const Error& none) const {
+  const auto configured = configured_value(environment_.config_file, "store");
+  if (!configured) return {};
+  return Error{Errc::not_found,
+               fmt::format("{}; {} names the store {}: is its disk mounted? `weft init` makes one here", none.message,
+                           environment_.config_file, printable(*configured))};
+}
+
+// Others may make it at the same time, or take it away again: who finds none makes one, who finds one takes it.
+Result<Context::OpenedStore> Context::open_or_create() const {
+  constexpr int kAttempts = 8;
+  Error last;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto store = open_to_write();
+    if (store.ok()) return OpenedStore{std::move(store).value(), false, ""};
+    if (store.error().code != Errc::not_found) return std::move(store).error();
+    last = std::move(store).error();
+    WEFT_CHECK(check_may_create(last));
+    std::string missing = first_missing(without_slashes(store_path()));
+    Status made = create({.patience = patience()});
+    if (!made.ok() && made.error().code != Errc::exists) return std::move(made).error();
+    if (!made.ok()) continue;
+    if (!quiet) note(fmt::format("made a store in {}", store_path()));
+    store = open_to_write();
+    if (store.ok()) return OpenedStore{std::move(store).value(), true, missing};
+    last = std::move(store).error();
+  }
+  return last;
+}
+
+void Context::unmake(OpenedStore opened) const {
+  if (!opened.made) return;
+  auto removed = Store::remove_unused(std::move(opened.store), !opened.first_made.empty());
+  if (!removed.ok() || !*removed || opened.first_made.empty()) return;
+  std::error_code code;
+  for (std::filesystem::path path = without_slashes(store_path()); path.string().size() > opened.first_made.size();) {
+    path = path.parent_path();
+    if (!std::filesystem::remove(path, code)) return;  // somebody put something there
+  }
+}
+
+Patience Context::patience() const {
+  Patience patience;
+  patience.cancelled = [&interrupt = environment_.interrupt] { return interrupt.load() != 0; };
+  if (!quiet) patience.waiting = [this](std::string_view what) { note(what); };
+  return patience;
+}
+
+ProgressBar Context::progress() const {
+  bool shown = environment_.err_is_terminal && !quiet;
+  return ProgressBar(shown ? &environment_.err : nullptr, environment_.columns, environment_.interrupt);
+}
+
+}  // namespace weft

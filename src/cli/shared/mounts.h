@@ -1,0 +1,22 @@
+// The programs that mount and unmount.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/shared/environment.h"
+#include "os/mounts.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// `name` beside this program or in the sbin beside its directory, then along PATH, then in /usr/sbin and /sbin.
+std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
+
+// `words`: the program's path, then its arguments. Runs it and waits: its exit code, or 128 + the signal that ended it.
+Result<int> run_program(std::vector<std::string> words);
+// Runs it in place of this process; returns only when that fails.
+Error become_program(std::vector<std::string> words);
+
+}  // namespace weft

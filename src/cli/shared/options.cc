@@ -1,0 +1,140 @@
+#include "cli/shared/options.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHelpColumns = 80;
+
+// `text` in lines that end before kHelpColumns, all but the first indented.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::istringstream words{std::string(text)};
+  std::string out;
+  std::size_t column = indent;
+  for (std::string word; words >> word;) {
+    bool first = out.empty();
+    if (!first && column + 1 + word.size() > kHelpColumns) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+// "-f,--force" as people read it.
+std::string shown(std::string names) {
+  auto comma = names.find(',');
+  return comma == std::string::npos ? "    " + names : names.replace(comma, 1, ", ");
+}
+
+}  // namespace
+
+struct OptionSet::Parser {
+  explicit Parser(const std::string& command) : app("", command) { app.set_help_flag(); }
+  CLI::App app;
+};
+
+OptionSet::OptionSet(std::string command) : command_(std::move(command)), parser_(std::make_unique<Parser>(command_)) {}
+
+OptionSet::~OptionSet() = default;
+
+void OptionSet::argument(const std::string& name, std::string& into, Need need, std::string_view help) {
+  parser_->app.add_option(name, into)->required(need == Need::required);
+  positionals_ += need == Need::required ? " " + name : " [" + name + "]";
+  arguments_.push_back({name, std::string(help)});
+}
+
+void OptionSet::arguments(const std::string& name, std::vector<std::string>& into, std::string_view help) {
+  parser_->app.add_option(name, into)->required();
+  positionals_ += " " + name + "...";
+  arguments_.push_back({name + "...", std::string(help)});
+}
+
+void OptionSet::flag(const std::string& names, bool& into, std::string_view help) {
+  parser_->app.add_flag(names, into);
+  options_.push_back({shown(names), std::string(help)});
+}
+
+void OptionSet::value(const std::string& names, const std::string& placeholder, std::string& into,
+                      std::string_view help) {
+  takes_value(names);
+  parser_->app.add_option(names, into)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+}
+
+void OptionSet::values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
+                       std::string_view help) {
+  takes_value(names);
+  parser_->app.add_option(names, into)->allow_extra_args(false);
+  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+}
+
+void OptionSet::takes_value(const std::string& names) {
+  for (std::string_view name : split(names, ',')) value_options_.emplace(name);
+}
+
+// "--tag=x" as "--tag" "x": CLI11 would take "--tag=" for an option whose value is the next word.
+std::vector<std::string> OptionSet::with_values_apart(std::vector<std::string> args) const {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    auto equals = args[i].find('=');
+    if (args[i] == "--") {
+      words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+      break;
+    }
+    if (equals != std::string::npos && value_options_.contains(args[i].substr(0, equals))) {
+      words.push_back(args[i].substr(0, equals));
+      words.push_back(args[i].substr(equals + 1));
+      continue;
+    }
+    words.push_back(args[i]);
+    if (value_options_.contains(args[i]) && i + 1 < args.size()) words.push_back(args[++i]);
+  }
+  return words;
+}
+
+Status OptionSet::parse(std::vector<std::string> args) {
+  args = with_values_apart(std::move(args));
+  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  try {
+    parser_->app.parse(std::move(args));
+  } catch (const CLI::Error& error) {
+    // A mistyped option is said before what is missing: it may be what is missing.
+    for (const std::string& word : parser_->app.remaining())
+      if (word.size() > 1 && word.starts_with('-')) return Error{Errc::invalid, fmt::format("unknown option {}", word)};
+    return Error{Errc::invalid, error.what()};
+  }
+  return {};
+}
+
+std::string OptionSet::usage() const {
+  return fmt::format("{} [options]{}", command_, positionals_);
+}
+
+std::string OptionSet::table(std::string_view title, const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  std::size_t width = 0;
+  for (const Row& row : rows) width = std::max(width, row.syntax.size());
+  std::string text = fmt::format("\n{}:\n", title);
+  for (const Row& row : rows) text += fmt::format("  {:<{}}  {}\n", row.syntax, width, wrapped(row.help, width + 4));
+  return text;
+}
+
+std::string OptionSet::help() const {
+  return table("Arguments", arguments_) + table("Options", options_);
+}
+
+}  // namespace weft

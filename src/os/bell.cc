@@ -1,0 +1,42 @@
+#include "os/bell.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kLook{1};
+constexpr std::chrono::milliseconds kLongest{60'000};  // of one wait
+
+}  // namespace
+
+Bell::Bell() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
+  hears_ = Fd(ends[0]);
+  rings_ = Fd(ends[1]);
+}
+
+// When the pipe is full, it has rung.
+void Bell::ring() const {
+  const char one = 1;
+  if (rings_.valid()) static_cast<void>(!::write(rings_.get(), &one, sizeof one));
+}
+
+void Bell::wait(Clock::time_point until) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  if (!hears_.valid()) return std::this_thread::sleep_for(std::clamp(left, 0 * kLook, kLook));
+  pollfd event{hears_.get(), POLLIN, 0};
+  if (::poll(&event, 1, static_cast<int>(std::clamp(left, 0 * kLook, kLongest).count())) <= 0) return;
+  std::array<char, 64> rung{};
+  static_cast<void>(!::read(hears_.get(), rung.data(), rung.size()));
+}
+
+}  // namespace weft

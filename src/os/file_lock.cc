@@ -1,0 +1,134 @@
+#include "os/file_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kFirstPause = std::chrono::milliseconds(1);
+constexpr auto kLongestPause = std::chrono::milliseconds(50);
+constexpr auto kQuiet = std::chrono::seconds(1);  // shorter waits are not worth a word
+constexpr std::size_t kNoteMax = 64;              // bytes of the holder's note in the file
+
+std::string held_by(int fd) {
+  std::string holder = lock_holder(fd);
+  return holder.empty() ? "another process" : holder;
+}
+
+std::string read_note(int fd) {
+  std::array<char, kNoteMax> note{};
+  const auto got = read_some(fd, 0, std::as_writable_bytes(std::span(note)), "lock");
+  return got.ok() ? std::string(note.data(), *got) : std::string();
+}
+
+// Best effort: a note that is missing costs a name in a message. A note that is right already is not written again, so
+// that a lock that is taken for each commit adds nothing to what the commit syncs.
+void write_note(int fd) {
+  const std::string note =
+      fmt::format("{} {}\n", ::getpid(), std::string_view(program_invocation_short_name).substr(0, kNoteMax / 2));
+  if (read_note(fd) == note || ::ftruncate(fd, 0) != 0) return;
+  static_cast<void>(write_exact(fd, 0, std::as_bytes(std::span(note)), "lock"));
+}
+
+Status lock_and_note(int fd, LockKind kind, LockWait wait, std::string_view where) {
+  WEFT_CHECK(lock_fd(fd, kind, wait, where));
+  if (kind == LockKind::exclusive) write_note(fd);
+  return {};
+}
+
+}  // namespace
+
+std::string lock_holder(int fd) {
+  const auto exclusively = excluded(fd, LockKind::shared, {}, "lock");
+  if (!exclusively.ok() || !*exclusively) return "";  // the note is of an earlier holder
+  const std::string note = read_note(fd);
+  const std::size_t space = note.find(' ');
+  if (space == std::string::npos || !note.ends_with('\n')) return "";
+  long pid = 0;
+  const auto [stop, failure] = std::from_chars(note.data(), note.data() + space, pid);
+  if (failure != std::errc() || stop != note.data() + space || pid <= 0) return "";
+  return fmt::format("process {} ({})", pid, printable(note.substr(space + 1, note.size() - space - 2)));
+}
+
+Status try_lock(int fd, LockKind kind, std::string_view where) {
+  Status status = lock_and_note(fd, kind, LockWait::no, where);
+  if (status.ok() || status.error().code != Errc::busy) return status;
+  return Error{Errc::busy, fmt::format("{}: {} holds its lock", where, held_by(fd))};
+}
+
+// Polls where it can be ended: a signal that comes just before fcntl(2) blocks would not wake it.
+Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::string_view where) {
+  if (!patience.cancelled) return lock_and_note(fd, kind, LockWait::yes, where);
+  auto begin = Clock::now();
+  auto pause = kFirstPause;
+  bool told = false;
+  for (;;) {
+    Status status = lock_and_note(fd, kind, LockWait::no, where);
+    if (status.ok() || status.error().code != Errc::busy) return status;
+    if (patience.cancelled())
+      return Error{Errc::cancelled,
+                   fmt::format("{}: given up waiting for its lock, which {} holds", where, held_by(fd))};
+    if (!told && patience.waiting && Clock::now() - begin > kQuiet) {
+      patience.waiting(fmt::format("waiting for {}, which {} holds", where, held_by(fd)));
+      told = true;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+namespace {
+
+// As struct flock has it: a length of 0 reaches to the end of all files.
+struct flock words_of(short type, LockRange range) {
+  struct flock words {};
+  words.l_type = type;
+  words.l_whence = SEEK_SET;
+  words.l_start = static_cast<off_t>(range.first);
+  words.l_len = static_cast<off_t>(range.count);
+  return words;
+}
+
+short type_of(LockKind kind) {
+  return kind == LockKind::shared ? F_RDLCK : F_WRLCK;
+}
+
+std::string named(LockRange range, std::string_view where) {
+  return range.count == 1 ? fmt::format("{}: lock of byte {}", where, range.first) : fmt::format("{}: lock", where);
+}
+
+}  // namespace
+
+Status lock_bytes(int fd, LockKind kind, LockRange range, std::string_view where) {
+  struct flock words = words_of(type_of(kind), range);
+  if (::fcntl(fd, F_OFD_SETLK, &words) == 0) return {};
+  return sys_error(errno, named(range, where));
+}
+
+Status unlock_bytes(int fd, LockRange range, std::string_view where) {
+  struct flock words = words_of(F_UNLCK, range);
+  if (::fcntl(fd, F_OFD_SETLK, &words) == 0) return {};
+  return sys_error(errno, named(range, where));
+}
+
+Result<bool> excluded(int fd, LockKind kind, LockRange range, std::string_view where) {
+  struct flock words = words_of(type_of(kind), range);
+  if (::fcntl(fd, F_OFD_GETLK, &words) == 0) return words.l_type != F_UNLCK;
+  return sys_error(errno, named(range, where));
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+#include "os/file_ops.h"
+
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <new>
+#include <span>
+
+#include <fmt/core.h>
+
+#include "os/sys.h"
+
+namespace weft {
+
+bool clone_file(int from, int to) {
+  return ::ioctl(to, FICLONE, from) == 0;
+}
+
+Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, int to, std::uint64_t to_offset,
+                   std::string_view where) {
+  const file_clone_range range{from, from_offset, length, to_offset};
+  if (::ioctl(to, FICLONERANGE, &range) == 0) return {};
+  return sys_error(errno, fmt::format("{}: sharing {} bytes at {}", where, length, to_offset));
+}
+
+void drop_pages(int fd) {
+  static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
+void start_writeback(int fd, std::uint64_t offset, std::uint64_t length) {
+  static_cast<void>(
+      ::sync_file_range(fd, static_cast<off64_t>(offset), static_cast<off64_t>(length), SYNC_FILE_RANGE_WRITE));
+}
+
+void advise_sequential(int fd) {
+  static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+}
+
+std::optional<std::uint64_t> unshared_bytes(int fd) {
+  constexpr std::uint32_t kExtents = 128;
+  alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtents * sizeof(fiemap_extent)> memory{};
+  auto* const map = new (memory.data()) fiemap;
+  map->fm_start = 0;
+  map->fm_flags = 0;
+  std::uint64_t bytes = 0;
+  for (;;) {
+    map->fm_length = FIEMAP_MAX_OFFSET - map->fm_start;
+    map->fm_extent_count = kExtents;
+    if (::ioctl(fd, FS_IOC_FIEMAP, map) != 0) return {};
+    const std::span<const fiemap_extent> extents(map->fm_extents, map->fm_mapped_extents);
+    for (const fiemap_extent& extent : extents)
+      if ((extent.fe_flags & FIEMAP_EXTENT_SHARED) == 0) bytes += extent.fe_length;
+    if (extents.empty() || (extents.back().fe_flags & FIEMAP_EXTENT_LAST) != 0) return bytes;
+    map->fm_start = extents.back().fe_logical + extents.back().fe_length;
+  }
+}
+
+std::uint64_t allocated_bytes(const struct stat& st) {
+  return static_cast<std::uint64_t>(st.st_blocks) * 512;
+}
+
+bool is_young(const SafePath& path, std::uint64_t before_ns) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  constexpr std::uint64_t kYoung = 60 * kSecond;
+  const auto st = stat_file(path);
+  if (!st.ok()) return false;
+  const std::uint64_t changed =
+      static_cast<std::uint64_t>(st->st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st->st_mtim.tv_nsec);
+  return changed < before_ns && changed + kYoung > now_ns();
+}
+
+void touch_file(int fd) {
+  static_cast<void>(::futimens(fd, nullptr));
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// System calls about where the bytes of large files are. Most are hints or shortcuts: where the file system cannot, the
+// caller goes on without.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "os/safe_path.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Makes `to` share all blocks of `from`. False: not here (another file system, no reflinks).
+bool clone_file(int from, int to);
+// Makes `length` bytes at `to_offset` share the blocks of those at `from_offset`; all multiples of the block size.
+Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, int to, std::uint64_t to_offset,
+                   std::string_view where);
+// Lets the page cache forget the pages of a file that are not dirty.
+void drop_pages(int fd);
+// Starts writing dirty pages to disk without waiting for them, so that a later fsync is short.
+void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
+// The file will be read from front to back, once.
+void advise_sequential(int fd);
+// Bytes of disk that the file takes.
+std::uint64_t allocated_bytes(const struct stat& st);
+// Of those, what no other file shares. Nothing where the file system cannot tell.
+std::optional<std::uint64_t> unshared_bytes(int fd);
+void touch_file(int fd);  // its modification time is now; best effort
+// Placed or touched within the last minute, and before this time: what a publisher that died has left a registry may
+// still take, its last request being on its way.
+bool is_young(const SafePath& path, std::uint64_t before_ns);
+
+}  // namespace weft

@@ -1,0 +1,80 @@
+#include "os/holes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+// True if all bytes are zero. Most data differs in the first byte.
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.empty() ||
+         (bytes.front() == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// False where the file system does not tell: it reports all of a file as data.
+bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length) {
+  const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+  return data < 0 ? errno == ENXIO : static_cast<std::uint64_t>(data) >= offset + length;
+}
+
+void append(std::vector<Range>& runs, std::uint64_t begin, std::uint64_t end) {
+  if (begin == end) return;
+  if (!runs.empty() && runs.back().offset + runs.back().length == begin)
+    runs.back().length += end - begin;
+  else
+    runs.push_back({begin, end - begin});
+}
+
+}  // namespace
+
+std::vector<Range> data_runs(std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::vector<Range> runs;
+  std::uint64_t data = 0;                                                 // begin of the run that is open
+  std::uint64_t zeros = (kHoleBlock - offset % kHoleBlock) % kHoleBlock;  // begin of the zeros before `at`
+  zeros = std::min<std::uint64_t>(zeros, bytes.size());                   // a part of a block stays data
+  std::uint64_t at = zeros;
+  const auto close = [&] {
+    if (at - zeros < kHoleMin) return;
+    append(runs, data, zeros);
+    data = at;
+  };
+  for (; bytes.size() - at >= kHoleBlock; at += kHoleBlock) {
+    if (is_zero(bytes.subspan(at, kHoleBlock))) continue;
+    close();
+    zeros = at + kHoleBlock;
+  }
+  close();
+  append(runs, data, bytes.size());
+  return runs;
+}
+
+std::vector<Range> runs_to_write(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::vector<Range> runs;
+  std::uint64_t end = 0;
+  const auto add_zeros = [&](std::uint64_t begin, std::uint64_t to) {
+    if (begin < to && !has_no_data(fd, offset + begin, to - begin)) append(runs, begin, to);
+  };
+  for (const Range& run : data_runs(offset, bytes)) {
+    add_zeros(end, run.offset);
+    append(runs, run.offset, run.offset + run.length);
+    end = run.offset + run.length;
+  }
+  add_zeros(end, bytes.size());
+  return runs;
+}
+
+Status extend_file(int fd, std::uint64_t size, std::string_view where) {
+  WEFT_TRY(const struct stat st, stat_fd(fd, where));
+  if (static_cast<std::uint64_t>(st.st_size) >= size || ::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
+  return sys_error(errno, fmt::format("{}: cannot be made {} bytes long", where, size));
+}
+
+}  // namespace weft

@@ -1,0 +1,176 @@
+#include "os/mounts.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "os/read_within.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kStatusMax = 1U << 20U;
+
+// mountinfo writes blanks and backslashes as \ooo.
+std::string unescaped(std::string_view text) {
+  auto octal = [](char c) { return c >= '0' && c <= '7'; };
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size() && octal(text[i + 1]) && octal(text[i + 2]) && octal(text[i + 3])) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+Result<std::string> real_path(const std::string& path) {
+  std::error_code error;
+  auto real = std::filesystem::canonical(path, error);
+  if (error) return sys_error(error.value(), path);
+  return real.string();
+}
+
+// Collects the members of one object in a mount's status, and checks on the way that it is JSON.
+class MemberReader final : public JsonHandler {
+ public:
+  explicit MemberReader(std::string_view wanted) : wanted_(wanted) {}
+  Status begin_object() override { return nest(1); }
+  Status end_object() override { return nest(-1); }
+  Status begin_array() override { return nest(1); }
+  Status end_array() override { return nest(-1); }
+  Status key(std::string_view name) override {
+    (depth_ == 1 ? object_ : key_) = std::string(name);
+    return {};
+  }
+  Status text(std::string_view value) override { return add(printable(value)); }
+  Status number(std::uint64_t value) override { return add(std::to_string(value)); }
+  Status negative(std::int64_t value) override { return add(std::to_string(value)); }
+  Status real(double value) override { return add(fmt::format("{}", value)); }
+  Status boolean(bool value) override { return add(value ? "yes" : "no"); }
+  Status null() override { return {}; }
+
+  MountMembers found;
+
+ private:
+  Status nest(int by) {
+    depth_ += by;
+    return {};
+  }
+  Status add(const std::string& value) {
+    if (depth_ == 2 && object_ == wanted_) found.emplace_back(key_, value);
+    return {};
+  }
+  const std::string_view wanted_;
+  int depth_ = 0;
+  std::string object_;
+  std::string key_;
+};
+
+std::uint64_t number_of(std::string_view text) {
+  return parse_u64(text).value_or(0);
+}
+
+}  // namespace
+
+std::vector<WeftMount> parse_mountinfo(std::string_view text) {
+  std::vector<WeftMount> mounts;
+  for (std::string_view line : split(text, '\n')) {
+    // id parent device root DIRECTORY options [optional…] - TYPE SOURCE options
+    auto dash = line.find(" - ");
+    if (dash == std::string_view::npos) continue;
+    auto before = split(line.substr(0, dash), ' ');
+    auto after = split(line.substr(dash + 3), ' ');
+    if (before.size() < 6 || after.size() < 2 || after[0] != "fuse.weft") continue;
+    mounts.push_back({unescaped(before[4]), unescaped(after[1]), std::string(before[2])});
+  }
+  return mounts;
+}
+
+Result<std::vector<WeftMount>> weft_mounts() {
+  std::ifstream file("/proc/self/mountinfo");
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad() || text.empty()) return Error{Errc::io, "/proc/self/mountinfo: cannot be read"};
+  return parse_mountinfo(text);
+}
+
+std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::string_view directory) {
+  std::optional<WeftMount> top;
+  for (const WeftMount& mount : mounts)
+    if (mount.directory == directory) top = mount;
+  return top;
+}
+
+Result<std::string> mount_point_path(const std::string& directory) {
+  std::string path = directory;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const auto slash = path.rfind('/');
+  const std::string last = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  if (last.empty() || last == "." || last == "..") return real_path(path);
+  auto below = real_path(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  if (!below.ok()) return below;
+  if (!below->ends_with('/')) below->push_back('/');
+  below->append(last);
+  const auto mounts = weft_mounts();
+  if (mounts.ok() && top_mount(*mounts, *below)) return below;
+  return real_path(path);
+}
+
+Result<std::string> read_mount_status(const std::string& directory, std::chrono::milliseconds time) {
+  return read_file_within(directory + "/.weft/status", kStatusMax, time);
+}
+
+Result<MountMembers> status_members(std::string_view status_json, std::string_view object) {
+  MemberReader members(object);
+  WEFT_CHECK(parse_json(status_json, 16, members));
+  return std::move(members.found);
+}
+
+Result<MountProcesses> mount_processes(std::string_view status_json) {
+  WEFT_TRY(const MountMembers members, status_members(status_json, "mount"));
+  MountProcesses out;
+  for (const auto& [key, value] : members) {
+    if (key == "control") out.control = value;
+    if (key == "pid") out.server_pid = number_of(value);
+    if (key == "supervisor_pid") out.supervisor_pid = number_of(value);
+    if (key == "pid_namespace") out.pid_namespace = number_of(value);
+  }
+  return out;
+}
+
+std::vector<Fd> watch_processes(const MountProcesses& processes) {
+  std::vector<Fd> out;
+  if (processes.pid_namespace != pid_namespace()) return out;
+  for (const std::uint64_t pid : {processes.server_pid, processes.supervisor_pid}) {
+    Fd process(pid == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
+    if (process.valid()) out.push_back(std::move(process));
+  }
+  return out;
+}
+
+bool wait_for_ends(std::span<const Fd> processes, std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (const Fd& process : processes) {
+    pollfd event{process.get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (::poll(&event, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0) return false;
+  }
+  return true;
+}
+
+std::uint64_t pid_namespace() {
+  const auto facts = stat_file("/proc/self/ns/pid");
+  return facts.ok() ? facts->st_ino : 0;
+}
+
+}  // namespace weft

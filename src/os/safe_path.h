@@ -1,0 +1,70 @@
+// Paths below a directory that is held by a descriptor (beneath.h), as values. The functions are those of sys.h by name
+// and effect, and none of them follows a link or leaves the directory.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/beneath.h"
+#include "os/sys.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Any thread. Where text is wanted it is the full path as the user knows it.
+class SafePath {
+ public:
+  SafePath() = default;  // no directory: a place to assign to
+  explicit SafePath(std::shared_ptr<const Beneath> root) : root_(std::move(root)), full_(root_->path()) {}
+  explicit SafePath(Beneath root) : SafePath(std::make_shared<const Beneath>(std::move(root))) {}
+  // As Beneath::open_owned.
+  static Result<SafePath> open_owned(const std::string& directory);
+
+  SafePath operator/(std::string_view below) const;
+  SafePath operator+(std::string_view suffix) const;  // "packs/1" + ".toc"; not of the directory itself
+  SafePath parent() const;                            // not of the directory itself
+  // The same path, if it is a directory, held by a descriptor of its own: names in it are reached by one system call.
+  SafePath held() const;
+
+  const std::string& str() const { return full_; }
+  operator std::string_view() const { return full_; }  // NOLINT(google-explicit-constructor): for messages
+  const Beneath& root() const { return *root_; }
+  std::string relative() const;  // to root(); "." for the directory itself
+
+ private:
+  std::shared_ptr<const Beneath> root_;
+  std::string full_;
+};
+
+Result<Fd> open_file(const SafePath& path, int flags, mode_t mode = 0644);
+Result<OpenedFile> open_with_stat(const SafePath& path, int flags, mode_t mode = 0644);
+Result<Fd> open_directory(const SafePath& path);
+Result<struct stat> stat_file(const SafePath& path);  // of a link, the link
+Status sync_directory(const SafePath& path);
+Status make_directory(const SafePath& path, mode_t mode = 0755);
+Status make_directories(const SafePath& path, mode_t mode = 0755);  // without parents; fine when it is there
+Status rename_file(const SafePath& from, const SafePath& to);
+Status rename_new(const SafePath& from, const SafePath& to);
+Status link_file(const SafePath& from, const SafePath& to);
+Status remove_file(const SafePath& path);
+Status remove_tree(const SafePath& path);
+Result<std::vector<std::string>> list_directory(const SafePath& path);
+Result<std::vector<std::byte>> read_file(const SafePath& path, std::uint64_t bytes_max);
+
+// "/proc/self/fd/N", for what takes paths alone. The descriptor stays open until the path was used. Errc::unsupported:
+// /proc is not there.
+Result<std::string> path_of_descriptor(int fd, std::string_view where);
+
+}  // namespace weft
+
+template <>
+struct fmt::formatter<weft::SafePath> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const weft::SafePath& path, Context& context) const {
+    return fmt::formatter<std::string_view>::format(path.str(), context);
+  }
+};

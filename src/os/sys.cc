@@ -1,0 +1,379 @@
+#include "os/sys.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <memory>
+
+#include <fmt/core.h>
+
+namespace weft {
+namespace {
+
+// One read or write system call moves at most this; Linux itself stops a little below 2 GiB.
+constexpr std::size_t kCallMax = 1U << 30U;
+
+template <class Call>
+auto retry(Call call) {
+  for (;;) {
+    auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+Status check(int result, std::string_view what, std::string_view where) {
+  if (result < 0) return sys_error(errno, fmt::format("{}: {}", where, what));
+  return {};
+}
+
+Result<off_t> file_offset(std::uint64_t offset, std::string_view where) {
+  if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
+    return Error{Errc::invalid, fmt::format("{}: offset {} is past the end of any file", where, offset)};
+  return static_cast<off_t>(offset);
+}
+
+}  // namespace
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Errc errc_of(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+      return Errc::not_found;
+    case EEXIST:
+    case ENOTEMPTY:
+      return Errc::exists;
+    case EACCES:
+    case EPERM:
+      return Errc::permission;
+    case ENOSPC:
+    case EDQUOT:
+      return Errc::no_space;
+    case EAGAIN:
+    case EBUSY:
+    case ETXTBSY:
+      return Errc::busy;
+    case EROFS:
+      return Errc::read_only;
+    case EISDIR:
+      return Errc::is_dir;
+    case ENOTDIR:
+      return Errc::not_dir;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ELOOP:
+      return Errc::invalid;
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return Errc::unsupported;
+    default:
+      return Errc::io;
+  }
+}
+
+Error sys_error(int error_number, std::string_view what) {
+  char buffer[256];
+  return Error{errc_of(error_number), fmt::format("{}: {}", what, strerror_r(error_number, buffer, sizeof buffer))};
+}
+
+Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
+  int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
+  if (fd < 0) return sys_error(errno, path);
+  return Fd(fd);
+}
+
+Status give_to_group(int directory, const std::string& group, std::string_view where) {
+  std::vector<char> memory(1U << 16U);
+  struct group entry {};
+  struct group* found = nullptr;
+  const int code = ::getgrnam_r(group.c_str(), &entry, memory.data(), memory.size(), &found);
+  if (found == nullptr && code == 0) return Error{Errc::invalid, fmt::format("{}: there is no such group", group)};
+  if (found == nullptr) return sys_error(code, group);
+  WEFT_CHECK(check(::fchown(directory, static_cast<uid_t>(-1), entry.gr_gid), "chown", where));
+  WEFT_TRY(const struct stat st, stat_fd(directory, where));
+  return set_mode(directory, (st.st_mode & 07777U) | S_ISGID | S_IRGRP | S_IXGRP, where);
+}
+
+Status set_mode(int fd, mode_t mode, std::string_view where) {
+  return check(::fchmod(fd, mode), "chmod", where);
+}
+
+Result<struct stat> stat_file(const std::string& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return sys_error(errno, path);
+  return st;
+}
+
+Result<struct stat> stat_fd(int fd, std::string_view where) {
+  struct stat st {};
+  WEFT_CHECK(check(::fstat(fd, &st), "stat", where));
+  return st;
+}
+
+Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where) {
+  WEFT_TRY(off_t at, file_offset(offset, where));
+  std::size_t done = 0;
+  while (done < out.size()) {
+    std::size_t want = std::min(out.size() - done, kCallMax);
+    ssize_t got = retry([&] { return ::pread(fd, out.data() + done, want, at + static_cast<off_t>(done)); });
+    if (got < 0) return sys_error(errno, fmt::format("{}: read of {} bytes at {}", where, want, offset + done));
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where) {
+  WEFT_TRY(std::size_t got, read_some(fd, offset, out, where));
+  if (got != out.size())
+    return Error{Errc::io, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), offset, got)};
+  return {};
+}
+
+Status write_exact(int fd, std::uint64_t offset, std::span<const std::byte> bytes, std::string_view where) {
+  WEFT_TRY(off_t at, file_offset(offset, where));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    std::size_t want = std::min(bytes.size() - done, kCallMax);
+    ssize_t put = retry([&] { return ::pwrite(fd, bytes.data() + done, want, at + static_cast<off_t>(done)); });
+    if (put < 0) return sys_error(errno, fmt::format("{}: write of {} bytes at {}", where, want, offset + done));
+    done += static_cast<std::size_t>(put);
+  }
+  return {};
+}
+
+Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view where) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    std::size_t want = std::min(bytes.size() - done, kCallMax);
+    ssize_t put = retry([&] { return ::write(fd, bytes.data() + done, want); });
+    if (put < 0) return sys_error(errno, fmt::format("{}: write of {} bytes", where, want));
+    done += static_cast<std::size_t>(put);
+  }
+  return {};
+}
+
+Status sync_file(int fd, std::string_view where) {
+  return check(retry([&] { return ::fsync(fd); }), "fsync", where);
+}
+
+Status sync_data(int fd, std::string_view where) {
+  return check(retry([&] { return ::fdatasync(fd); }), "fdatasync", where);
+}
+
+Status sync_directory(const std::string& path) {
+  WEFT_TRY(Fd dir, open_file(path, O_RDONLY | O_DIRECTORY));
+  return sync_file(dir.get(), path);
+}
+
+Status make_directory(const std::string& path, mode_t mode) {
+  return check(::mkdir(path.c_str(), mode), "mkdir", path);
+}
+
+Status make_directories(const std::string& path, mode_t mode) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    std::string prefix = path.substr(0, slash);
+    if (!prefix.empty() && ::mkdir(prefix.c_str(), mode) != 0 && errno != EEXIST) return sys_error(errno, prefix);
+    if (slash == std::string::npos) break;
+  }
+  WEFT_TRY(struct stat st, stat_file(path));
+  if (!S_ISDIR(st.st_mode)) return Error{Errc::not_dir, fmt::format("{}: expected a directory", path)};
+  return {};
+}
+
+Status rename_file(const std::string& from, const std::string& to) {
+  return check(::rename(from.c_str(), to.c_str()), fmt::format("rename from {}", from), to);
+}
+
+Status rename_new(const std::string& from, const std::string& to) {
+  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+  return check(result, fmt::format("rename from {}", from), to);
+}
+
+Status link_file(const std::string& from, const std::string& to) {
+  return check(::link(from.c_str(), to.c_str()), fmt::format("link from {}", from), to);
+}
+
+Status remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return sys_error(errno, path);
+  return {};
+}
+
+namespace {
+
+Status remove_entry(int dir, const std::string& name, const std::string& where, dev_t device) {
+  struct stat st {};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
+  }
+  if (!S_ISDIR(st.st_mode)) return check(::unlinkat(dir, name.c_str(), 0), "unlink", where);
+  if (st.st_dev != device) return Error{Errc::busy, fmt::format("{}: something is mounted here", where)};
+  int fd = ::openat(dir, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return sys_error(errno, where);
+  std::unique_ptr<DIR, int (*)(DIR*)> handle(::fdopendir(fd), ::closedir);
+  if (!handle) return sys_error(errno, where);
+  while (const dirent* entry = ::readdir(handle.get())) {
+    std::string child = entry->d_name;
+    if (child == "." || child == "..") continue;
+    WEFT_CHECK(remove_entry(fd, child, fmt::format("{}/{}", where, child), device));
+  }
+  return check(::unlinkat(dir, name.c_str(), AT_REMOVEDIR), "rmdir", where);
+}
+
+}  // namespace
+
+Status remove_tree_at(int directory, const std::string& name, const std::string& where) {
+  struct stat st {};
+  if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
+  return remove_entry(directory, name, where, st.st_dev);
+}
+
+Status remove_tree(const std::string& path) {
+  return remove_tree_at(AT_FDCWD, path, path);
+}
+
+Result<std::vector<std::string>> list_directory(const std::string& path) {
+  WEFT_TRY(Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
+  return list_directory(std::move(directory), path);
+}
+
+Result<std::vector<std::string>> list_directory(Fd directory, const std::string& where) {
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(directory.get()), ::closedir);
+  if (!dir) return sys_error(errno, where);
+  directory.release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+    errno = 0;
+  }
+  if (errno != 0) return sys_error(errno, where);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max) {
+  WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
+  WEFT_TRY(const struct stat st, stat_fd(fd.get(), path));
+  return read_whole(fd.get(), st, bytes_max, path);
+}
+
+Result<std::vector<std::byte>> read_whole(int fd, const struct stat& st, std::uint64_t bytes_max,
+                                          std::string_view where) {
+  auto size = static_cast<std::uint64_t>(st.st_size);
+  if (size > bytes_max)
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", where, bytes_max, size)};
+  std::vector<std::byte> bytes(size);
+  WEFT_CHECK(read_exact(fd, 0, bytes, where));
+  return bytes;
+}
+
+Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where) {
+  return check(retry([&] {
+                 return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+               }),
+               "allocate", where);
+}
+
+Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where) {
+  int result = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                           static_cast<off_t>(length));
+  return check(result, "punch hole", where);
+}
+
+namespace {
+
+struct flock whole_file(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+}  // namespace
+
+Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where) {
+  const struct flock lock = whole_file(kind == LockKind::shared ? F_RDLCK : F_WRLCK);
+  const int command = wait == LockWait::no ? F_OFD_SETLK : F_OFD_SETLKW;
+  if (retry([&] { return ::fcntl(fd, command, &lock); }) == 0) return {};
+  if (errno == EAGAIN) return Error{Errc::busy, fmt::format("{}: another process holds its lock", where)};
+  return sys_error(errno, fmt::format("{}: lock", where));
+}
+
+Status unlock_fd(int fd, std::string_view where) {
+  const struct flock lock = whole_file(F_UNLCK);
+  return check(::fcntl(fd, F_OFD_SETLK, &lock), "unlock", where);
+}
+
+std::uint64_t now_ns() {
+  timespec ts{};
+  ::clock_gettime(CLOCK_REALTIME, &ts);
+  return static_cast<std::uint64_t>(ts.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(ts.tv_nsec);
+}
+
+std::string random_hex(std::size_t bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    unsigned char value = 0;
+    while (::getrandom(&value, 1, 0) != 1) {
+    }
+    text += fmt::format("{:02x}", value);
+  }
+  return text;
+}
+
+void survive_size_limit() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &action, nullptr);
+}
+
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Result<MappedFile> MappedFile::map(int fd, std::uint64_t size, std::string_view where) {
+  MappedFile file;
+  if (size == 0) return file;
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return sys_error(errno, fmt::format("{}: mmap of {} bytes", where, size));
+  file.data_ = data;
+  file.size_ = size;
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    if (data_ != nullptr) ::munmap(data_, size_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+}  // namespace weft

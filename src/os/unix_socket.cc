@@ -1,0 +1,221 @@
+#include "os/unix_socket.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "os/safe_path.h"
+
+namespace weft {
+namespace {
+
+constexpr int kBacklog = 128;
+
+template <class Call>
+auto retry(Call call) {
+  for (;;) {
+    auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+// The directory of a socket and its name there.
+Result<SafePath> place_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return Error{Errc::invalid, fmt::format("{}: expected a directory", path)};
+  WEFT_TRY(const SafePath directory, SafePath::open_owned(slash == 0 ? "/" : path.substr(0, slash)));
+  return directory / path.substr(slash + 1);
+}
+
+// An address is at most 107 bytes long; through a descriptor any path can be named.
+Result<sockaddr_un> address_of(const std::string& shown, std::string_view path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (shown.size() >= sizeof address.sun_path)
+    return Error{Errc::invalid, fmt::format("{}: expected a shorter name of a socket", path)};
+  std::copy(shown.begin(), shown.end(), address.sun_path);
+  return address;
+}
+
+// Sets the mode of a socket that bind(2) has just made, before anybody connects. chmod(2) and chown(2) by name could
+// meet what another user put in its place; a socket of this process with a second name is somebody else's.
+Status open_to(const SafePath& place, mode_t mode) {
+  WEFT_TRY(const Fd made, place.root().open_made_socket(place.relative()));
+  WEFT_TRY(const std::string path, path_of_descriptor(made.get(), place));
+  if (::chmod(path.c_str(), mode) != 0) return sys_error(errno, fmt::format("{}: chmod", place));
+  return {};
+}
+
+// The answers of a daemon decide what this process does next, so a third user's daemon is refused.
+Status check_peer(int socket, const SafePath& place) {
+  WEFT_TRY(const PeerCredentials peer, peer_credentials(socket));
+  if (peer.uid == 0 || peer.uid == place.root().owner() || trusts_all_owners()) return {};
+  return Error{Errc::corrupt, fmt::format("{}: expected a daemon of user {}, who owns the directory, or of root; got "
+                                          "one of user {}",
+                                          place, *place.root().owner(), peer.uid)};
+}
+
+Result<Fd> make_socket(const std::string& path) {
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return sys_error(errno, fmt::format("{}: socket", path));
+  return fd;
+}
+
+const sockaddr* plain(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+Error gone(std::string_view what) {
+  return Error{Errc::unreachable, fmt::format("{}: the other end is gone", what)};
+}
+
+// Room for the descriptors of one message, aligned as the kernel wants it.
+struct Control {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsAtOnceMax * sizeof(int))> bytes{};
+};
+
+Status take_fds(msghdr& message, std::vector<Fd>& into) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      into.emplace_back(fd);
+    }
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0)
+    return Error{Errc::invalid, fmt::format("a message: expected at most {} descriptors at once", kFdsAtOnceMax)};
+  return {};
+}
+
+}  // namespace
+
+Result<Fd> listen_unix(const std::string& path, mode_t mode) {
+  WEFT_TRY(const SafePath place, place_of(path));
+  WEFT_TRY(const std::string directory, path_of_descriptor(place.root().fd(), path));
+  WEFT_TRY(const sockaddr_un address, address_of(directory + "/" + place.relative(), path));
+  WEFT_TRY(Fd fd, make_socket(path));
+  WEFT_CHECK(remove_file(place));
+  if (::bind(fd.get(), plain(address), sizeof address) != 0) return sys_error(errno, fmt::format("{}: bind", path));
+  WEFT_CHECK(open_to(place, mode));
+  if (::listen(fd.get(), kBacklog) != 0) return sys_error(errno, fmt::format("{}: listen", path));
+  return fd;
+}
+
+Result<Fd> connect_unix(const std::string& path) {
+  WEFT_TRY(const SafePath place, place_of(path));
+  WEFT_TRY(const Fd there, place.root().open_socket(place.relative()));
+  WEFT_TRY(const std::string shown, path_of_descriptor(there.get(), path));
+  WEFT_TRY(const sockaddr_un address, address_of(shown, path));
+  WEFT_TRY(Fd fd, make_socket(path));
+  if (retry([&] { return ::connect(fd.get(), plain(address), sizeof address); }) == 0) {
+    WEFT_CHECK(check_peer(fd.get(), place));
+    return fd;
+  }
+  if (errno == ECONNREFUSED || would_block(errno))
+    return Error{Errc::unreachable, fmt::format("{}: nobody answers", path)};
+  return sys_error(errno, path);
+}
+
+Status remove_unix(const std::string& path) {
+  WEFT_TRY(const SafePath place, place_of(path));
+  return remove_file(place);
+}
+
+Result<Fd> accept_unix(int listener) {
+  int fd = retry([&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+  if (fd >= 0) return Fd(fd);
+  if (would_block(errno) || errno == ECONNABORTED) return Fd();
+  return sys_error(errno, "accept");
+}
+
+Result<PeerCredentials> peer_credentials(int socket) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return sys_error(errno, "SO_PEERCRED");
+  PeerCredentials peer{who.pid, who.uid, who.gid, {}};
+  socklen_t bytes = 0;
+  // Asked with no room, the kernel says how much there is.
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &bytes) == 0 || errno != ERANGE) return peer;
+  peer.groups.resize(bytes / sizeof(gid_t));
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &bytes) != 0)
+    return sys_error(errno, "SO_PEERGROUPS");
+  peer.groups.resize(bytes / sizeof(gid_t));
+  return peer;
+}
+
+Result<std::pair<Fd, Fd>> unix_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return sys_error(errno, "socketpair");
+  return std::pair(Fd(ends[0]), Fd(ends[1]));
+}
+
+Result<std::size_t> send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  if (fds.size() > kFdsAtOnceMax)
+    return Error{Errc::internal, fmt::format("expected at most {} descriptors, got {}", kFdsAtOnceMax, fds.size())};
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  ssize_t sent = retry([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT); });
+  if (sent >= 0) return static_cast<std::size_t>(sent);
+  // ETOOMANYREFS: descriptors in flight up to the limit; they are taken off as they are received.
+  if (would_block(errno) || errno == ENOBUFS || errno == ETOOMANYREFS) return std::size_t{0};
+  if (errno == EPIPE || errno == ECONNRESET) return gone("send");
+  return sys_error(errno, "send");
+}
+
+Result<Received> receive_some(int socket, std::span<std::byte> into) {
+  iovec part{into.data(), into.size()};
+  Control control;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  ssize_t got = retry([&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT); });
+  Received received;
+  if (got < 0 && would_block(errno)) {
+    received.later = true;
+    return received;
+  }
+  if (got < 0 && errno != ECONNRESET) return sys_error(errno, "receive");
+  if (got <= 0) {
+    received.end = true;
+    return received;
+  }
+  received.bytes = static_cast<std::size_t>(got);
+  WEFT_CHECK(take_fds(message, received.fds));
+  return received;
+}
+
+bool wait_for(int fd, short events, std::chrono::milliseconds timeout) {
+  pollfd entry{fd, events, 0};
+  return retry([&] { return ::poll(&entry, 1, static_cast<int>(timeout.count())); }) > 0;
+}
+
+}  // namespace weft

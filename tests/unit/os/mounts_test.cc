@@ -1,0 +1,68 @@
+#include "os/mounts.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "testing.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kStatus =
+    R"({"weft": "1", "store": {"pid": 3}, "mount": {"pid": 7, "supervisor_pid": 8, "pid_namespace": 9,)"
+    R"( "control": "0a1", "mode": "cached", "more": {"pid": 4}}})";
+
+}  // namespace
+
+TEST_CASE("the last mount on a directory is the one that shows") {
+  const auto mounts = parse_mountinfo(
+      "30 22 0:40 / /mnt rw - fuse.weft /a rw\n"
+      "31 22 0:41 / /mnt rw - fuse.weft /b rw\n"
+      "32 22 0:42 / /other rw - fuse.weft /c rw\n");
+  REQUIRE(top_mount(mounts, "/mnt").has_value());
+  CHECK(top_mount(mounts, "/mnt")->store == "/b");
+  CHECK(top_mount(mounts, "/mnt")->device == "0:41");
+  CHECK_FALSE(top_mount(mounts, "/mn").has_value());
+}
+
+TEST_CASE("what a status says of a mount's processes") {
+  const auto processes = mount_processes(kStatus);
+  REQUIRE(processes.ok());
+  CHECK(processes->server_pid == 7);
+  CHECK(processes->supervisor_pid == 8);
+  CHECK(processes->pid_namespace == 9);
+  CHECK(processes->control == "0a1");
+  CHECK(status_members(kStatus, "mount")->size() == 5);
+  CHECK(mount_processes(R"({"mount": {"pid": 7}})")->supervisor_pid == 0);
+  CHECK_FALSE(mount_processes("{").ok());
+}
+
+TEST_CASE("a mount's status is read as a file") {
+  const testing::TempDir dir;
+  CHECK(read_mount_status(dir.path(), milliseconds(2000)).error().code == Errc::io);
+  testing::write_file(dir / ".weft/status", kStatus);
+  CHECK(*read_mount_status(dir.path(), milliseconds(2000)) == kStatus);
+}
+
+TEST_CASE("the ends of processes are waited for, within bounds") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const auto ends = watch_processes({static_cast<std::uint64_t>(child), 0, pid_namespace(), ""});
+  REQUIRE(ends.size() == 1);
+  CHECK_FALSE(wait_for_ends(ends, milliseconds(0)));
+  ::kill(child, SIGKILL);
+  CHECK(wait_for_ends(ends, milliseconds(10'000)));
+  ::waitpid(child, nullptr, 0);
+  CHECK(watch_processes({static_cast<std::uint64_t>(child), 0, pid_namespace(), ""}).empty());
+  CHECK(watch_processes({static_cast<std::uint64_t>(::getpid()), 0, pid_namespace() + 1, ""}).empty());
+}
+
+}  // namespace weft
