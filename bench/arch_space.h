@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/arch.h"
-#include "weft/store.h"
+#include "weft/version_content.h"
 
 namespace weft::bench {
 

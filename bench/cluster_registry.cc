@@ -29,7 +29,9 @@
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "weft/cluster_store.h"
+#include "weft/commits.h"
 #include "weft/registry.h"
+#include "weft/snapshot.h"
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include "fetch/refetch.h"
 #include "fetch/version.h"
 #include "origin/hand_over.h"
+#include "weft/fsck.h"
 #include "weft/node.h"
 #include "weft/origin.h"
 

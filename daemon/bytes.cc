@@ -8,6 +8,7 @@
 
 #include "daemon_api/cold_wire.h"
 #include "weft/origin.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

@@ -9,6 +9,7 @@
 #include "daemon/parts.h"
 #include "daemon_api/control_messages.h"
 #include "query/removal.h"
+#include "weft/gc.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

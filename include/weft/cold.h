@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "weft/content.h"
+#include "weft/pack.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

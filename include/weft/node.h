@@ -12,10 +12,14 @@
 
 #include "weft/kin.h"
 #include "weft/manifest.h"
+#include "weft/pack.h"
 #include "weft/progress.h"
+#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
 #include "weft/tree.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "weft/cluster_store.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 #include "weft/store.h"
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store.h"

@@ -12,13 +12,16 @@
 #include <vector>
 
 #include "weft/cluster_store.h"
+#include "weft/content.h"
+#include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
+#include "weft/version_content.h"
 
 namespace weft {
 
 class Progress;
-class SafePath;  // base/safe_path.h
+class SafePath;  // os/safe_path.h
 struct Maker;    // catalog/layout.h
 struct PackToc;  // diskformat/toc.h
 

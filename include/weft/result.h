@@ -1,5 +1,5 @@
 // Result<T>: a value or an Error. The only way failures travel inside weft; exceptions do not cross a function that
-// returns a Result, and errno is translated where the system call is made (base/sys.h).
+// returns a Result, and errno is translated where the system call is made (os/sys.h).
 #pragma once
 
 #include <cstdint>

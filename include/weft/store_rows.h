@@ -26,6 +26,13 @@ struct StoreInfo {
   std::uint64_t created_ns = 0;  // times are nanoseconds since 1970, UTC
 };
 
+// Which cluster a store belongs to, and as which node. Of STORE/cluster.
+struct ClusterIdentity {
+  std::string cluster;  // id, as the registry has it
+  std::string node;     // uuid
+  bool operator==(const ClusterIdentity&) const = default;
+};
+
 struct ModelRow {
   ModelId id = 0;
   std::string name;

@@ -5,7 +5,8 @@
 
 #include "base/limits.h"
 #include "index/tables.h"
-#include "weft/store.h"
+#include "weft/arch_match.h"
+#include "weft/result.h"
 
 namespace weft {
 

@@ -15,7 +15,8 @@
 
 #include "archindex/class.h"
 #include "index/tables.h"
-#include "weft/store.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "index/tables.h"
-#include "weft/store.h"
+#include "weft/result.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

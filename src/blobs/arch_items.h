@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "weft/arch.h"
-#include "weft/store.h"
+#include "weft/content.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

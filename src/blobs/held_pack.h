@@ -6,7 +6,8 @@
 
 #include "os/file_map.h"
 #include "os/sys.h"
-#include "weft/store.h"
+#include "weft/pack.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -4,9 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "weft/content.h"
+#include "weft/pack.h"
 #include "weft/result.h"
 #include "weft/source.h"
-#include "weft/store.h"
 
 namespace weft {
 

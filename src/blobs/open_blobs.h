@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/lru_cache.h"
+#include "weft/pack.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
 
 namespace weft {

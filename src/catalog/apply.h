@@ -11,8 +11,10 @@
 #include "index/notes.h"
 #include "index/tables.h"
 #include "packs/packs.h"
+#include "weft/content.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

@@ -12,9 +12,9 @@
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "weft/content.h"
+#include "weft/pack.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
 
 namespace weft {
 

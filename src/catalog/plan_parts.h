@@ -9,7 +9,8 @@
 #include "diskformat/events.h"
 #include "index/tables.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

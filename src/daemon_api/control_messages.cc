@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "weft/gc.h"
 
 namespace weft {
 namespace {

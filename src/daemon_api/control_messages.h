@@ -9,6 +9,7 @@
 #include "base/json_value.h"
 #include "publish/gather.h"
 #include "weft/assembly.h"
+#include "weft/gc.h"
 #include "weft/node.h"
 
 namespace weft {

@@ -11,7 +11,7 @@
 
 #include "diskformat/record.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "fetch/fetcher_impl.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

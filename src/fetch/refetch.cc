@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 
 #include "diskformat/pack_names.h"
+#include "weft/fsck.h"
 #include "weft/manifest.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

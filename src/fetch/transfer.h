@@ -16,7 +16,10 @@
 #include "fetch/plan.h"
 #include "fetch/verified_source.h"
 #include "weft/cluster_store.h"
-#include "weft/store.h"
+#include "weft/content.h"
+#include "weft/pack.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "os/safe_path.h"
+#include "weft/commits.h"
 #include "weft/result.h"
-#include "weft/store.h"
 
 namespace weft {
 

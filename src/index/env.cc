@@ -9,7 +9,9 @@
 #include "index/mapping.h"
 #include "index/open_versions.h"
 #include "os/file_lock.h"
-#include "weft/store.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "index/tables.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

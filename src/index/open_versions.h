@@ -17,8 +17,9 @@
 
 #include "os/safe_path.h"
 #include "os/sys.h"
+#include "weft/pack.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

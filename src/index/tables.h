@@ -13,8 +13,9 @@
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
 #include "index/env.h"
+#include "weft/content.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

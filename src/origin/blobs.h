@@ -11,9 +11,10 @@
 
 #include "diskformat/toc.h"
 #include "origin/dir.h"
+#include "weft/content.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

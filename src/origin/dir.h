@@ -25,10 +25,11 @@
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
+#include "weft/content.h"
 #include "weft/origin.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

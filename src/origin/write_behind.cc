@@ -18,6 +18,7 @@
 #include "blobs/lent_store.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

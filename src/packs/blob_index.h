@@ -13,8 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/content.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

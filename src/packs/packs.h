@@ -1,5 +1,5 @@
 // Packs: files that hold blobs, each with a table of contents beside it. Packs of STORE/packs are described here, those
-// of STORE/cache in assembled_packs.h.
+// of STORE/cache in assembled.h.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
 // Ids are random, 16 hex digits, and never used again; files appear by rename, whole and durable. A range that the .toc
@@ -22,9 +22,13 @@
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
 #include "packs/blob_index.h"
+#include "weft/content.h"
+#include "weft/fsck.h"
+#include "weft/gc.h"
+#include "weft/pack.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

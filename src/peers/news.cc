@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,5 @@
 #include "peers/view.h"
+#include "weft/snapshot.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "publish/gather.h"
+#include "weft/content.h"
 #include "weft/progress.h"
-#include "weft/store.h"
+#include "weft/publish.h"
+#include "weft/result.h"
 #include "weft/tree.h"
 
 namespace weft {

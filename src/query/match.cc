@@ -9,6 +9,7 @@
 #include "publish/draft.h"
 #include "publish/fd_source.h"
 #include "publish/gather.h"
+#include "weft/arch_match.h"
 
 namespace weft {
 namespace {

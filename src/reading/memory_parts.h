@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "reading/read_runs.h"
-#include "weft/store.h"
+#include "weft/pack.h"
+#include "weft/result.h"
 #include "weft/vfs.h"
 
 namespace weft {

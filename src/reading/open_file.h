@@ -9,6 +9,7 @@
 
 #include "blobs/open_blobs.h"
 #include "reading/prefetch.h"
+#include "weft/pack.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 

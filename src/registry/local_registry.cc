@@ -1,6 +1,7 @@
 // The registry of one node: its store.
 #include "os/sys.h"
 #include "weft/registry.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

@@ -15,7 +15,8 @@
 #include "registry/registry_keys.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/snapshot.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

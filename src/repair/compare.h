@@ -2,8 +2,8 @@
 #pragma once
 
 #include "index/env.h"
+#include "weft/fsck.h"
 #include "weft/result.h"
-#include "weft/store.h"
 
 namespace weft {
 

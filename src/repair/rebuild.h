@@ -18,9 +18,12 @@
 #include "os/safe_path.h"
 #include "packs/packs.h"
 #include "repair/repair_pack.h"
+#include "weft/content.h"
+#include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store_rows.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

@@ -7,7 +7,8 @@
 #include <mutex>
 #include <set>
 
-#include "weft/store.h"
+#include "weft/content.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

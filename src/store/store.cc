@@ -13,6 +13,10 @@
 #include "catalog/layout.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
+#include "weft/fsck.h"
+#include "weft/pack.h"
+#include "weft/snapshot.h"
+#include "weft/version_content.h"
 
 namespace weft {
 
@@ -170,6 +174,10 @@ Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder&
                                   const RebuildOptions& options) {
   WEFT_TRY(const SafePath directory, open_damaged_store(path));
   return rebuild_store(directory, decode, options, progress);
+}
+
+Result<FsckReport> Store::rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress) {
+  return rebuild(path, decode, progress, {});
 }
 
 }  // namespace weft

@@ -28,7 +28,14 @@
 #include "store/prepare.h"
 #include "store/promotion.h"
 #include "weft/cluster_store.h"
+#include "weft/commits.h"
+#include "weft/fsck.h"
+#include "weft/gc.h"
+#include "weft/pack.h"
+#include "weft/publish.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
+#include "weft/version_content.h"
 
 namespace weft {
 

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/store.h"
+#include "weft/result.h"
+#include "weft/snapshot.h"
+#include "weft/store_rows.h"
 #include "weft/vfs.h"
 
 namespace weft {

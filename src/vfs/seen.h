@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/lru_cache.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 

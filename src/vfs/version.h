@@ -18,6 +18,7 @@
 #include "vfs/assembly.h"
 #include "vfs/kin.h"
 #include "weft/node.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
 #include "weft/tree.h"
 #include "weft/vfs.h"

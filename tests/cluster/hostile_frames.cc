@@ -14,6 +14,7 @@
 #include "peers/messages.h"
 #include "testing.h"
 #include "weft/manifest.h"
+#include "weft/snapshot.h"
 
 namespace weft::hostile {
 namespace {

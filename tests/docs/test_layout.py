@@ -4,6 +4,7 @@ import pytest
 from weftlib import TOP, run
 
 GOOD = {
+    "src/model/README.md": "# Models\n",
     "src/model/CMakeLists.txt": "weft_library(model tree.cc)\n",
     "src/model/tree.cc": '#include "model/tree.h"\n\n#include "base/text.h"\n',
     "src/model/tree.h": "#pragma once\n",
@@ -20,6 +21,8 @@ BROKEN = {
     "source that is not listed": ({"src/model/new.cc": "\n"}, "new.cc"),
     "two types of one name": ({"src/model/tree.h": SPACE.format("struct Table {};"),
                                "src/store/table.h": SPACE.format("class Table final : public X {};")}, "weft::Table"),
+    "folder without a README": ({"src/store/table.h": "#pragma once\n"}, "src/store: no README.md"),
+    "crowded folder": ({f"src/model/x{n}.h": "#pragma once\n" for n in range(45)}, "src/model: 47 files"),
     "glob": ({"src/model/CMakeLists.txt": "file(GLOB S *.cc)\nweft_library(model tree.cc)\n"}, "globbed"),
 }
 
@@ -41,7 +44,7 @@ def test_good(tmp_path):
 
 def test_types_that_nobody_else_can_name_may_be_called_alike(tmp_path):
     hidden = SPACE.format("namespace {\nstruct Table {};\n}  // namespace\nstruct Row::Table {};\nstruct Table;")
-    assert layout_of(tmp_path, GOOD | {"src/model/tree.h": hidden,
+    assert layout_of(tmp_path, GOOD | {"src/model/tree.h": hidden, "src/store/README.md": "# The store\n",
                                        "src/store/table.h": SPACE.format("struct Table {};")}).returncode == 0
 
 

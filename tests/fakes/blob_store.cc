@@ -11,7 +11,14 @@
 #include "blobs/held_pack.h"
 #include "diskformat/pack_names.h"
 #include "os/sys.h"
+#include "weft/arch_match.h"
+#include "weft/commits.h"
+#include "weft/fsck.h"
+#include "weft/gc.h"
+#include "weft/publish.h"
 #include "weft/scrub.h"
+#include "weft/snapshot.h"
+#include "weft/store_rows.h"
 
 namespace weft::testing {
 namespace {

@@ -11,7 +11,13 @@
 #include "random_runs.h"
 #include "reference/naive_store.h"
 #include "testing.h"
+#include "weft/fsck.h"
+#include "weft/gc.h"
+#include "weft/pack.h"
+#include "weft/publish.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
+#include "weft/version_content.h"
 
 using namespace weft;
 using namespace weft::reference;

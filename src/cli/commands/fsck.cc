@@ -1,3 +1,5 @@
+#include "weft/fsck.h"
+
 #include <algorithm>
 #include <iterator>
 

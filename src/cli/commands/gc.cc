@@ -1,3 +1,4 @@
+#include "weft/gc.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/table.h"

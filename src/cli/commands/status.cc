@@ -9,6 +9,7 @@
 #include "os/sys.h"
 #include "weft/assembly.h"
 #include "weft/scrub.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

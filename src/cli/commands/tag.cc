@@ -3,6 +3,7 @@
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 #include "weft/manifest.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

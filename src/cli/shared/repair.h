@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/shared/context.h"
+#include "weft/fsck.h"
 
 namespace weft {
 

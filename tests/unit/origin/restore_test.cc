@@ -12,6 +12,7 @@
 #include "origin/stage.h"
 #include "os/sys.h"
 #include "store_paths.h"
+#include "weft/fsck.h"
 #include "weft/origin.h"
 
 namespace weft::testing {

@@ -13,6 +13,7 @@
 #include "origin/dir.h"
 #include "os/sys.h"
 #include "testing.h"
+#include "weft/fsck.h"
 #include "weft/node.h"
 #include "weft/origin.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fakes/node_fixture.h"
+#include "weft/gc.h"
 #include "weft/vfs.h"
 
 namespace weft::testing {

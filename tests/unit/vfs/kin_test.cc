@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "fakes/node_fixture.h"
+#include "weft/gc.h"
 #include "weft/vfs.h"
 
 using namespace weft;

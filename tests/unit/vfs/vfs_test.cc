@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "fakes/node_fixture.h"
 #include "weft/format.h"
+#include "weft/gc.h"
 
 namespace weft::testing {
 namespace {

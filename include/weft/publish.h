@@ -1,0 +1,74 @@
+// How a version comes into a store: an import, and its one commit (store/publish.cc, store/prepare.cc).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/content.h"
+#include "weft/lineage.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
+#include "weft/version_content.h"
+
+namespace weft {
+
+class Progress;
+struct MirroredVersion;  // cluster_store.h
+
+struct PublishRequest {
+  std::string model;
+  std::vector<std::byte> manifest;
+  VersionContent content;
+  std::vector<ParentRef> parents;  // must be live, or are left out where they are not declared; ids are not looked at
+  std::vector<std::string> elsewhere;
+  std::vector<std::string> tags;  // set to the new version in the same commit
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> metrics;
+};
+
+struct PublishOutcome {
+  VersionRow version;
+  bool made = false;  // false: the newest live version has this content already; `version` is that one (tags are set)
+  std::uint64_t new_bytes = 0;     // unique bytes that came in
+  std::uint64_t shared_bytes = 0;  // logical bytes that were here (or twice in the input)
+};
+
+// An import that a registry decides on: its packs and manifest are in place and durable, and what it needs that is here
+// stays here (owned from now on, if it was cached), while this lives. Destroyed without keep() it takes back what it
+// brought.
+class PreparedPublish {
+ public:
+  virtual ~PreparedPublish() = default;
+  // What the registry is to record: all but the number, which is 0.
+  virtual const MirroredVersion& record() const = 0;
+  // Live versions that between them hold all bytes that this one needs and this node has not. They must live when the
+  // registry takes it, as its declared parents must.
+  virtual std::span<const std::pair<std::string, std::uint64_t>> relies_on() const = 0;
+  virtual std::uint64_t new_bytes() const = 0;  // unique bytes that came in
+  // The registry has taken it, or may have: it stays, for Store::mirror or for gc to judge.
+  virtual void keep() = 0;
+};
+
+// Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.
+class Import {
+ public:
+  virtual ~Import() = default;
+  // Reads the regular file `fd` (size as fstat says) once, cut into `ranges` (in order, touching, covering the file,
+  // none empty), and returns each range's id. Known content is compared with the stored bytes and not stored again; if
+  // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
+  // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+                                          Progress& progress) = 0;
+  // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
+  virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
+  // The same, up to the commit. For a store in a cluster.
+  virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;
+};
+
+}  // namespace weft

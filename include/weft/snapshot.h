@@ -1,0 +1,86 @@
+// One consistent state of a store's index (store/snapshot.cc).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/result.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+struct MatchHit;    // arch_match.h
+struct MatchQuery;  // arch_match.h
+
+// Names a state of one Store's index: no two states have the same, whatever happens between.
+struct IndexState {
+  std::uint64_t map = 0, transaction = 0;
+  bool operator==(const IndexState&) const = default;
+};
+
+// One consistent state of the index. Holding it keeps writers from reusing pages, and after a bounded wait from
+// committing: take it, read, drop it; never sleep, print or wait for I/O of others while one is held.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+  virtual IndexState state() const = 0;
+  virtual std::uint64_t sequence() const = 0;     // grows with each commit
+  virtual std::uint64_t journal_end() const = 0;  // where the journal of this state ends: see Store::commits()
+
+  virtual Result<ModelRow> model(std::string_view name) = 0;
+  virtual Result<ModelRow> model(ModelId id) = 0;
+  virtual Result<std::vector<ModelRow>> models() = 0;  // by name
+  // The entries of models/<prefix>; "" for models/ itself. not_found when no such directory is there. Models whose
+  // versions are all removed are not shown (they keep their numbers).
+  virtual Result<std::vector<NamespaceEntry>> namespace_entries(std::string_view prefix) = 0;
+  virtual Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) = 0;
+
+  virtual Result<VersionRow> version(VersionId id) = 0;                         // tombstones too
+  virtual Result<VersionRow> version(ModelId model, std::uint64_t number) = 0;  // tombstones too
+  virtual Result<std::vector<VersionRow>> versions(ModelId model) = 0;          // by number, tombstones too
+  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                  // by name
+  virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
+  // The first `count_max` that have it as a parent, by age; tombstones too.
+  virtual Result<std::vector<VersionId>> children(VersionId id, std::size_t count_max) = 0;
+
+  virtual Result<LocalRow> local(VersionId id) = 0;
+  // Bytes of this published file that no earlier live holder brought: its share of `du`.
+  virtual Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) = 0;
+  virtual Result<InodeRow> inode(Ino ino) = 0;
+  // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
+  virtual Result<VersionId> keeper(const InodeRow& view) = 0;
+
+  // Errc::absent: versions need it, and its bytes are not on this node.
+  virtual Result<BlobPlace> find_blob(const ContentId& id) = 0;
+  // The first live (version, file) that has it, then the others.
+  virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId& id) = 0;
+  // The same, but of more than 2 × `count_max` only so many from each end.
+  virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId& id,
+                                                                                std::size_t count_max) = 0;
+  // The first of them alone: whose owned bytes it counts among. Nothing for a blob that is dead or not there.
+  virtual Result<std::optional<std::pair<VersionId, std::uint32_t>>> owner(const ContentId& id) = 0;
+  // The live versions that share most items with the query, all of those that share any if there are no more than
+  // `top`: by items shared, then by the metric (versions without it, or to whom it is no number, come last), then the
+  // earliest published first. Exact. The work grows with the logarithm of the number of versions where the query and
+  // the stored part at one place; where they part in several branches at once, with the number of distinct
+  // architectures that share some of these branches and not the others.
+  virtual Result<std::vector<MatchHit>> match(const MatchQuery& query) = 0;
+  // Versions that are removed, and whole because somebody has them open.
+  virtual Result<std::uint64_t> open_removed() = 0;
+  virtual Result<StoreCounts> counts() = 0;  // walks the index: not for hot paths
+
+  // In a cluster (cluster_store.h). Up to which revision of the registry this state knows everything; 0: of none.
+  virtual std::uint64_t registry_revision() const = 0;
+  virtual Result<bool> is_bare(VersionId id) = 0;  // live, and its manifest is not here
+  // The first `count_max` from `from` on, by id, of live versions that are bare; and of those that this node published
+  // and nobody has said to be saved().
+  virtual Result<std::vector<VersionId>> bare_versions(VersionId from, std::size_t count_max) = 0;
+  virtual Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) = 0;
+  virtual Result<std::vector<VersionId>> pinned() = 0;
+};
+
+}  // namespace weft
