@@ -29,7 +29,7 @@ inline constexpr Ino kPeersIno = 6;
 inline constexpr Ino kMetricsIno = 7;
 // lineage/parents and lineage/children links: bit 62, then bit 61 (child), 30 bits of version, 30 bits of the other.
 inline constexpr Ino kLineageLinkBit = Ino{1} << 62U;
-// Generated files of lineage/: bit 61, and what src/vfs/kin.h says. Their bytes follow from their numbers; when
+// Generated files of lineage/: bit 61, and what src/vfs/numbers.h says. Their bytes follow from their numbers; when
 // they would say something else, another number has their name.
 
 enum class FileType : std::uint8_t { regular, directory, link };

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "vfs/version.h"
+#include "vfs/versions.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 
