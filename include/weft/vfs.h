@@ -27,10 +27,7 @@ inline constexpr Ino kDotWeftIno = 4;
 inline constexpr Ino kStatusIno = 5;
 inline constexpr Ino kPeersIno = 6;
 inline constexpr Ino kMetricsIno = 7;
-// lineage/parents and lineage/children links: bit 62, then bit 61 (child), 30 bits of version, 30 bits of the other.
-inline constexpr Ino kLineageLinkBit = Ino{1} << 62U;
-// Generated files of lineage/: bit 61, and what src/vfs/numbers.h says. Their bytes follow from their numbers; when
-// they would say something else, another number has their name.
+// src/vfs/numbers.h says what the other numbers are.
 
 enum class FileType : std::uint8_t { regular, directory, link };
 
@@ -44,12 +41,11 @@ struct Attr {
   bool lasting_name = false;     // the entry that led here stays true for as long as its directory is there
   bool lasting_attr = false;     // these attributes never change
   bool lasting_entries = false;  // a directory whose names never change: absent ones stay absent
-  bool told = false;             // when these attributes change, Vfs::changes() tells
-  bool large = false;            // a published file that is best asked for in large parts
+  // The link count or the owned bytes, which change when other versions that hold the same bytes are published or
+  // removed. A mount may show the former ones for its attr_timeout.
+  bool counted = false;
+  bool large = false;  // a published file that is best asked for in large parts
 };
-
-// Called with inodes whose attributes are not what they were: link counts, owned bytes, times, sizes.
-using TellChanges = std::function<void(const std::vector<Ino>&)>;
 
 struct DirEntry {
   std::string name;
@@ -106,6 +102,8 @@ struct VfsOptions {
   std::optional<ColdPolicy> cold_policy;  // without: as `cold` advises
 };
 
+using Xattrs = std::vector<std::pair<std::string, std::string>>;
+
 struct StatFs {
   std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
 };
@@ -133,14 +131,9 @@ class Vfs {
   virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions);
   virtual Result<StatFs> statfs() = 0;
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
-  virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;
-  // Commits, by any process, are known by the position they lead to. What is asked of this object shows at least all
-  // commits up to a position that was known before.
-  virtual Result<std::unique_ptr<CommitWatch>> watch() = 0;
+  virtual Result<Xattrs> xattrs(Ino ino) = 0;
+  // Another one after each commit, by any process. Later answers show at least the commits up to it.
   virtual Result<std::uint64_t> position() = 0;
-  // Tells which attributes the commits between two positions changed, one commit after the other; more is told than
-  // there is where it cannot be known better. Errc::invalid: the history has been cut off, all may be otherwise.
-  virtual Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) = 0;
   // Gives back memory that was not used for some seconds.
   virtual void trim() {}
   // Replaces VfsOptions::mount_status.

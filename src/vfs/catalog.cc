@@ -14,12 +14,6 @@ bool is_link(const InodeRow& row) {
   return row.kind == InodeKind::latest_link || row.kind == InodeKind::tag_link;
 }
 
-// Commits change it, and Vfs::changes() tells of that.
-Attr told(Attr attr) {
-  attr.told = true;
-  return attr;
-}
-
 // When the model last got a version or a tag.
 Result<std::uint64_t> model_time_ns(Snapshot& snapshot, const ModelRow& model) {
   std::uint64_t time_ns = model.created_ns;
@@ -34,17 +28,17 @@ Result<std::uint64_t> model_time_ns(Snapshot& snapshot, const ModelRow& model) {
 
 Result<Attr> model_dir_attr(Snapshot& snapshot, const ModelRow& model) {
   WEFT_TRY(const std::uint64_t time_ns, model_time_ns(snapshot, model));
-  return told(directory_attr(model.ino, time_ns));
+  return directory_attr(model.ino, time_ns);
 }
 
 Result<Attr> latest_attr(Snapshot& snapshot, const ModelRow& model) {
   if (model.latest == 0) return no_entry(kLatest);
   WEFT_TRY(const VersionRow latest, snapshot.version(model.id, model.latest));
-  return told(link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size()));
+  return link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size());
 }
 
 Attr tag_attr(const TagRow& tag) {
-  return told(link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size()));
+  return link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size());
 }
 
 Result<Attr> numbered_attr(Snapshot& snapshot, ModelId model, std::string_view name) {

@@ -7,7 +7,7 @@
 namespace weft {
 
 // A link in lineage/parents or lineage/children: src/vfs/kin_links.cc says what follows this bit.
-inline constexpr Ino kKinLinkBit = kLineageLinkBit;
+inline constexpr Ino kKinLinkBit = Ino{1} << 62U;
 // A generated file in lineage/, or lineage/diff. Bit 60: of diff/, with 30 bits of version and 30 of the parent, 0 for
 // the directory. Otherwise 3 bits of file, 27 of version, 30 of clock.
 inline constexpr Ino kKinFileBit = Ino{1} << 61U;

@@ -9,15 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "weft/store.h"
 #include "weft/vfs.h"
 
 namespace weft {
-
-using Xattrs = std::vector<std::pair<std::string, std::string>>;
 
 struct MountInode {
   Ino ino = 0;

@@ -135,7 +135,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
   attr.blocks = attr.size == 0 ? 0 : 1;
   attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
-  attr.told = !attr.lasting_attr;
+  attr.counted = !attr.lasting_attr;
   return attr;
 }
 

@@ -8,7 +8,6 @@
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "vfs/catalog.h"
-#include "vfs/changes.h"
 #include "vfs/fixed_files.h"
 #include "vfs/kin_files.h"
 #include "vfs/kin_links.h"
@@ -44,11 +43,7 @@ class StoreVfs final : public Vfs {
     return store_.take_over_holds(versions);
   }
   Result<StatFs> statfs() override;
-  Result<std::unique_ptr<CommitWatch>> watch() override { return store_.watch_commits(); }
   Result<std::uint64_t> position() override;
-  Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) override {
-    return tell_changes(store_, versions_, from, to, tell);
-  }
   void set_mount_status(std::string json_members) override { fixed_files_.set_mount_status(std::move(json_members)); }
   void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) override {
     versions_.assembly().start(options, std::move(tell));

@@ -34,7 +34,7 @@ Result<Attr> Views::attr(const MountInode& inode) {
   attr.nlink = row.view_links;
   attr.mtime_ns = row.view_time_ns;
   attr.lasting_name = true;
-  attr.told = true;
+  attr.counted = true;
   return attr;
 }
 

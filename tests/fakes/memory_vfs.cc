@@ -1,7 +1,6 @@
 #include "fakes/memory_vfs.h"
 
 #include <fcntl.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -61,22 +60,9 @@ class MemoryFile final : public OpenFile {
   std::atomic<std::uint64_t>& reads_;
 };
 
-class MemoryWatch final : public CommitWatch {
- public:
-  explicit MemoryWatch(std::shared_ptr<Fd> committed) : committed_(std::move(committed)) {}
-  int fd() const override { return committed_->get(); }
-  void clear() override {
-    eventfd_t times = 0;
-    ::eventfd_read(committed_->get(), &times);
-  }
-
- private:
-  std::shared_ptr<Fd> committed_;
-};
-
 }  // namespace
 
-MemoryVfs::MemoryVfs() : committed_(std::make_shared<Fd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
+MemoryVfs::MemoryVfs() {
   Inode root;
   root.attr.ino = kRootIno;
   root.attr.type = FileType::directory;
@@ -214,43 +200,11 @@ Result<StatFs> MemoryVfs::statfs() {
   return StatFs{4096, 1000, 500, 400, 100, 50};
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> MemoryVfs::xattrs(Ino ino) {
+Result<Xattrs> MemoryVfs::xattrs(Ino ino) {
   WEFT_TRY(const Inode* inode, find(ino));
-  std::vector<std::pair<std::string, std::string>> out;
+  Xattrs out;
   if (inode->attr.type == FileType::regular) out.emplace_back("user.weft.size", std::to_string(inode->attr.size));
   return out;
-}
-
-void MemoryVfs::commit(std::vector<Ino> changed) {
-  const std::lock_guard lock(mutex_);
-  history_.push_back(std::move(changed));
-  ::eventfd_write(committed_->get(), 1);
-}
-
-void MemoryVfs::forget_history() {
-  const std::lock_guard lock(mutex_);
-  history_begin_ = history_.size();
-}
-
-Result<std::unique_ptr<CommitWatch>> MemoryVfs::watch() {
-  return std::unique_ptr<CommitWatch>(std::make_unique<MemoryWatch>(committed_));
-}
-
-Result<std::uint64_t> MemoryVfs::position() {
-  const std::lock_guard lock(mutex_);
-  return history_.size();
-}
-
-Status MemoryVfs::changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) {
-  std::vector<std::vector<Ino>> told;
-  {
-    const std::lock_guard lock(mutex_);
-    if (from < history_begin_ || from > to || to > history_.size()) return Error{Errc::invalid, "no such history"};
-    told.assign(history_.begin() + static_cast<std::ptrdiff_t>(from),
-                history_.begin() + static_cast<std::ptrdiff_t>(to));
-  }
-  for (const auto& changed : told) tell(changed);
-  return {};
 }
 
 void MemoryVfs::set_mount_status(std::string json_members) {
