@@ -56,6 +56,14 @@ struct DirEntry {
 // Bytes that lie in memory one part after the other.
 using MemoryParts = std::vector<std::span<const std::byte>>;
 
+// How the kernel is to read an open file.
+enum class ReadMode : std::uint8_t {
+  cached,    // through its page cache, or from the backing file if there is one
+  changing,  // past the page cache: the content differs from one open to the next (.weft/status)
+  streamed,  // past the page cache if it can: large parts come from other nodes during the read and are kept as they
+             // come
+};
+
 // One open file. Holds the locks that keep its bytes; reads from any thread.
 class OpenFile {
  public:
@@ -72,14 +80,10 @@ class OpenFile {
   // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
-  // Content that differs from one open to the next (.weft/status): not to be cached.
-  virtual bool changing() const { return false; }
+  virtual ReadMode mode() const { return ReadMode::cached; }
   // Who opened it has the answer: what is done ahead of reading may begin, and takes no time from the opening. Without
   // it that begins with the first read().
   virtual void opened() {}
-  // Large parts of it come from elsewhere while it is read, and are kept as they come: a reader is best given them
-  // straight, without a page cache between.
-  virtual bool streamed() const { return false; }
 };
 
 // The versions that a file is of: none, one, or the two that a diff compares. 0 fills up.

@@ -159,7 +159,7 @@ Result<std::shared_ptr<OpenFile>> FixedFiles::open(const MountInode& inode) {
   WEFT_TRY(const FixedEntry* entry, find(inode.ino));
   if (entry->type == FileType::directory) return is_a_directory(inode.ino);
   WEFT_TRY(std::string text, changing_text(inode.ino));
-  return open_text(std::move(text), Changing::yes);
+  return open_text(std::move(text), ReadMode::changing);
 }
 
 void FixedFiles::set_mount_status(std::string json_members) {

@@ -30,14 +30,8 @@ bool meet(Meeting& meeting) {
 
 class MemoryFile final : public OpenFile {
  public:
-  MemoryFile(std::string content, Fd backing, bool changing, bool streamed, Meeting* meeting,
-             std::atomic<std::uint64_t>& reads)
-      : content_(std::move(content)),
-        backing_(std::move(backing)),
-        changing_(changing),
-        streamed_(streamed),
-        meeting_(meeting),
-        reads_(reads) {}
+  MemoryFile(std::string content, Fd backing, ReadMode mode, Meeting* meeting, std::atomic<std::uint64_t>& reads)
+      : content_(std::move(content)), backing_(std::move(backing)), mode_(mode), meeting_(meeting), reads_(reads) {}
   std::uint64_t size() const override { return content_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     ++reads_;
@@ -48,14 +42,12 @@ class MemoryFile final : public OpenFile {
     return count;
   }
   int backing_fd() const override { return backing_.get(); }
-  bool changing() const override { return changing_; }
-  bool streamed() const override { return streamed_; }
+  ReadMode mode() const override { return mode_; }
 
  private:
   std::string content_;
   Fd backing_;
-  bool changing_;
-  bool streamed_;
+  ReadMode mode_;
   Meeting* meeting_;
   std::atomic<std::uint64_t>& reads_;
 };
@@ -107,7 +99,7 @@ void MemoryVfs::add_backed_file(const std::string& path, const std::string& back
 
 void MemoryVfs::add_streamed_file(const std::string& path, std::string content) {
   add_file(path, std::move(content));
-  make(path, FileType::regular).streamed = true;
+  make(path, FileType::regular).mode = ReadMode::streamed;
 }
 
 void MemoryVfs::add_meeting(const std::string& path, std::string content) {
@@ -124,6 +116,7 @@ void MemoryVfs::add_link(const std::string& path, std::string target) {
 void MemoryVfs::add_counter(const std::string& path) {
   Inode& inode = make(path, FileType::regular);
   inode.counter = true;
+  inode.mode = ReadMode::changing;
   inode.attr.size = kCounterBytes;
 }
 
@@ -192,8 +185,8 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
     if (content.empty()) content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
   }
   Meeting* const meeting = inode->meeting ? &meeting_ : nullptr;
-  return std::shared_ptr<OpenFile>(std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter,
-                                                                inode->streamed, meeting, reads));
+  return std::shared_ptr<OpenFile>(
+      std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->mode, meeting, reads));
 }
 
 Result<StatFs> MemoryVfs::statfs() {

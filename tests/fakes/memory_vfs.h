@@ -61,7 +61,7 @@ class MemoryVfs final : public Vfs {
     std::string content;  // of files and links
     std::string backing;
     bool counter = false;
-    bool streamed = false;
+    ReadMode mode = ReadMode::cached;
     bool meeting = false;
     std::map<std::string, Ino, std::less<>> entries;
   };

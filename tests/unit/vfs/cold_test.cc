@@ -323,10 +323,11 @@ TEST_CASE("a large file of tensors that comes while it is read is streamed, and 
   options.cold = &lender;
   options.cold_policy = ColdPolicy::stream;
   const auto vfs = Vfs::make(*far.store, options);
-  CHECK_FALSE((*vfs->open(view->ino))->streamed());
-  CHECK_FALSE((*far.vfs->open(far.find("model/1/model.safetensors")->ino))->streamed());  // it is small
+  CHECK((*vfs->open(view->ino))->mode() == ReadMode::cached);
+  const auto small = *far.vfs->open(far.find("model/1/model.safetensors")->ino);
+  CHECK(small->mode() == ReadMode::cached);
   const auto file = *vfs->open(attr->ino);
-  REQUIRE(file->streamed());
+  REQUIRE(file->mode() == ReadMode::streamed);
   std::string got;
   constexpr std::size_t kStep = (1U << 20U) + 1000;
   for (std::uint64_t at = 0; at < whole.size(); at += kStep) {
