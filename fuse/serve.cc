@@ -38,8 +38,8 @@ Status serve_device(Server& server, int channel) {
   server.open_files.set_device(server.device);
   go_on(server);
   Watcher watcher(session, server, channel);
-  Status served = server.notifier.start(session.kernel_cache(), server.shared.head().told);
-  if (served.ok()) served = watcher.start();
+  server.notifier.start(session.kernel_cache());
+  Status served = watcher.start();
   if (served.ok()) served = session.loop();
   watcher.loop_ended();
   watcher.join();

@@ -61,7 +61,6 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
     json.member("read_ahead_kb", std::uint64_t{kReadAheadKilobytes});
   else
     json.member("read_ahead_problem", read_ahead.error().message);
-  if (const std::string problem = server.notifier.problem(); !problem.empty()) json.member("notifier_problem", problem);
   json.end_object();
   const std::string text = json.take();
   return text.substr(1, text.size() - 2);

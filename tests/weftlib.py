@@ -80,17 +80,19 @@ class Store:
 
 
 class Mount:
-    """A store mounted on a directory, as a context. It is unmounted whatever happens inside."""
+    """A store mounted on a directory, as a context. It is unmounted whatever happens inside.
+
+    Link and block counts are kept for a second, unless `options` says how long."""
 
     def __init__(self, store, where, options=None, **run_options):
-        self.store, self.path, self.options = store, pathlib.Path(where), options
+        self.store, self.path = store, pathlib.Path(where)
+        self.options = f"attr_timeout=1,{options or ''}"
         self.run_options = run_options
 
     def __enter__(self):
         self.path.mkdir(parents=True, exist_ok=True)
-        words = ["-o", self.options] if self.options else []
         try:
-            run([MOUNT_WEFT, self.store.path, self.path, *words], **self.run_options)
+            run([MOUNT_WEFT, self.store.path, self.path, "-o", self.options], **self.run_options)
         except BaseException:
             self.unmount()
             raise

@@ -77,7 +77,6 @@ inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 6
 inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel knows kNotifyResend
 
 // A notification is a reply to no request (unique 0), with its code in the place of the error.
-inline constexpr std::int32_t kNotifyNextEpoch = 8;  // FUSE_NOTIFY_INC_EPOCH, from protocol 7.44 on
 
 struct OpenOut {
   std::uint64_t handle;

@@ -10,8 +10,8 @@ namespace {
 class EntryBuffer {
  public:
   // `attributes`: those of the entries are of now.
-  EntryBuffer(Server& server, fuse_req_t request, std::size_t size, bool attributes, bool told)
-      : server_(server), request_(request), bytes_(size), attributes_(attributes), told_(told) {}
+  EntryBuffer(Server& server, fuse_req_t request, std::size_t size, bool attributes)
+      : server_(server), request_(request), bytes_(size), attributes_(attributes) {}
 
   // False when it does not fit any more. `next` is where a later call goes on.
   bool add(const DirEntry& entry, off_t next) {
@@ -22,7 +22,7 @@ class EntryBuffer {
   }
 
   bool add_plus(const DirEntry& entry, off_t next) {
-    fuse_entry_param facts = to_entry(entry.attr, server_.options, told_);
+    fuse_entry_param facts = to_entry(entry.attr, server_.options);
     facts.ino = choose_node(server_, entry.attr);
     if (!entry.attr_known || !attributes_) facts.ino = 0;  // the kernel then takes the name, inode and type alone
     return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next));
@@ -43,7 +43,6 @@ class EntryBuffer {
   fuse_req_t request_;
   std::vector<char> bytes_;
   bool attributes_;
-  bool told_;  // as to_entry() wants it
   std::size_t used_ = 0;
 };
 
@@ -55,15 +54,14 @@ constexpr char kEndNotKept[8] = {};
 
 Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddEntry add) {
   ListingPlace place = ListingPlace::at(offset);
-  WEFT_TRY(const auto found, server.listings.find(server.vfs, dir, place, server.freshness.now()));
+  WEFT_TRY(const auto found, server.listings.find(server.vfs, dir, place));
   const auto& listing = found.listing;
   const auto& entries = listing->entries;
   if (place.index >= entries.size() && !listing->lasting) {
     fuse_reply_buf(request, kEndNotKept, std::min(size, sizeof kEndNotKept));
     return {};
   }
-  const Freshness::Pass pass = server.freshness.pass(listing->looked);
-  EntryBuffer buffer(server, request, std::min(size, kReadBytesMax), found.current, pass.keeps());
+  EntryBuffer buffer(server, request, std::min(size, kReadBytesMax), found.current);
   for (place.number = listing->number; place.index < entries.size();) {
     const DirEntry& entry = entries[place.index++];
     if (!(buffer.*add)(entry, place.offset())) break;

@@ -7,20 +7,16 @@ namespace {
 Result<Attr> attr_of(Server& server, NodeId node) {
   auto attr = server.vfs.getattr(ino_of(node));
   if (attr.ok() || attr.error().code != Errc::not_found) return attr;
-  auto kept = server.open_files.attr(node);
-  if (!kept) return attr;
-  kept->told = false;  // it is of another time
-  return *kept;
+  const auto kept = server.open_files.attr(node);
+  return kept ? Result<Attr>(*kept) : attr;
 }
 
 }  // namespace
 
 Status op_getattr(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info*) {
-  const Freshness::Time looked = server.freshness.now();
   WEFT_TRY(const Attr attr, attr_of(server, node));
   const struct stat out = to_stat(attr, server.options);
-  const Freshness::Pass pass = server.freshness.pass(looked);
-  fuse_reply_attr(request, &out, attr_timeout_s(attr, pass.keeps()));
+  fuse_reply_attr(request, &out, attr_timeout_s(attr, server.options));
   return {};
 }
 

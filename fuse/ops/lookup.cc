@@ -22,14 +22,11 @@ Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const ch
     fuse_reply_err(request, ENAMETOOLONG);
     return {};
   }
-  const Freshness::Time looked = server.freshness.now();
   const auto found = server.vfs.lookup(parent, name);
   if (!found.ok() && found.error().code == Errc::not_found) return reply_absent(server, request, parent, found.error());
   if (!found.ok()) return found.error();
-  const NodeId node = choose_node(server, *found);
-  const Freshness::Pass pass = server.freshness.pass(looked);
-  fuse_entry_param entry = to_entry(*found, server.options, pass.keeps());
-  entry.ino = node;
+  fuse_entry_param entry = to_entry(*found, server.options);
+  entry.ino = choose_node(server, *found);
   fuse_reply_entry(request, &entry);
   return {};
 }

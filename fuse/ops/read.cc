@@ -37,7 +37,8 @@ Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info) {
   if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
   WEFT_TRY(const auto file, open_file_of(server, node));
-  if (file->streamed() && info->lock_owner == 0) server.open_files.mapped(node);  // read(2) has an owner
+  if (file->mode() == ReadMode::streamed && info->lock_owner == 0)
+    server.open_files.mapped(node);  // read(2) has an owner
   const auto at = static_cast<std::uint64_t>(offset);
   const auto in_memory = [&] { return file->in_memory(at, std::min(size, kReadBytesMax)); };
   const bool copied = size <= kCopiedMax && !file->better_in_memory();

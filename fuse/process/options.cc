@@ -22,7 +22,7 @@ constexpr std::array kIgnored{"ro",         "rw",         "auto",   "noauto",   
                               "lazytime",   "nolazytime", "sync",   "async",      "dirsync",    "silent",
                               "loud",       "mand",       "nomand", "iversion",   "noiversion", "default_permissions"};
 
-constexpr std::uint64_t kStallMax = 86400;
+constexpr std::uint64_t kSecondsMax = 86400;
 constexpr std::string_view kServe = "--serve=";
 constexpr std::string_view kSupervise = "--supervise=";
 constexpr std::string_view kLogFile = "--log-file=";  // as the option log=, of a path that may have a comma
@@ -79,12 +79,11 @@ Status set_log_level(MountOptions& options, std::string_view value) {
   return {};
 }
 
-Status set_stall(MountOptions& options, std::string_view value) {
+Result<std::uint32_t> parse_seconds(std::string_view key, std::string_view value) {
   const auto seconds = parse_u64(value);
-  if (!seconds || *seconds > kStallMax)
-    return usage(fmt::format("stall={}: expected seconds up to {}", printable(value), kStallMax));
-  options.stall_s = static_cast<std::uint32_t>(*seconds);
-  return {};
+  if (!seconds || *seconds > kSecondsMax)
+    return usage(fmt::format("{}={}: expected seconds up to {}", key, printable(value), kSecondsMax));
+  return static_cast<std::uint32_t>(*seconds);
 }
 
 bool set_flag(MountOptions& options, std::string_view key) {
@@ -104,11 +103,14 @@ bool set_flag(MountOptions& options, std::string_view key) {
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
   if (key == "views") return set_views(options, value);
   if (key == "cold") return set_cold(options, value);
-  if (key == "stall") return set_stall(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
     if (value.empty()) return usage("log=: expected a file");
     options.log_file = value;
+  } else if (key == "stall") {
+    WEFT_TRY(options.stall_s, parse_seconds(key, value));
+  } else if (key == "attr_timeout") {
+    WEFT_TRY(options.attr_timeout_s, parse_seconds(key, value));
   } else if (key == "assembly_cache_max") {
     WEFT_TRY(options.assembly_cache_max, parse_bytes_max(key, value));
   } else if (key == "uid") {
@@ -253,9 +255,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 }
 
 std::vector<std::string> to_words(const MountOptions& options) {
-  std::string list =
-      fmt::format("uid={},gid={},umask={:o},views={},loglevel={},stall={}", options.uid, options.gid, options.umask,
-                  options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+  std::string list = fmt::format("uid={},gid={},umask={:o},attr_timeout={},views={},loglevel={},stall={}", options.uid,
+                                 options.gid, options.umask, options.attr_timeout_s,
+                                 options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (options.no_exec) list += ",noexec";
@@ -288,6 +290,7 @@ Mount options:
   allow_other      let other users in (default when root mounts)
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to take away, octal (default 0)
+  attr_timeout=SECONDS  keep link and block counts for so long (30)
   views=shown      list generated files: tensors, layers, info.json (default)
   views=hidden     do not list them; they can still be opened by name
   assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)

@@ -21,7 +21,8 @@ struct MountOptions {
   bool allow_other = false;  // users other than the mounting one; on by default for root
   uid_t uid = 0;             // who owns the files that are shown; the mounting user by default
   gid_t gid = 0;
-  mode_t umask = 0;  // taken from 0444 of files and 0555 of directories
+  mode_t umask = 0;                   // taken from 0444 of files and 0555 of directories
+  std::uint32_t attr_timeout_s = 30;  // how long the kernel keeps link counts and owned bytes
   bool show_views = true;
   bool xattr = false;
   bool trust_store = false;                         // also one that others can write to

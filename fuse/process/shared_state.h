@@ -31,7 +31,6 @@ struct SharedHead {
   char control[kSharedTextMax];              // the supervisor's socket for `weft mount --upgrade`
   InitWords init;
   // Written by servers.
-  std::uint64_t told;  // see Notifier::start
   OpenTableHead opens;
   RequestWords requests;
 };

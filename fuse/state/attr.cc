@@ -4,12 +4,11 @@ namespace weft {
 namespace {
 
 constexpr double kLastingSeconds = 86400;
-// Of directories that may come or go, models and versions, and of attributes that change and are not told of: a change
-// is to show within 100 ms; until then who reads many files of a version is not asked for its name each time, and a
-// listing's attributes answer the stat(2) calls that follow it. Other names that change are asked for each time: a link
-// flips, and a file that is made from what is known shows it, at once. No name is kept until it is told of: to take one
-// back the kernel takes its directory's lock, waits there for lookups, and never lets a server go that is killed
-// meanwhile.
+// A model or a version may come or go, and the change is to show within 100 ms. Until then a reader of many files of a
+// version is not asked for the version's name again, and the attributes of a listing answer the stat(2) calls after it.
+// Links may lead elsewhere, and a generated file may have other bytes, so the kernel asks for their names each time. No
+// name is kept until a notification takes it back: the kernel would take the lock of its directory, wait there for
+// lookups, and never let go of a server that is killed meanwhile.
 constexpr double kChangingSeconds = 0.05;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 constexpr blksize_t kReadAtOnce = 4096;  // by who has no reason for more
@@ -56,16 +55,17 @@ struct stat to_stat(const Attr& attr, const MountOptions& options) {
   return out;
 }
 
-double attr_timeout_s(const Attr& attr, bool told) {
-  if (attr.lasting_attr || (attr.told && told)) return kLastingSeconds;
+double attr_timeout_s(const Attr& attr, const MountOptions& options) {
+  if (attr.lasting_attr) return kLastingSeconds;
+  if (attr.counted) return options.attr_timeout_s;
   return attr.lasting_name ? kChangingSeconds : name_timeout_s(attr);
 }
 
-fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool told) {
+fuse_entry_param to_entry(const Attr& attr, const MountOptions& options) {
   fuse_entry_param entry{};
   entry.ino = attr.ino;
   entry.attr = to_stat(attr, options);
-  entry.attr_timeout = attr_timeout_s(attr, told);
+  entry.attr_timeout = attr_timeout_s(attr, options);
   entry.entry_timeout = name_timeout_s(attr);
   return entry;
 }

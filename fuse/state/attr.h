@@ -8,9 +8,8 @@
 namespace weft {
 
 struct stat to_stat(const Attr& attr, const MountOptions& options);
-// `told`: the reply is sent under a Pass that keeps, so that what may change can be believed until a notification.
-double attr_timeout_s(const Attr& attr, bool told);
-fuse_entry_param to_entry(const Attr& attr, const MountOptions& options, bool told);
+double attr_timeout_s(const Attr& attr, const MountOptions& options);
+fuse_entry_param to_entry(const Attr& attr, const MountOptions& options);
 // "Not there", to be remembered.
 fuse_entry_param absent_entry();
 mode_t mode_of(FileType type, const MountOptions& options);

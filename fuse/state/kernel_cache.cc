@@ -1,10 +1,7 @@
 #include "fuse/state/kernel_cache.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 
-#include "fuse/kernel/protocol.h"
 #include "fuse/state/node_id.h"
 
 namespace weft {
@@ -15,18 +12,9 @@ void SessionCache::expire_name(Ino dir, const std::string& name) {
     fuse_lowlevel_notify_inval_entry(session_, dir, name.c_str(), name.size());
 }
 
-void SessionCache::forget_attr(Ino ino) {
-  for (const NodeId node : {ino, second_node(ino)}) fuse_lowlevel_notify_inval_inode(session_, node, -1, 0);
-}
-
 void SessionCache::forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) {
   for (const NodeId node : {ino, second_node(ino)})
     fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(offset), static_cast<off_t>(length));
-}
-
-bool SessionCache::forget_names() {
-  const kernel::OutHeader notification{sizeof notification, kernel::kNotifyNextEpoch, 0};
-  return ::write(fuse_session_fd(session_), &notification, sizeof notification) == sizeof notification;
 }
 
 }  // namespace weft

@@ -18,9 +18,7 @@ class KernelCache {
   virtual ~KernelCache() = default;
   // The name is looked up anew at its next use. What stands on it (a working directory below) stays.
   virtual void expire_name(Ino dir, const std::string& name) = 0;
-  virtual void forget_attr(Ino ino) = 0;  // pages stay
   virtual void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) = 0;
-  virtual bool forget_names() = 0;  // all of them, at once; false where the kernel cannot (before 6.16)
 };
 
 // Of a libfuse session, which outlives this.
@@ -28,9 +26,7 @@ class SessionCache final : public KernelCache {
  public:
   explicit SessionCache(fuse_session* session) : session_(session) {}
   void expire_name(Ino dir, const std::string& name) override;
-  void forget_attr(Ino ino) override;
   void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) override;
-  bool forget_names() override;
 
  private:
   fuse_session* session_;

@@ -16,21 +16,17 @@ DirEntry directory_entry(std::string name, Ino ino) {
   return entry;
 }
 
-Result<Listing> render(Vfs& vfs, Ino dir, Freshness::Time looked, std::uint64_t position) {
+Result<Listing> render(Vfs& vfs, Ino dir, std::uint64_t position) {
   WEFT_TRY(const Attr attr, vfs.getattr(dir));
   WEFT_TRY(const Ino parent, vfs.parent(dir));
   WEFT_TRY(auto entries, vfs.list(dir));
-  Listing listing{dir, attr.lasting_entries, {}, looked, position, 0};
+  Listing listing{dir, attr.lasting_entries, {}, position, 0};
   auto& all = listing.entries;
   all.reserve(entries.size() + 2);
   all.push_back(directory_entry(".", dir));
   all.push_back(directory_entry("..", parent));
   all.insert(all.end(), std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()));
   return listing;
-}
-
-bool is_of(const Listing& listing, Freshness::Time now) {
-  return now != 0 && listing.looked == now;
 }
 
 std::size_t memory_bytes(const Listing& listing) {
@@ -46,15 +42,14 @@ ListingPlace ListingPlace::at(std::int64_t offset) {
   return {static_cast<std::uint32_t>(offset >> 32U), static_cast<std::uint32_t>(offset)};
 }
 
-std::shared_ptr<const Listing> Listings::known(Ino dir, ListingPlace place, Freshness::Time now,
-                                               std::uint64_t position) {
+std::shared_ptr<const Listing> Listings::known(Ino dir, ListingPlace place, std::uint64_t position) {
   if (place.number != 0) {
     auto listing = numbered_.find(place.number);
     return listing && listing->dir == dir ? listing : nullptr;
   }
   auto listing = latest_.find(dir);
   if (!listing) return nullptr;
-  const bool usable = place.index > 0 ? listing->lasting : is_of(*listing, now) && listing->position == position;
+  const bool usable = place.index > 0 ? listing->lasting : listing->position == position;
   return usable ? listing : nullptr;
 }
 
@@ -64,13 +59,13 @@ std::uint32_t Listings::next_number() {
   return numbers_;
 }
 
-Result<Listings::Found> Listings::find(Vfs& vfs, Ino dir, ListingPlace place, Freshness::Time now) {
+Result<Listings::Found> Listings::find(Vfs& vfs, Ino dir, ListingPlace place) {
   WEFT_TRY(const std::uint64_t position, vfs.position());
-  if (auto listing = known(dir, place, now, position)) {
-    const bool current = is_of(*listing, now);
+  if (auto listing = known(dir, place, position)) {
+    const bool current = listing->position == position;
     return Found{std::move(listing), current};
   }
-  WEFT_TRY(Listing rendered, render(vfs, dir, now, position));
+  WEFT_TRY(Listing rendered, render(vfs, dir, position));
   if (!rendered.lasting) rendered.number = next_number();
   const std::size_t bytes = memory_bytes(rendered);
   auto listing = std::make_shared<const Listing>(std::move(rendered));

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/lru_cache.h"
-#include "fuse/state/freshness.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -19,10 +18,9 @@ namespace weft {
 // "." and ".." come first. Immutable once made.
 struct Listing {
   Ino dir = 0;
-  bool lasting = false;  // the names; attributes are of the time `looked`
+  bool lasting = false;  // the names
   std::vector<DirEntry> entries;
-  Freshness::Time looked = 0;  // before they were read
-  std::uint64_t position = 0;  // of the tree, before too
+  std::uint64_t position = 0;  // of the tree, before they were read
   std::uint32_t number = 0;    // 0 when the names last
 };
 
@@ -43,11 +41,11 @@ class Listings {
 
   struct Found {
     std::shared_ptr<const Listing> listing;
-    bool current = false;  // its attributes are of time `now`; its names may be older
+    bool current = false;  // no commit came since
   };
   // The listing of `dir` that goes on at `place`; at its beginning a current one. When that was too long ago, and after
   // a restart, another takes its place.
-  Result<Found> find(Vfs& vfs, Ino dir, ListingPlace place, Freshness::Time now);
+  Result<Found> find(Vfs& vfs, Ino dir, ListingPlace place);
 
   // Gives back memory that was not used for some time.
   void trim();
@@ -59,7 +57,7 @@ class Listings {
   static constexpr std::chrono::minutes kNumberedKeptFor{10};
   static constexpr unsigned kNumberBits = 20;
 
-  std::shared_ptr<const Listing> known(Ino dir, ListingPlace place, Freshness::Time now, std::uint64_t position);
+  std::shared_ptr<const Listing> known(Ino dir, ListingPlace place, std::uint64_t position);
   std::uint32_t next_number();
 
   LruCache<Listing> latest_{kBytesMax};    // by directory

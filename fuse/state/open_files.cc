@@ -50,8 +50,9 @@ std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(NodeId node) {
 }
 
 OpenAnswer OpenFiles::choose(const OpenFile& file) {
-  if (file.changing()) return {ReadWay::direct, 0};
-  if (file.streamed() && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
+  const ReadMode mode = file.mode();
+  if (mode == ReadMode::changing) return {ReadWay::direct, 0};
+  if (mode == ReadMode::streamed && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
   if (file.backing_fd() < 0 || !passthrough_.active()) return {};
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
@@ -70,7 +71,7 @@ OpenFiles::Refused OpenFiles::refused() const {
 
 // A file that changes is opened anew for each opener; the others once.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
-  if (entry.file && !entry.file->changing()) return {};
+  if (entry.file && entry.file->mode() != ReadMode::changing) return {};
   WEFT_TRY(Opened opened, vfs_.open_with_attr(ino_of(node)));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
   const std::lock_guard lock(mutex_);

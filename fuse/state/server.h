@@ -7,7 +7,6 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
-#include "fuse/state/freshness.h"
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
@@ -30,8 +29,7 @@ struct Server {
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, passthrough, open_table, shared.head().init};
   Listings listings{shared.head().generation};
-  Freshness freshness;
-  Notifier notifier{vfs, freshness};
+  Notifier notifier;
   int device = -1;  // /dev/fuse of this mount
 };
 

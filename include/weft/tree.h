@@ -27,7 +27,7 @@ namespace weft {
 //   - layers/, its layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
 //     tensor below each, outer before inner, then the plain views; then for each file that is set aside the same, with
 //     @<file>/ in the place of layers/;
-//   - lineage/, lineage/parents, lineage/children; the other entries of lineage/ are no nodes (src/vfs/kin.h).
+//   - lineage/, lineage/parents, lineage/children; the other entries of lineage/ are no nodes (src/vfs/kin_files.h).
 // Views, files and tensors are in manifest order. A file is set aside when a name of its tensors is taken by an earlier
 // file that is not. A layer has a container when safetensors can hold a tensor below it; the root of layers/ and
 // @<file>/ have none. A generated entry of the version's directory whose name is published is left out with all below.

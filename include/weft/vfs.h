@@ -29,10 +29,7 @@ inline constexpr Ino kDotWeftIno = 4;
 inline constexpr Ino kStatusIno = 5;
 inline constexpr Ino kPeersIno = 6;
 inline constexpr Ino kMetricsIno = 7;
-// lineage/parents and lineage/children links: bit 62, then bit 61 (child), 30 bits of version, 30 bits of the other.
-inline constexpr Ino kLineageLinkBit = Ino{1} << 62U;
-// Generated files of lineage/: bit 61, and what src/vfs/kin.h says. Their bytes follow from their numbers; when
-// they would say something else, another number has their name.
+// src/vfs/numbers.h says what the other numbers are.
 
 enum class FileType : std::uint8_t { regular, directory, link };
 
@@ -46,12 +43,11 @@ struct Attr {
   bool lasting_name = false;     // the entry that led here stays true for as long as its directory is there
   bool lasting_attr = false;     // these attributes never change
   bool lasting_entries = false;  // a directory whose names never change: absent ones stay absent
-  bool told = false;             // when these attributes change, Vfs::changes() tells
-  bool large = false;            // a published file that is best asked for in large parts
+  // The link count or the owned bytes, which change when other versions that hold the same bytes are published or
+  // removed. A mount may show the former ones for its attr_timeout.
+  bool counted = false;
+  bool large = false;  // a published file that is best asked for in large parts
 };
-
-// Called with inodes whose attributes are not what they were: link counts, owned bytes, times, sizes.
-using TellChanges = std::function<void(const std::vector<Ino>&)>;
 
 struct DirEntry {
   std::string name;
@@ -61,6 +57,14 @@ struct DirEntry {
 
 // Bytes that lie in memory one part after the other.
 using MemoryParts = std::vector<std::span<const std::byte>>;
+
+// How the kernel is to read an open file.
+enum class ReadMode : std::uint8_t {
+  cached,    // through its page cache, or from the backing file if there is one
+  changing,  // past the page cache: the content differs from one open to the next (.weft/status)
+  streamed,  // past the page cache if it can: large parts come from other nodes during the read and are kept as they
+             // come
+};
 
 // One open file. Holds the locks that keep its bytes; reads from any thread.
 class OpenFile {
@@ -78,14 +82,10 @@ class OpenFile {
   // A local file that is, byte for byte, this whole file: what passthrough may use. -1 when there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
-  // Content that differs from one open to the next (.weft/status): not to be cached.
-  virtual bool changing() const { return false; }
+  virtual ReadMode mode() const { return ReadMode::cached; }
   // Who opened it has the answer: what is done ahead of reading may begin, and takes no time from the opening. Without
   // it that begins with the first read().
   virtual void opened() {}
-  // Large parts of it come from elsewhere while it is read, and are kept as they come: a reader is best given them
-  // straight, without a page cache between.
-  virtual bool streamed() const { return false; }
 };
 
 // The versions that a file is of: none, one, or the two that a diff compares. 0 fills up.
@@ -107,6 +107,8 @@ struct VfsOptions {
   ColdReads* cold = nullptr;
   std::optional<ColdPolicy> cold_policy;  // without: as `cold` advises
 };
+
+using Xattrs = std::vector<std::pair<std::string, std::string>>;
 
 struct StatFs {
   std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
@@ -135,14 +137,9 @@ class Vfs {
   virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions);
   virtual Result<StatFs> statfs() = 0;
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
-  virtual Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) = 0;
-  // Commits, by any process, are known by the position they lead to. What is asked of this object shows at least all
-  // commits up to a position that was known before.
-  virtual Result<std::unique_ptr<CommitWatch>> watch() = 0;
+  virtual Result<Xattrs> xattrs(Ino ino) = 0;
+  // Another one after each commit, by any process. Later answers show at least the commits up to it.
   virtual Result<std::uint64_t> position() = 0;
-  // Tells which attributes the commits between two positions changed, one commit after the other; more is told than
-  // there is where it cannot be known better. Errc::invalid: the history has been cut off, all may be otherwise.
-  virtual Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) = 0;
   // Gives back memory that was not used for some seconds.
   virtual void trim() {}
   // Replaces VfsOptions::mount_status.

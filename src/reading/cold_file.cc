@@ -146,8 +146,8 @@ class ColdFile final : public OpenFile {
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   int backing_fd() const override;
-  bool streamed() const override { return streamed_; }
-  void stream() { streamed_ = true; }  // before it is used
+  ReadMode mode() const override { return mode_; }
+  void stream() { mode_ = ReadMode::streamed; }  // before it is used
 
  private:
   // A range of the published file that `run` is of.
@@ -173,7 +173,7 @@ class ColdFile final : public OpenFile {
   const std::string where_;
   const std::string head_;
   std::uint64_t size_;
-  bool streamed_ = false;
+  ReadMode mode_ = ReadMode::cached;
   bool rest_too_ = false;
   std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
   mutable std::mutex mutex_;

@@ -30,7 +30,7 @@ struct BlobHome {
   std::uint64_t offset = 0;  // bytes
 };
 
-// Of a file of tensors that lacks so much, what comes is given to its readers straight (OpenFile::streamed()): what
+// Of a file of tensors that lacks so much, what comes is given to its readers straight (ReadMode::streamed): what
 // fits into a few requests is better kept by the kernel.
 inline constexpr std::uint64_t kStreamedMin = 8U << 20U;
 

@@ -86,7 +86,7 @@ int BlobFile::backing_fd() const {
 
 class TextFile final : public OpenFile {
  public:
-  TextFile(std::string text, Changing changing) : text_(std::move(text)), changing_(changing) {}
+  TextFile(std::string text, ReadMode mode) : text_(std::move(text)), mode_(mode) {}
   std::uint64_t size() const override { return text_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     if (offset >= text_.size() || out.empty()) return std::size_t{0};
@@ -95,11 +95,11 @@ class TextFile final : public OpenFile {
     return count;
   }
   int backing_fd() const override { return -1; }
-  bool changing() const override { return changing_ == Changing::yes; }
+  ReadMode mode() const override { return mode_; }
 
  private:
   std::string text_;
-  Changing changing_;
+  ReadMode mode_;
 };
 
 }  // namespace
@@ -123,8 +123,8 @@ std::shared_ptr<OpenFile> open_pack(std::string where, std::shared_ptr<const Pac
   return file;
 }
 
-std::shared_ptr<OpenFile> open_text(std::string text, Changing changing) {
-  return std::make_shared<TextFile>(std::move(text), changing);
+std::shared_ptr<OpenFile> open_text(std::string text, ReadMode mode) {
+  return std::make_shared<TextFile>(std::move(text), mode);
 }
 
 }  // namespace weft

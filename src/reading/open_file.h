@@ -32,7 +32,6 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
 // A file that is all of one pack.
 std::shared_ptr<OpenFile> open_pack(std::string where, std::shared_ptr<const PackReader> pack, const ReadAhead& ahead);
 
-enum class Changing : bool { no, yes };
-std::shared_ptr<OpenFile> open_text(std::string text, Changing changing = Changing::no);
+std::shared_ptr<OpenFile> open_text(std::string text, ReadMode mode = ReadMode::cached);
 
 }  // namespace weft

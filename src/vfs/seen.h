@@ -1,5 +1,5 @@
-// What the index said of inodes, and of names in models/, true until the next commit: who opens a path again is
-// answered without another look at it. Any thread.
+// Keeps what the index said of inodes, and of names that may change, until the next commit: opening a path again needs
+// no other look at it. Any thread.
 #pragma once
 
 #include <chrono>

@@ -2,53 +2,81 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "reading/open_file.h"
 #include "weft/dtype.h"
 #include "weft/tree.h"
 
 namespace weft {
+namespace {
 
-std::string view_head(const ViewKey& key) {
+std::string head_of(const ViewKey& key) {
   return npy_header(key.dtype, key.shape, key.descr);
 }
 
-std::string view_where(const InodeRow& row) {
+std::string where(const InodeRow& row) {
   return fmt::format("tensor view {}", row.base);
 }
 
-ViewKey view_key(const File& file, const Tensor& tensor) {
-  const ContentId content = tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
-  return {content, tensor.dtype, tensor.shape, tensor.descr};
-}
+}  // namespace
 
-std::uint64_t view_size(const ViewKey& key) {
-  return view_head(key).size() + key.content.length;
-}
-
-Attr view_attr(const InodeRow& row) {
+Result<Attr> Views::attr(const MountInode& inode) {
+  const InodeRow& row = inode.row;
   Attr attr;
   attr.ino = row.base;
-  attr.size = view_size(row.view);
+  attr.size = head_of(row.view).size() + row.view.content.length;
   attr.blocks = 1;
   attr.nlink = row.view_links;
   attr.mtime_ns = row.view_time_ns;
   attr.lasting_name = true;
-  attr.told = true;
+  attr.counted = true;
   return attr;
 }
 
-Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row, Prefetcher& prefetcher) {
-  const ContentId& content = row.view.content;
-  const std::span<const ContentId> blobs(&content, content.length == 0 ? 0 : 1);
-  return open_blobs(store, view_where(row), view_head(row.view), blobs, {&prefetcher, {}, true});
+Result<std::shared_ptr<OpenFile>> Views::open(const MountInode& inode) {
+  auto opened = open_local(inode.row);
+  if (opened.ok() || opened.error().code != Errc::absent) return opened;
+  return open_absent(inode.row);
 }
 
-std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row) {
-  const ViewKey& key = row.view;
+Result<std::shared_ptr<OpenFile>> Views::open_local(const InodeRow& row) {
+  const ContentId& content = row.view.content;
+  const std::span<const ContentId> blobs(&content, content.length == 0 ? 0 : 1);
+  return open_blobs(store_, where(row), head_of(row.view), blobs, {&prefetcher_, {}, true});
+}
+
+// Many versions may show the view. The one that owns its bytes says where they lie in a published file.
+Result<std::shared_ptr<OpenFile>> Views::open_absent(const InodeRow& row) {
+  const ContentId& id = row.view.content;
+  std::optional<std::pair<VersionId, std::uint32_t>> owner;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(owner, snapshot->owner(id));
+  }
+  if (cold_.reads == nullptr || !owner) return Error{Errc::absent, where(row) + ": its bytes are not on this node"};
+  WEFT_TRY(const auto version, versions_.load(owner->first));
+  const auto& extents = version->tree->manifest().files[owner->second].extents;
+  const auto extent = std::ranges::find(extents, id, &Extent::id);
+  if (extent == extents.end()) return Error{Errc::corrupt, where(row) + ": its holder has no such bytes"};
+  const ColdBlob blob{id, {owner->first, owner->second, extent->offset}};
+  return open_absent_blob(cold_, where(row), head_of(row.view), blob);
+}
+
+Result<FileVersions> Views::versions(const MountInode& inode) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const VersionId keeper, snapshot->keeper(inode.row));
+  return FileVersions{keeper, 0};
+}
+
+Result<Xattrs> Views::xattrs(const MountInode& inode) {
+  const ViewKey& key = inode.row.view;
   const DTypeInfo* info = dtype_info(key.dtype);
-  std::vector<std::pair<std::string, std::string>> out;
+  Xattrs out;
   out.emplace_back("user.weft.dtype", info == nullptr ? key.descr : std::string(info->name));
   out.emplace_back("user.weft.shape", shape_text(key.shape));
   if (key.content.length > 0) out.emplace_back("user.weft.hash", to_hex(key.content.root));

@@ -2,26 +2,33 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
+#include "reading/cold_file.h"
 #include "reading/prefetch.h"
-#include "weft/manifest.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "vfs/subtree.h"
+#include "vfs/versions.h"
 
 namespace weft {
 
-ViewKey view_key(const File& file, const Tensor& tensor);
-std::uint64_t view_size(const ViewKey& key);
-// `row` is of kind view.
-Attr view_attr(const InodeRow& row);
-std::string view_head(const ViewKey& key);  // what comes before the tensor's bytes
-std::string view_where(const InodeRow& row);
-// Where somebody reads on in it, `prefetcher` does, which outlives the file.
-Result<std::shared_ptr<OpenFile>> open_view(Store& store, const InodeRow& row, Prefetcher& prefetcher);
-// "user.weft.dtype", ".shape", ".hash"
-std::vector<std::pair<std::string, std::string>> view_xattrs(const InodeRow& row);
+class Views final : public Subtree {
+ public:
+  // `prefetcher` reads ahead in what is opened here, and outlives it.
+  Views(Store& store, Prefetcher& prefetcher, Versions& versions, const Cold& cold)
+      : store_(store), prefetcher_(prefetcher), versions_(versions), cold_(cold) {}
+
+  Result<Attr> attr(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  Result<FileVersions> versions(const MountInode& inode) override;
+  Result<Xattrs> xattrs(const MountInode& inode) override;  // "user.weft.dtype", ".shape", ".hash"
+
+ private:
+  Result<std::shared_ptr<OpenFile>> open_local(const InodeRow& row);
+  Result<std::shared_ptr<OpenFile>> open_absent(const InodeRow& row);
+
+  Store& store_;
+  Prefetcher& prefetcher_;
+  Versions& versions_;
+  const Cold cold_;
+};
 
 }  // namespace weft

@@ -1,7 +1,6 @@
 #include "fakes/memory_vfs.h"
 
 #include <fcntl.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,14 +30,8 @@ bool meet(Meeting& meeting) {
 
 class MemoryFile final : public OpenFile {
  public:
-  MemoryFile(std::string content, Fd backing, bool changing, bool streamed, Meeting* meeting,
-             std::atomic<std::uint64_t>& reads)
-      : content_(std::move(content)),
-        backing_(std::move(backing)),
-        changing_(changing),
-        streamed_(streamed),
-        meeting_(meeting),
-        reads_(reads) {}
+  MemoryFile(std::string content, Fd backing, ReadMode mode, Meeting* meeting, std::atomic<std::uint64_t>& reads)
+      : content_(std::move(content)), backing_(std::move(backing)), mode_(mode), meeting_(meeting), reads_(reads) {}
   std::uint64_t size() const override { return content_.size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
     ++reads_;
@@ -49,34 +42,19 @@ class MemoryFile final : public OpenFile {
     return count;
   }
   int backing_fd() const override { return backing_.get(); }
-  bool changing() const override { return changing_; }
-  bool streamed() const override { return streamed_; }
+  ReadMode mode() const override { return mode_; }
 
  private:
   std::string content_;
   Fd backing_;
-  bool changing_;
-  bool streamed_;
+  ReadMode mode_;
   Meeting* meeting_;
   std::atomic<std::uint64_t>& reads_;
 };
 
-class MemoryWatch final : public CommitWatch {
- public:
-  explicit MemoryWatch(std::shared_ptr<Fd> committed) : committed_(std::move(committed)) {}
-  int fd() const override { return committed_->get(); }
-  void clear() override {
-    eventfd_t times = 0;
-    ::eventfd_read(committed_->get(), &times);
-  }
-
- private:
-  std::shared_ptr<Fd> committed_;
-};
-
 }  // namespace
 
-MemoryVfs::MemoryVfs() : committed_(std::make_shared<Fd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
+MemoryVfs::MemoryVfs() {
   Inode root;
   root.attr.ino = kRootIno;
   root.attr.type = FileType::directory;
@@ -121,7 +99,7 @@ void MemoryVfs::add_backed_file(const std::string& path, const std::string& back
 
 void MemoryVfs::add_streamed_file(const std::string& path, std::string content) {
   add_file(path, std::move(content));
-  make(path, FileType::regular).streamed = true;
+  make(path, FileType::regular).mode = ReadMode::streamed;
 }
 
 void MemoryVfs::add_meeting(const std::string& path, std::string content) {
@@ -138,6 +116,7 @@ void MemoryVfs::add_link(const std::string& path, std::string target) {
 void MemoryVfs::add_counter(const std::string& path) {
   Inode& inode = make(path, FileType::regular);
   inode.counter = true;
+  inode.mode = ReadMode::changing;
   inode.attr.size = kCounterBytes;
 }
 
@@ -206,51 +185,19 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
     if (content.empty()) content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
   }
   Meeting* const meeting = inode->meeting ? &meeting_ : nullptr;
-  return std::shared_ptr<OpenFile>(std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->counter,
-                                                                inode->streamed, meeting, reads));
+  return std::shared_ptr<OpenFile>(
+      std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->mode, meeting, reads));
 }
 
 Result<StatFs> MemoryVfs::statfs() {
   return StatFs{4096, 1000, 500, 400, 100, 50};
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> MemoryVfs::xattrs(Ino ino) {
+Result<Xattrs> MemoryVfs::xattrs(Ino ino) {
   WEFT_TRY(const Inode* inode, find(ino));
-  std::vector<std::pair<std::string, std::string>> out;
+  Xattrs out;
   if (inode->attr.type == FileType::regular) out.emplace_back("user.weft.size", std::to_string(inode->attr.size));
   return out;
-}
-
-void MemoryVfs::commit(std::vector<Ino> changed) {
-  const std::lock_guard lock(mutex_);
-  history_.push_back(std::move(changed));
-  ::eventfd_write(committed_->get(), 1);
-}
-
-void MemoryVfs::forget_history() {
-  const std::lock_guard lock(mutex_);
-  history_begin_ = history_.size();
-}
-
-Result<std::unique_ptr<CommitWatch>> MemoryVfs::watch() {
-  return std::unique_ptr<CommitWatch>(std::make_unique<MemoryWatch>(committed_));
-}
-
-Result<std::uint64_t> MemoryVfs::position() {
-  const std::lock_guard lock(mutex_);
-  return history_.size();
-}
-
-Status MemoryVfs::changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) {
-  std::vector<std::vector<Ino>> told;
-  {
-    const std::lock_guard lock(mutex_);
-    if (from < history_begin_ || from > to || to > history_.size()) return Error{Errc::invalid, "no such history"};
-    told.assign(history_.begin() + static_cast<std::ptrdiff_t>(from),
-                history_.begin() + static_cast<std::ptrdiff_t>(to));
-  }
-  for (const auto& changed : told) tell(changed);
-  return {};
 }
 
 void MemoryVfs::set_mount_status(std::string json_members) {

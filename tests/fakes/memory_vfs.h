@@ -38,9 +38,7 @@ class MemoryVfs final : public Vfs {
       const std::string& path);  // reads as the numbers of opens and of lookups before, and the mount's status
   void make_lasting(const std::string& path);  // names and attributes below stay as they are
 
-  // Also while others read: a commit, by whose attributes it changed. The tree stays as it is.
-  void commit(std::vector<Ino> changed);
-  void forget_history();  // what was committed so far cannot be told any more
+  void commit() { ++position_; }  // also while others read; the tree stays as it is
 
   std::atomic<std::uint64_t> lookups{0};
   std::atomic<std::uint64_t> reads{0};
@@ -52,10 +50,8 @@ class MemoryVfs final : public Vfs {
   Result<std::string> readlink(Ino ino) override;
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
   Result<StatFs> statfs() override;
-  Result<std::vector<std::pair<std::string, std::string>>> xattrs(Ino ino) override;
-  Result<std::unique_ptr<CommitWatch>> watch() override;
-  Result<std::uint64_t> position() override;
-  Status changes(std::uint64_t from, std::uint64_t to, const TellChanges& tell) override;
+  Result<Xattrs> xattrs(Ino ino) override;
+  Result<std::uint64_t> position() override { return position_.load(); }
   void set_mount_status(std::string json_members) override;
 
  private:
@@ -65,7 +61,7 @@ class MemoryVfs final : public Vfs {
     std::string content;  // of files and links
     std::string backing;
     bool counter = false;
-    bool streamed = false;
+    ReadMode mode = ReadMode::cached;
     bool meeting = false;
     std::map<std::string, Ino, std::less<>> entries;
   };
@@ -76,11 +72,9 @@ class MemoryVfs final : public Vfs {
   std::map<Ino, Inode> inodes_;
   Meeting meeting_;
   std::atomic<std::uint64_t> opens_{0};
+  std::atomic<std::uint64_t> position_{0};
   std::mutex mutex_;
-  std::string mount_status_;               // guarded by mutex_
-  std::vector<std::vector<Ino>> history_;  // guarded by mutex_
-  std::uint64_t history_begin_ = 0;        // guarded by mutex_
-  std::shared_ptr<Fd> committed_;
+  std::string mount_status_;  // guarded by mutex_
 };
 
 }  // namespace weft::testing

@@ -1,4 +1,4 @@
-"""What the kernel keeps of a mount, and that it is told when that is no longer so."""
+"""What the kernel keeps of a mount, and for how long."""
 import contextlib
 import ctypes
 import mmap
@@ -11,11 +11,15 @@ import time
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, WEFT, Mount, context_switches, in_mount_namespace, random_tensors, wait_until,
-                     write_model)
+from weftlib import Mount, context_switches, random_tensors, wait_until, write_model
 
-VISIBLE_SECONDS_MAX = 0.1
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+@pytest.fixture
+def keeping(store, small_model, tmp_path):
+    """A mount of a store that has org/small@1, which keeps what it can."""
+    store.publish(small_model, name="org/small")
+    with Mount(store, tmp_path / "mnt", options="attr_timeout=3600") as mount:
+        yield mount
 
 
 def seen(root):
@@ -39,17 +43,54 @@ def resident_pages(mapping):
     return sum(page & 1 for page in present)
 
 
-def test_link_count_is_refreshed_and_pages_stay(mounted, small_model):
+def test_link_and_block_counts_are_right_after_the_timeout(mounted, small_model):
+    """And the pages of the file stay."""
+    mounted.store.publish(small_model, name="heir")
     view = mounted.version("org/small", 1) / "tensors/layer.0.weight.npy"
+    heir = mounted.version("heir", 1) / "model.safetensors"
+    owned = (mounted.version("org/small", 1) / "model.safetensors").stat().st_blocks
     with open(view, "rb") as file:
         mapping = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    file_bytes = view.read_bytes()
-    pages = resident_pages(mapping)
-    assert pages == (len(file_bytes) + mmap.PAGESIZE - 1) // mmap.PAGESIZE
-    assert view.stat().st_nlink == 2
-    mounted.store.publish(small_model, name="twin")
-    wait_until(lambda: view.stat().st_nlink == 4)
+    pages = (len(view.read_bytes()) + mmap.PAGESIZE - 1) // mmap.PAGESIZE
     assert resident_pages(mapping) == pages
+    assert view.stat().st_nlink == 4 and heir.stat().st_blocks < owned
+    mounted.store.publish(small_model, name="twin")
+    wait_until(lambda: view.stat().st_nlink == 6)
+    mounted.store.weft("rm", "org/small@1")
+    wait_until(lambda: heir.stat().st_blocks == owned)
+    wait_until(lambda: os.stat(mounted.version("heir", 1) / "tensors/layer.0.weight.npy").st_nlink == 4)
+    assert resident_pages(mapping) == pages
+
+
+@contextlib.contextmanager
+def inode_of(path):
+    """A descriptor of a file that is not opened: the kernel keeps what it knows of the inode."""
+    descriptor = os.open(path, os.O_PATH)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def test_link_counts_are_not_pushed(keeping, small_model, tmp_path):
+    """A commit shows at once by its names and the times of directories. Counts stay for as long as the mount may keep
+    them: a commit does not even wake the server."""
+    model, version = keeping / "models/org/small", keeping.version("org/small", 1)
+    with inode_of(version / "tensors/layer.0.weight.npy") as view:
+        kept = os.fstat(view).st_nlink
+        changed = model.stat().st_mtime_ns
+        time.sleep(0.5)
+        before = context_switches(keeping.server_pids())
+        for number in range(10):
+            keeping.store.weft("tag", "org/small@1", f"tag-{number}")
+        keeping.store.publish(small_model, name="twin")
+        time.sleep(0.5)
+        assert context_switches(keeping.server_pids()) - before < 10, "more than the server's waking by itself"
+        assert os.fstat(view).st_nlink == kept
+        assert os.readlink(model / "tag-9") == "1" and "tag-9" in os.listdir(model)
+        assert (keeping / "models/twin/1/config.json").exists() and model.stat().st_mtime_ns > changed
+    with Mount(keeping.store, tmp_path / "fresh") as fresh:
+        assert (fresh.version("org/small", 1) / "tensors/layer.0.weight.npy").stat().st_nlink == kept + 2
 
 
 def assert_known(mounted, look, times=20):
@@ -73,12 +114,12 @@ def version_top(mounted):
         os.close(top)
 
 
-def test_what_is_known_is_not_asked_for_again(mounted):
+def test_what_is_known_is_not_asked_for_again(keeping):
     """Of a version: not attributes, not names, not that a name is absent."""
-    version = mounted.version("org/small", 1)
+    version = keeping.version("org/small", 1)
     paths = [*(path.relative_to(version) for path in version.rglob("*")), "none", "layers/none", "tensors/none.npy"]
     paths = [path for path in paths if "lineage" not in str(path)]  # it may change
-    with version_top(mounted) as top:
+    with version_top(keeping) as top:
         def look():
             found = []
             for path in paths:
@@ -88,7 +129,7 @@ def test_what_is_known_is_not_asked_for_again(mounted):
                     found.append(None)
             return found
 
-        assert_known(mounted, look)
+        assert_known(keeping, look)
 
 
 def names_in(path, top):
@@ -99,9 +140,9 @@ def names_in(path, top):
         os.close(directory)
 
 
-def test_directories_of_a_version_are_opened_and_listed_without_asking(mounted):
-    with version_top(mounted) as top:
-        assert_known(mounted, lambda: [names_in(path, top) for path in (".", "tensors", "layers", "layers/layer")])
+def test_directories_of_a_version_are_opened_and_listed_without_asking(keeping):
+    with version_top(keeping) as top:
+        assert_known(keeping, lambda: [names_in(path, top) for path in (".", "tensors", "layers", "layers/layer")])
 
 
 def test_a_commit_shows_in_the_next_listing(mounted, small_model):
@@ -194,24 +235,3 @@ def test_many_changes_under_readers(mounted, tmp_path):
         expected = seen(fresh / "models")
         assert len(expected) > 100
         wait_until(lambda: seen(mounted / "models") == expected, seconds_max=5)
-
-
-@needs_root
-def test_where_nothing_tells_of_commits_all_is_asked_for(store, small_model, tmp_path):
-    """A user namespace that allows no inotify."""
-    store.publish(small_model, name="m")
-    mount = tmp_path / "mnt"
-    mount.mkdir()
-    in_mount_namespace(f"""
-        echo 0 > /proc/sys/user/max_inotify_instances
-        {MOUNT_WEFT} {store.path} {mount}
-        grep -q notifier_problem {mount}/.weft/status
-        test ! -e {mount}/models/m/2
-        test $(stat -c %h {mount}/models/m/1/tensors/layer.0.weight.npy) = 2
-        {WEFT} --store {store.path} --quiet import {small_model} --name n
-        echo >> {small_model}/config.json
-        {WEFT} --store {store.path} --quiet import {small_model} --name m
-        sleep {VISIBLE_SECONDS_MAX}
-        test -e {mount}/models/m/2/config.json
-        test $(stat -c %h {mount}/models/m/1/tensors/layer.0.weight.npy) = 6
-        umount {mount}""", "--user", "--map-root-user")

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from weftlib import (Mount, Store, files_below, random_tensors, run, safetensors_bytes, write_model)
+from weftlib import (Mount, Store, files_below, random_tensors, run, safetensors_bytes, wait_until,
+                     write_model)
 
 
 def attributes(root):
@@ -107,8 +108,7 @@ def test_owned_bytes_pass_on(store, tmp_path):
         assert first.stat().st_blocks * 512 >= 4 << 20
         assert 1 << 20 <= second.stat().st_blocks * 512 < 2 << 20
         store.weft("rm", "first@1")
-        time.sleep(0.2)
-        assert second.stat().st_blocks * 512 >= 5 << 20
+        wait_until(lambda: second.stat().st_blocks * 512 >= 5 << 20)
 
 
 def test_published_file_wins_over_a_view(store, tmp_path):

@@ -127,7 +127,7 @@ TEST_CASE("a new server goes on with what is read straight") {
   CHECK(second.files.open(mounted.coming, 2)->way == ReadWay::straight);
   CHECK(second.files.open(mounted.coming, 4)->way == ReadWay::cached);
   CHECK(second.files.is_served(mounted.coming));
-  CHECK((*second.files.find(mounted.coming))->streamed());
+  CHECK((*second.files.find(mounted.coming))->mode() == ReadMode::streamed);
   second.files.close(mounted.coming, 2);
   second.files.close(mounted.coming, 4);
   CHECK(second.table.size() == 0);

@@ -95,7 +95,7 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
       "ro,noexec,allow_other,uid=5,gid=6,umask=027,views=hidden,xattr,trust_store,loglevel=debug,"
-      "stall=7,cold=stream,assembly_cache_max=5,log=/x/y";
+      "stall=7,attr_timeout=3,cold=stream,assembly_cache_max=5,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
@@ -113,6 +113,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.cold == given.cold);
     CHECK(again.uid == given.uid);
     CHECK(again.stall_s == given.stall_s);
+    CHECK(again.attr_timeout_s == given.attr_timeout_s);
     CHECK(again.foreground == given.foreground);
     CHECK(again.show_views == given.show_views);
     CHECK(again.xattr == given.xattr);
@@ -136,6 +137,12 @@ TEST_CASE("what a supervisor hands on") {
   CHECK_FALSE(parse({"/s", "/d", "--serve=3,4"}).ok());
   CHECK_FALSE(parse({"/s", "/d", "--serve=3,4,x"}).ok());
   CHECK_FALSE(parse({"/s", "/d", "--serve=3,4,99999999999"}).ok());
+}
+
+TEST_CASE("the time that link and block counts are kept") {
+  CHECK(parsed({"/s", "/d"}).attr_timeout_s == 30);
+  CHECK(parsed({"/s", "/d", "-o", "attr_timeout=1"}).attr_timeout_s == 1);
+  CHECK(message_of({"/s", "/d", "-o", "attr_timeout=86401"}).find("attr_timeout") != std::string::npos);
 }
 
 TEST_CASE("the patience with a server") {

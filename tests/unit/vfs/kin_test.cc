@@ -1,4 +1,4 @@
-#include "vfs/kin.h"
+#include "vfs/numbers.h"
 
 #include <doctest/doctest.h>
 

@@ -241,8 +241,8 @@ TEST_CASE("a blob that is gone is named by its file") {
 }
 
 TEST_CASE("text reads as it is") {
-  const auto file = open_text("hello", Changing::yes);
-  CHECK(file->changing());
+  const auto file = open_text("hello", ReadMode::changing);
+  CHECK(file->mode() == ReadMode::changing);
   CHECK(file->size() == 5);
   CHECK(read_range(*file, 1, 100) == "ello");
   CHECK(read_range(*file, 5, 1).empty());

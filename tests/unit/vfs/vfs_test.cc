@@ -66,6 +66,7 @@ void visit(Vfs& vfs, Ino dir, const std::string& path, const Visit& what) {
       CHECK(other.mtime_ns == looked_up.mtime_ns);
       CHECK(other.lasting_name == looked_up.lasting_name);
       CHECK(other.lasting_attr == looked_up.lasting_attr);
+      CHECK(other.counted == looked_up.counted);
     }
     what(here, looked_up);
     if (looked_up.type != FileType::directory) continue;

@@ -1,13 +1,43 @@
-// Opening what lies below a version, here or not.
+// Opens files below a version, whose bytes are local or remote.
 #include <algorithm>
 
 #include "reading/open_file.h"
-#include "vfs/container.h"
-#include "vfs/version.h"
-#include "vfs/views.h"
+#include "vfs/versions.h"
 
 namespace weft {
 namespace {
+
+// The .safetensors of a layer's subtree: a rendered header, then stored blobs.
+struct Container {
+  std::string header;
+  std::vector<ContentId> blobs;  // in order
+  struct Origin {
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+  };
+  std::vector<Origin> origins;  // the place of each blob in a published file
+};
+
+Container make_container(const VersionTree& tree, std::uint32_t layer) {
+  const auto tensors = container_tensors(tree, layer);
+  Container out;
+  out.header = safetensors_header(tree.manifest(), tensors);
+  for (const TensorRef& ref : tensors) {
+    const File& file = tree.manifest().files[ref.file];
+    const Tensor& tensor = file.tensors[ref.tensor];
+    if (tensor.extent == kNoExtent) continue;
+    out.blobs.push_back(file.extents[tensor.extent].id);
+    out.origins.push_back({ref.file, file.extents[tensor.extent].offset});
+  }
+  return out;
+}
+
+std::uint64_t container_size(const VersionTree& tree, std::uint32_t layer) {
+  const Container container = make_container(tree, layer);
+  std::uint64_t size = container.header.size();
+  for (const ContentId& blob : container.blobs) size += blob.length;
+  return size;
+}
 
 std::vector<std::uint64_t> tensor_offsets(const File& file) {
   std::vector<std::uint64_t> out;
@@ -29,6 +59,16 @@ std::vector<std::uint64_t> blob_offsets(const Container& container) {
 
 }  // namespace
 
+std::uint64_t Versions::generated_size(const TreeNode& node) {
+  auto& known = node.version->sizes[node.index];
+  std::uint64_t size = known.load(std::memory_order_relaxed);
+  if (size != 0) return size;
+  const bool container = node.node().kind == NodeKind::layer_container;
+  size = container ? container_size(*node.version->tree, node.node().layer) : node.render().size();
+  known.store(size, std::memory_order_relaxed);
+  return size;
+}
+
 std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) const {
   const std::uint64_t key = node.version->row.id << 32U | node.node().file;
   if (auto known = files_.find(key)) return known;
@@ -41,14 +81,16 @@ std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) c
   return file;
 }
 
-bool Versions::assembled(const TreeNode& node) const {
-  return node.node().kind == NodeKind::file && assembly_.has(*published(node)->source);
+bool Versions::assembled(const MountInode& inode) {
+  const auto found = node(inode);
+  return found.ok() && found->node().kind == NodeKind::file && assembly_.has(*published(*found)->source);
 }
 
-Result<std::shared_ptr<OpenFile>> Versions::open(const TreeNode& node) {
-  auto opened = open_here(node);
+Result<std::shared_ptr<OpenFile>> Versions::open(const MountInode& inode) {
+  WEFT_TRY(const TreeNode found, node(inode));
+  auto opened = open_here(found);
   if (opened.ok() || opened.error().code != Errc::absent || cold_.reads == nullptr) return opened;
-  return open_absent(node);
+  return open_absent(found);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
@@ -64,20 +106,6 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
   for (std::size_t i = 0; i < container.blobs.size(); ++i)
     blobs.push_back({container.blobs[i], {version, container.origins[i].file, container.origins[i].offset}});
   return open_cold(store_, cold_, node.where(), std::move(container.header), blobs);
-}
-
-// By way of the first version that has these bytes: the view may be of many.
-Result<std::shared_ptr<OpenFile>> Versions::open_absent_view(
-    const InodeRow& row, const std::optional<std::pair<VersionId, std::uint32_t>>& owner) {
-  const ContentId& id = row.view.content;
-  if (cold_.reads == nullptr || !owner)
-    return Error{Errc::absent, view_where(row) + ": its bytes are not on this node"};
-  WEFT_TRY(const auto version, load(owner->first));
-  const auto& extents = version->tree->manifest().files[owner->second].extents;
-  const auto extent = std::ranges::find(extents, id, &Extent::id);
-  if (extent == extents.end()) return Error{Errc::corrupt, view_where(row) + ": its holder has no such bytes"};
-  const ColdBlob blob{id, {owner->first, owner->second, extent->offset}};
-  return open_absent_blob(cold_, view_where(row), view_head(row.view), blob);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {

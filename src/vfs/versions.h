@@ -16,12 +16,12 @@
 #include "reading/cold_file.h"
 #include "reading/prefetch.h"
 #include "vfs/assembly.h"
-#include "vfs/kin.h"
+#include "vfs/kin_files.h"
+#include "vfs/subtree.h"
 #include "weft/node.h"
 #include "weft/snapshot.h"
 #include "weft/store.h"
 #include "weft/tree.h"
-#include "weft/vfs.h"
 
 namespace weft {
 
@@ -46,36 +46,32 @@ struct TreeNode {
   Ino ino() const;
 };
 
-class Versions {
+class Versions final : public Subtree {
  public:
-  // `prefetcher` outlives what is opened here.
-  Versions(Store& store, Prefetcher& prefetcher, bool show_views, const Cold& cold)
-      : store_(store), prefetcher_(prefetcher), show_views_(show_views), cold_(cold), kin_(store) {}
+  // `prefetcher` outlives what is opened here. `kin` has entries of lineage/ that are no nodes.
+  Versions(Store& store, Prefetcher& prefetcher, KinFiles& kin, bool show_views, const Cold& cold)
+      : store_(store), prefetcher_(prefetcher), kin_(kin), show_views_(show_views), cold_(cold) {}
 
-  // The node that an inode of kind `version` is.
-  Result<TreeNode> node(const InodeRow& row, Ino ino);
-
-  Result<Attr> attr(const TreeNode& node);
-  Result<Attr> lookup(const TreeNode& dir, std::string_view name);
-  Result<std::vector<DirEntry>> list(const TreeNode& dir);  // without views where they are hidden
-  Result<Ino> parent(const TreeNode& node);
-  Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
-  // A view whose bytes are not here.
-  // `owner`: of the view's bytes, by Snapshot::owner().
-  Result<std::shared_ptr<OpenFile>> open_absent_view(const InodeRow& row,
-                                                     const std::optional<std::pair<VersionId, std::uint32_t>>& owner);
-  VfsAssembly& assembly() { return assembly_; }
-  bool assembled(const TreeNode& node) const;
-  void trim();
-  KinFiles& kin() { return kin_; }
-  // lineage/ of a version.
-  Result<Ino> lineage_ino(VersionId id);
+  Result<Attr> attr(const MountInode& inode) override;
+  Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
+  Result<std::vector<DirEntry>> list(const MountInode& dir) override;  // without views if they are hidden
+  Result<Ino> parent(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  Result<FileVersions> versions(const MountInode& inode) override { return FileVersions{inode.row.version, 0}; }
+  bool assembled(const MountInode& inode) override;
+  Result<Place> place(const MountInode& inode) override;
 
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
+  Result<Ino> lineage_ino(VersionId id);  // lineage/ of a version
+  VfsAssembly& assembly() { return assembly_; }
+  void trim();
 
  private:
   static constexpr std::chrono::seconds kKeptFor{10};
 
+  Result<TreeNode> node(const MountInode& inode);
+  Result<Ino> parent_of(const TreeNode& node);
+  Result<Attr> attr_of(const TreeNode& node);
   Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
   Status look(VersionId id);
   Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
@@ -92,9 +88,9 @@ class Versions {
   Store& store_;
   Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
+  KinFiles& kin_;
   const bool show_views_;
   const Cold cold_;
-  KinFiles kin_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};
   mutable LruCache<PublishedFile> files_{4U << 20U};

@@ -1,4 +1,4 @@
-#include "vfs/kin.h"
+#include "vfs/kin_files.h"
 
 #include <fmt/core.h>
 
@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "query/kin.h"
 #include "reading/open_file.h"
-#include "vfs/lineage.h"
-#include "vfs/models.h"
+#include "vfs/kin_links.h"
+#include "vfs/numbers.h"
 #include "weft/kin.h"
 
 namespace weft {
@@ -41,10 +41,6 @@ constexpr FileKind kFiles[kFileCount] = {
     {"graph.dot", KinWay::both, limits::kKinDrawnMax, kin_dot},
     {"owners.tsv", KinWay::ancestors, 1, nullptr},
 };
-
-Error absent(std::string_view name) {
-  return {Errc::not_found, fmt::format("no entry {}", printable(name))};
-}
 
 struct Address {
   bool diff = false;
@@ -100,18 +96,14 @@ Attr diff_dir_attr(Ino ino, const VersionRow& version) {
 
 }  // namespace
 
-bool is_kin_file(Ino ino) {
-  return (ino & (kLineageLinkBit | kKinFileBit)) == kKinFileBit;
+Result<Ino> KinFiles::parent(const MountInode& inode) {
+  return lineage_of_(address_of(inode.ino).version);
 }
 
-VersionId KinFiles::version_of(Ino ino) {
-  return address_of(ino).version;
-}
-
-FileVersions KinFiles::versions_of(Ino ino) {
-  const Address at = address_of(ino);
-  if (at.diff) return {at.version, at.parent};
-  return {at.file == kOwners ? at.version : 0, 0};
+Result<FileVersions> KinFiles::versions(const MountInode& inode) {
+  const Address at = address_of(inode.ino);
+  if (at.diff) return FileVersions{at.version, at.parent};
+  return FileVersions{at.file == kOwners ? at.version : 0, 0};
 }
 
 Result<VersionRow> KinFiles::version(VersionId id) {
@@ -130,7 +122,7 @@ Result<Ino> KinFiles::current(const VersionRow& version, unsigned file) {
   return ino_of(at);
 }
 
-Result<Attr> KinFiles::lookup(const VersionRow& version, std::string_view name) {
+Result<Attr> KinFiles::lookup_of(const VersionRow& version, std::string_view name) {
   if (name == kDiffName) {
     WEFT_TRY(const Ino ino, ino_of({true, 0, version.id, 0, 0}));
     return diff_dir_attr(ino, version);
@@ -138,23 +130,23 @@ Result<Attr> KinFiles::lookup(const VersionRow& version, std::string_view name) 
   for (unsigned file = 0; file < kFileCount; ++file) {
     if (kFiles[file].name != name) continue;
     WEFT_TRY(const Ino ino, current(version, file));
-    return attr(ino);
+    return attr_of(ino);
   }
-  return absent(name);
+  return no_entry(name);
 }
 
-Result<std::vector<DirEntry>> KinFiles::list(const VersionRow& version) {
+Result<std::vector<DirEntry>> KinFiles::list_of(const VersionRow& version) {
   std::vector<DirEntry> out;
   for (const FileKind& kind : kFiles) {
-    WEFT_TRY(const Attr attr, lookup(version, kind.name));
+    WEFT_TRY(const Attr attr, lookup_of(version, kind.name));
     out.push_back({std::string(kind.name), attr, true});
   }
-  WEFT_TRY(const Attr diff, lookup(version, kDiffName));
+  WEFT_TRY(const Attr diff, lookup_of(version, kDiffName));
   out.push_back({std::string(kDiffName), diff, true});
   return out;
 }
 
-Result<Attr> KinFiles::attr(Ino ino) {
+Result<Attr> KinFiles::attr_of(Ino ino) {
   const Address at = address_of(ino);
   WEFT_TRY(const VersionRow row, version(at.version));
   if (is_diff_dir(ino)) return diff_dir_attr(ino, row);
@@ -162,9 +154,9 @@ Result<Attr> KinFiles::attr(Ino ino) {
   return text_attr(ino, row, bytes->size());
 }
 
-Result<std::shared_ptr<OpenFile>> KinFiles::open(Ino ino) {
-  if (is_diff_dir(ino)) return Error{Errc::is_dir, fmt::format("inode {} is a directory", ino)};
-  WEFT_TRY(const Text bytes, text(ino));
+Result<std::shared_ptr<OpenFile>> KinFiles::open(const MountInode& inode) {
+  if (is_diff_dir(inode.ino)) return is_a_directory(inode.ino);
+  WEFT_TRY(const Text bytes, text(inode.ino));
   return open_text(*bytes);
 }
 
@@ -179,7 +171,7 @@ Result<KinFiles::Text> KinFiles::text(Ino ino) {
 Result<std::string> KinFiles::render(Ino ino) {
   const Address at = address_of(ino);
   if (at.diff) return render_diff_of(at.version, at.parent);
-  if (at.file >= kFileCount) return Error{Errc::not_found, fmt::format("no inode {}", ino)};
+  if (at.file >= kFileCount) return no_inode(ino);
   if (kFiles[at.file].render != nullptr) return render_kin(ino);
   WEFT_TRY(const VersionRow row, version(at.version));
   return owners_text(store_, row);
@@ -193,7 +185,7 @@ Result<std::string> KinFiles::render_kin(Ino ino) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(kin, gather_kin(*snapshot, at.version, kind.way, kind.shown_max, at.clock));
   }
-  if (kin.graph.versions.empty()) return Error{Errc::not_found, fmt::format("no inode {}", ino)};
+  if (kin.graph.versions.empty()) return no_inode(ino);
   return kind.render(kin.graph);
 }
 
@@ -208,9 +200,9 @@ Result<std::string> KinFiles::render_diff_of(VersionId child, VersionId parent) 
   return render_diff(sides, diff);
 }
 
-Result<Attr> KinFiles::lookup_in(Ino dir, std::string_view name) {
-  if (!is_diff_dir(dir)) return Error{Errc::not_dir, fmt::format("inode {} is not a directory", dir)};
-  WEFT_TRY(const VersionRow row, version(version_of(dir)));
+Result<Attr> KinFiles::lookup(const MountInode& dir, std::string_view name) {
+  if (!is_diff_dir(dir.ino)) return not_a_directory(dir.ino);
+  WEFT_TRY(const VersionRow row, version(address_of(dir.ino).version));
   VersionId parent = 0;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -218,14 +210,14 @@ Result<Attr> KinFiles::lookup_in(Ino dir, std::string_view name) {
     for (const VersionRow& one : parents)
       if (kin_name(one) == name) parent = one.id;
   }
-  if (parent == 0) return absent(name);
+  if (parent == 0) return no_entry(name);
   WEFT_TRY(const Ino ino, ino_of({true, 0, row.id, parent, 0}));
-  return attr(ino);
+  return attr_of(ino);
 }
 
-Result<std::vector<DirEntry>> KinFiles::list_in(Ino dir) {
-  if (!is_diff_dir(dir)) return Error{Errc::not_dir, fmt::format("inode {} is not a directory", dir)};
-  WEFT_TRY(const VersionRow row, version(version_of(dir)));
+Result<std::vector<DirEntry>> KinFiles::list(const MountInode& dir) {
+  if (!is_diff_dir(dir.ino)) return not_a_directory(dir.ino);
+  WEFT_TRY(const VersionRow row, version(address_of(dir.ino).version));
   std::vector<DirEntry> out;
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const auto parents, live_kin(*snapshot, row, Kin::parent));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vfs/subtree.h"
 #include "weft/result.h"
 #include "weft/snapshot.h"
 #include "weft/store_rows.h"
@@ -23,9 +24,16 @@ Result<std::vector<VersionRow>> live_kin(Snapshot& snapshot, const VersionRow& v
 Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);
 Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
 
-// A link's number says which link it is: see kLineageLinkBit.
-bool is_kin_link(Ino ino);
-Result<Attr> kin_link_attr(Snapshot& snapshot, Ino ino);
-Result<std::string> kin_link_target(Snapshot& snapshot, Ino ino);
+// The links themselves. A link's number says which one it is.
+class KinLinks final : public Subtree {
+ public:
+  explicit KinLinks(Store& store) : store_(store) {}
+  Result<Attr> attr(const MountInode& inode) override;
+  Result<std::string> readlink(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override { return is_a_link(inode.ino); }
+
+ private:
+  Store& store_;
+};
 
 }  // namespace weft

@@ -1,15 +1,11 @@
-#include "vfs/version.h"
+#include "vfs/versions.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "reading/open_file.h"
-#include "vfs/container.h"
-#include "vfs/lineage.h"
-#include "vfs/models.h"
-#include "vfs/views.h"
+#include "vfs/kin_links.h"
 
 namespace weft {
 namespace {
@@ -28,6 +24,11 @@ bool is_lineage(const TreeNode& node) {
 
 Kin kin_of(const Node& lineage_dir) {
   return lineage_dir.name == "children" ? Kin::child : Kin::parent;
+}
+
+std::uint64_t view_size(const File& file, const Tensor& tensor) {
+  const std::uint64_t head = npy_header(tensor.dtype, tensor.shape, tensor.descr).size();
+  return tensor.extent == kNoExtent ? head : head + file.extents[tensor.extent].id.length;
 }
 
 std::size_t memory_bytes(const TreeVersion& version) {
@@ -109,21 +110,11 @@ void Versions::trim() {
   if (cold_.reads != nullptr) cold_.reads->trim();
 }
 
-Result<TreeNode> Versions::node(const InodeRow& row, Ino ino) {
-  WEFT_TRY(auto version, load(row.version));
-  if (ino < row.base || ino - row.base >= version->tree->size())
-    return Error{Errc::not_found, fmt::format("no inode {}", ino)};
-  return TreeNode{std::move(version), static_cast<std::uint32_t>(ino - row.base)};
-}
-
-std::uint64_t Versions::generated_size(const TreeNode& node) {
-  auto& known = node.version->sizes[node.index];
-  std::uint64_t size = known.load(std::memory_order_relaxed);
-  if (size != 0) return size;
-  const bool container = node.node().kind == NodeKind::layer_container;
-  size = container ? container_size(*node.version->tree, node.node().layer) : node.render().size();
-  known.store(size, std::memory_order_relaxed);
-  return size;
+Result<TreeNode> Versions::node(const MountInode& inode) {
+  const Ino base = inode.row.base;
+  WEFT_TRY(auto version, load(inode.row.version));
+  if (inode.ino < base || inode.ino - base >= version->tree->size()) return no_inode(inode.ino);
+  return TreeNode{std::move(version), static_cast<std::uint32_t>(inode.ino - base)};
 }
 
 // All but what add_changing() adds.
@@ -136,7 +127,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   attr.type = FileType::regular;
   attr.lasting_entries = false;
   if (n.kind == NodeKind::tensor_view)
-    attr.size = view_size(view_key(node.file(), node.file().tensors[n.tensor]));
+    attr.size = view_size(node.file(), node.file().tensors[n.tensor]);
   else if (n.kind == NodeKind::file)
     attr.size = node.file().size;
   else
@@ -144,7 +135,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
   attr.blocks = attr.size == 0 ? 0 : 1;
   attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
-  attr.told = !attr.lasting_attr;
+  attr.counted = !attr.lasting_attr;
   return attr;
 }
 
@@ -161,7 +152,12 @@ Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, Attr& at
   return {};
 }
 
-Result<Attr> Versions::attr(const TreeNode& node) {
+Result<Attr> Versions::attr(const MountInode& inode) {
+  WEFT_TRY(const TreeNode found, node(inode));
+  return attr_of(found);
+}
+
+Result<Attr> Versions::attr_of(const TreeNode& node) {
   Attr attr = fixed_attr(node);
   if (attr.lasting_attr) return attr;
   WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -169,16 +165,17 @@ Result<Attr> Versions::attr(const TreeNode& node) {
   return attr;
 }
 
-Result<Attr> Versions::lookup(const TreeNode& dir, std::string_view name) {
+Result<Attr> Versions::lookup(const MountInode& inode, std::string_view name) {
+  WEFT_TRY(const TreeNode dir, node(inode));
   if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   if (dir.node().kind == NodeKind::lineage_dir) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     return lookup_kin(*snapshot, dir.version->row, kin_of(dir.node()), name);
   }
   const auto child = dir.version->tree->lookup(dir.index, name);
-  if (!child && is_lineage(dir)) return kin_.lookup(dir.version->row, name);
-  if (!child) return Error{Errc::not_found, fmt::format("no entry {}", printable(name))};
-  return attr({dir.version, *child});
+  if (!child && is_lineage(dir)) return kin_.lookup_of(dir.version->row, name);
+  if (!child) return no_entry(name);
+  return attr_of({dir.version, *child});
 }
 
 Result<std::vector<DirEntry>> Versions::list_tree(const TreeNode& dir) {
@@ -199,7 +196,7 @@ Result<std::vector<DirEntry>> Versions::list_tree(const TreeNode& dir) {
 Result<std::vector<DirEntry>> Versions::list_lineage(const TreeNode& dir) {
   WEFT_TRY(auto entries, list_tree(dir));
   if (!show_views_) return entries;
-  WEFT_TRY(auto files, kin_.list(dir.version->row));
+  WEFT_TRY(auto files, kin_.list_of(dir.version->row));
   std::ranges::move(files, std::back_inserter(entries));
   std::ranges::sort(entries, {}, &DirEntry::name);
   return entries;
@@ -212,7 +209,8 @@ Result<Ino> Versions::lineage_ino(VersionId id) {
   return version->local.ino_base + *node;
 }
 
-Result<std::vector<DirEntry>> Versions::list(const TreeNode& dir) {
+Result<std::vector<DirEntry>> Versions::list(const MountInode& inode) {
+  WEFT_TRY(const TreeNode dir, node(inode));
   if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   if (is_lineage(dir)) return list_lineage(dir);
   if (dir.node().kind == NodeKind::dir) return list_tree(dir);
@@ -220,7 +218,18 @@ Result<std::vector<DirEntry>> Versions::list(const TreeNode& dir) {
   return list_kin(*snapshot, dir.version->row, kin_of(dir.node()));
 }
 
-Result<Ino> Versions::parent(const TreeNode& node) {
+Result<Ino> Versions::parent(const MountInode& inode) {
+  WEFT_TRY(const TreeNode found, node(inode));
+  return parent_of(found);
+}
+
+Result<Place> Versions::place(const MountInode& inode) {
+  WEFT_TRY(const TreeNode found, node(inode));
+  WEFT_TRY(const Ino dir, parent_of(found));
+  return Place{dir, found.node().name};
+}
+
+Result<Ino> Versions::parent_of(const TreeNode& node) {
   if (node.index != 0) return node.version->local.ino_base + node.node().parent;
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const ModelRow model, snapshot->model(node.version->row.model));

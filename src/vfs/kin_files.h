@@ -3,7 +3,7 @@
 // are other files, with other inode numbers, which a lookup gives from then on. So each inode's bytes never change: the
 // kernel may keep them, and who has one open goes on reading what he opened.
 //
-// A number says which file it is, of which version, as of which tick of the lineage clock (kKinFileBit below). Bytes
+// A number says which file it is, of which version, as of which tick of the lineage clock (numbers.h). Bytes
 // follow from the number alone, also after a restart. owners.tsv and diff/ do not depend on the clock.
 #pragma once
 
@@ -12,41 +12,37 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/lru_cache.h"
+#include "vfs/subtree.h"
 #include "weft/node.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
 
 namespace weft {
 
-// Bit 62 is that of links (kLineageLinkBit) and is not set. Bit 60: of diff/, with 30 bits of version and 30 of the
-// parent, 0 for the directory. Else 3 bits of file, 27 of version, 30 of clock.
-inline constexpr Ino kKinFileBit = Ino{1} << 61U;
-bool is_kin_file(Ino ino);
-
 // Any thread.
-class KinFiles {
+class KinFiles final : public Subtree {
  public:
-  explicit KinFiles(Store& store) : store_(store) {}
+  // Returns the directory lineage/ of a version.
+  using LineageOf = std::function<Result<Ino>(VersionId)>;
+  KinFiles(Store& store, LineageOf lineage_of) : store_(store), lineage_of_(std::move(lineage_of)) {}
 
   // Entries of lineage/ of a version, but for those that its tree has.
-  Result<Attr> lookup(const VersionRow& version, std::string_view name);
-  Result<std::vector<DirEntry>> list(const VersionRow& version);
+  Result<Attr> lookup_of(const VersionRow& version, std::string_view name);
+  Result<std::vector<DirEntry>> list_of(const VersionRow& version);
 
-  Result<Attr> attr(Ino ino);
-  Result<std::shared_ptr<OpenFile>> open(Ino ino);
-  // Of a diff/.
-  Result<Attr> lookup_in(Ino dir, std::string_view name);
-  Result<std::vector<DirEntry>> list_in(Ino dir);
-  // The version in whose lineage/ it is.
-  static VersionId version_of(Ino ino);
-  // Those whose content its bytes come from. Most files come from what stays of removed versions too.
-  static FileVersions versions_of(Ino ino);
+  Result<Attr> attr(const MountInode& inode) override { return attr_of(inode.ino); }
+  Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
+  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<Ino> parent(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  // Most files come from what stays of removed versions too: they need none.
+  Result<FileVersions> versions(const MountInode& inode) override;
 
  private:
   using Text = std::shared_ptr<const std::string>;
+  Result<Attr> attr_of(Ino ino);
   Result<Text> text(Ino ino);
   Result<std::string> render(Ino ino);
   Result<std::string> render_kin(Ino ino);
@@ -55,6 +51,7 @@ class KinFiles {
   Result<Ino> current(const VersionRow& version, unsigned file);
 
   Store& store_;
+  const LineageOf lineage_of_;
   LruCache<std::string> texts_{8U << 20U};
 };
 

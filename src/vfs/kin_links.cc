@@ -1,4 +1,4 @@
-#include "vfs/lineage.h"
+#include "vfs/kin_links.h"
 
 #include <fmt/core.h>
 
@@ -7,24 +7,21 @@
 #include <utility>
 
 #include "base/text.h"
-#include "vfs/models.h"
+#include "vfs/numbers.h"
 
 namespace weft {
 namespace {
 
+// A link's number: kKinLinkBit, bit 61 of a child, 30 bits of the version, 30 of the other one.
 constexpr unsigned kVersionBits = 30;
 constexpr VersionId kVersionMask = (VersionId{1} << kVersionBits) - 1;
 constexpr Ino kChildBit = Ino{1} << 61U;
 constexpr std::string_view kEscapedSlash = "%2F";
 
-Error absent(std::string_view name) {
-  return {Errc::not_found, fmt::format("no entry {}", printable(name))};
-}
-
 Result<Ino> link_ino(VersionId version, VersionId other, Kin kin) {
   if (version > kVersionMask || other > kVersionMask)
     return Error{Errc::internal, fmt::format("version id {} is too large for a link", std::max(version, other))};
-  return kLineageLinkBit | (kin == Kin::child ? kChildBit : 0) | (version << kVersionBits) | other;
+  return kKinLinkBit | (kin == Kin::child ? kChildBit : 0) | (version << kVersionBits) | other;
 }
 
 struct LinkEnds {
@@ -118,25 +115,23 @@ Result<std::vector<VersionRow>> live_kin(Snapshot& snapshot, const VersionRow& v
   return out;
 }
 
-bool is_kin_link(Ino ino) {
-  return (ino & kLineageLinkBit) != 0;
+Result<Attr> KinLinks::attr(const MountInode& inode) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const LinkEnds ends, link_ends(*snapshot, inode.ino));
+  return attr_between(inode.ino, ends);
 }
 
-Result<Attr> kin_link_attr(Snapshot& snapshot, Ino ino) {
-  WEFT_TRY(const LinkEnds ends, link_ends(snapshot, ino));
-  return attr_between(ino, ends);
-}
-
-Result<std::string> kin_link_target(Snapshot& snapshot, Ino ino) {
-  WEFT_TRY(const LinkEnds ends, link_ends(snapshot, ino));
+Result<std::string> KinLinks::readlink(const MountInode& inode) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const LinkEnds ends, link_ends(*snapshot, inode.ino));
   return target_between(ends);
 }
 
 Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name) {
   const auto ref = parse_link_name(name);
-  if (!ref) return absent(name);
+  if (!ref) return no_entry(name);
   WEFT_TRY(auto other, live_version(snapshot, ref->model, ref->number));
-  if (!other || !related(version, *other, kin) || kin_name(*other) != name) return absent(name);
+  if (!other || !related(version, *other, kin) || kin_name(*other) != name) return no_entry(name);
   WEFT_TRY(const Ino ino, link_ino(version.id, other->id, kin));
   return attr_between(ino, {version, *other});
 }
@@ -148,7 +143,7 @@ Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& ver
     WEFT_TRY(const Ino ino, link_ino(version.id, other.id, kin));
     out.push_back(bare_entry(kin_name(other), ino, FileType::link));
   }
-  std::sort(out.begin(), out.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
+  std::ranges::sort(out, {}, &DirEntry::name);
   return out;
 }
 

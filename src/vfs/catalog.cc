@@ -1,25 +1,18 @@
-#include "vfs/models.h"
-
-#include <fmt/core.h>
+#include "vfs/catalog.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/text.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
 
 constexpr std::string_view kLatest = "latest";
 
-Error absent(std::string_view name) {
-  return {Errc::not_found, fmt::format("no entry {}", printable(name))};
-}
-
-// Commits change it, and Vfs::changes() tells of that.
-Attr told(Attr attr) {
-  attr.told = true;
-  return attr;
+bool is_link(const InodeRow& row) {
+  return row.kind == InodeKind::latest_link || row.kind == InodeKind::tag_link;
 }
 
 // When the model last got a version or a tag.
@@ -36,24 +29,24 @@ Result<std::uint64_t> model_time_ns(Snapshot& snapshot, const ModelRow& model) {
 
 Result<Attr> model_dir_attr(Snapshot& snapshot, const ModelRow& model) {
   WEFT_TRY(const std::uint64_t time_ns, model_time_ns(snapshot, model));
-  return told(directory_attr(model.ino, time_ns));
+  return directory_attr(model.ino, time_ns);
 }
 
 Result<Attr> latest_attr(Snapshot& snapshot, const ModelRow& model) {
-  if (model.latest == 0) return absent(kLatest);
+  if (model.latest == 0) return no_entry(kLatest);
   WEFT_TRY(const VersionRow latest, snapshot.version(model.id, model.latest));
-  return told(link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size()));
+  return link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size());
 }
 
 Attr tag_attr(const TagRow& tag) {
-  return told(link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size()));
+  return link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size());
 }
 
 Result<Attr> numbered_attr(Snapshot& snapshot, ModelId model, std::string_view name) {
   const auto number = parse_u64(name);
-  if (!number || name.front() == '0') return absent(name);
+  if (!number || name.front() == '0') return no_entry(name);
   WEFT_TRY(const VersionRow version, snapshot.version(model, *number));
-  if (version.removed) return absent(name);
+  if (version.removed) return no_entry(name);
   WEFT_TRY(const LocalRow local, snapshot.local(version.id));
   return version_dir_attr(version, local.ino_base);
 }
@@ -72,41 +65,7 @@ Result<Ino> namespace_ino(Snapshot& snapshot, std::string_view path) {
   return entry.ino;
 }
 
-}  // namespace
-
-Attr directory_attr(Ino ino, std::uint64_t mtime_ns) {
-  Attr attr;
-  attr.ino = ino;
-  attr.type = FileType::directory;
-  attr.mtime_ns = mtime_ns;
-  return attr;
-}
-
-Attr link_attr(Ino ino, std::uint64_t mtime_ns, std::size_t target_bytes) {
-  Attr attr;
-  attr.ino = ino;
-  attr.type = FileType::link;
-  attr.size = target_bytes;
-  attr.mtime_ns = mtime_ns;
-  return attr;
-}
-
-Attr version_dir_attr(const VersionRow& version, Ino ino) {
-  Attr attr = directory_attr(ino, version.time_ns);
-  attr.lasting_attr = true;
-  attr.lasting_entries = true;
-  return attr;
-}
-
-DirEntry bare_entry(std::string name, Ino ino, FileType type) {
-  DirEntry entry;
-  entry.name = std::move(name);
-  entry.attr.ino = ino;
-  entry.attr.type = type;
-  return entry;
-}
-
-Result<Attr> catalog_attr(Snapshot& snapshot, const StoreInfo& store, const InodeRow& row) {
+Result<Attr> attr_of(Snapshot& snapshot, const StoreInfo& store, const InodeRow& row) {
   if (row.kind == InodeKind::namespace_dir) return directory_attr(row.base, store.created_ns);
   if (row.kind == InodeKind::tag_link) {
     WEFT_TRY(const TagRow tag, snapshot.tag(row.model, row.name));
@@ -116,30 +75,11 @@ Result<Attr> catalog_attr(Snapshot& snapshot, const StoreInfo& store, const Inod
   return row.kind == InodeKind::latest_link ? latest_attr(snapshot, model) : model_dir_attr(snapshot, model);
 }
 
-Result<std::string> catalog_readlink(Snapshot& snapshot, const InodeRow& row) {
-  if (row.kind == InodeKind::tag_link) {
-    WEFT_TRY(const TagRow tag, snapshot.tag(row.model, row.name));
-    return std::to_string(tag.number);
-  }
-  if (row.kind != InodeKind::latest_link) return Error{Errc::invalid, "not a link"};
-  WEFT_TRY(const ModelRow model, snapshot.model(row.model));
-  if (model.latest == 0) return absent(kLatest);
-  return std::to_string(model.latest);
-}
-
-Result<Ino> catalog_parent(Snapshot& snapshot, const InodeRow& row) {
-  if (row.kind == InodeKind::latest_link || row.kind == InodeKind::tag_link) {
-    WEFT_TRY(const ModelRow model, snapshot.model(row.model));
-    return model.ino;
-  }
-  return namespace_ino(snapshot, split_last(row.name).first);
-}
-
 Result<Attr> lookup_in_namespace(Snapshot& snapshot, const StoreInfo& store, std::string_view prefix,
                                  std::string_view name) {
   WEFT_TRY(const NamespaceEntry entry, snapshot.namespace_entry(prefix, name));
   WEFT_TRY(const InodeRow row, snapshot.inode(entry.ino));
-  return catalog_attr(snapshot, store, row);
+  return attr_of(snapshot, store, row);
 }
 
 Result<std::vector<DirEntry>> list_namespace(Snapshot& snapshot, std::string_view prefix) {
@@ -173,8 +113,61 @@ Result<std::vector<DirEntry>> list_model(Snapshot& snapshot, ModelId model) {
   }
   if (row.latest != 0) out.push_back(bare_entry(std::string(kLatest), row.latest_ino, FileType::link));
   for (const TagRow& tag : tags) out.push_back(bare_entry(tag.name, tag.ino, FileType::link));
-  std::sort(out.begin(), out.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
+  std::ranges::sort(out, {}, &DirEntry::name);
   return out;
+}
+
+}  // namespace
+
+InodeRow Catalog::top() {
+  InodeRow row;
+  row.kind = InodeKind::namespace_dir;
+  row.base = kModelsIno;
+  return row;
+}
+
+Result<Attr> Catalog::attr(const MountInode& inode) {
+  if (inode.ino == kModelsIno) return top_attr(kModelsIno, store_.info());
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  return attr_of(*snapshot, store_.info(), inode.row);
+}
+
+Result<Attr> Catalog::lookup(const MountInode& dir, std::string_view name) {
+  if (is_link(dir.row)) return not_a_directory(dir.ino);
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (dir.row.kind == InodeKind::model_dir) return lookup_in_model(*snapshot, dir.row.model, name);
+  return lookup_in_namespace(*snapshot, store_.info(), dir.row.name, name);
+}
+
+Result<std::vector<DirEntry>> Catalog::list(const MountInode& dir) {
+  if (is_link(dir.row)) return not_a_directory(dir.ino);
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (dir.row.kind == InodeKind::model_dir) return list_model(*snapshot, dir.row.model);
+  return list_namespace(*snapshot, dir.row.name);
+}
+
+Result<Ino> Catalog::parent(const MountInode& inode) {
+  if (inode.ino == kModelsIno) return kRootIno;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (!is_link(inode.row)) return namespace_ino(*snapshot, split_last(inode.row.name).first);
+  WEFT_TRY(const ModelRow model, snapshot->model(inode.row.model));
+  return model.ino;
+}
+
+Result<std::string> Catalog::readlink(const MountInode& inode) {
+  if (!is_link(inode.row)) return Subtree::readlink(inode);
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (inode.row.kind == InodeKind::tag_link) {
+    WEFT_TRY(const TagRow tag, snapshot->tag(inode.row.model, inode.row.name));
+    return std::to_string(tag.number);
+  }
+  WEFT_TRY(const ModelRow model, snapshot->model(inode.row.model));
+  if (model.latest == 0) return no_entry(kLatest);
+  return std::to_string(model.latest);
+}
+
+Result<std::shared_ptr<OpenFile>> Catalog::open(const MountInode& inode) {
+  return is_link(inode.row) ? is_a_link(inode.ino) : is_a_directory(inode.ino);
 }
 
 }  // namespace weft

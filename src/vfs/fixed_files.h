@@ -1,0 +1,54 @@
+// README, .weft and its files: what every mount has, whatever is stored. Any thread.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "control/client.h"
+#include "vfs/assembly.h"
+#include "vfs/subtree.h"
+
+namespace weft {
+
+// What the store's daemon says of itself. A daemon that hangs costs half a second for each question.
+class DaemonTexts {
+ public:
+  explicit DaemonTexts(const std::string& store_path);
+  std::string status();   // JSON; "null" if no daemon answers
+  std::string peers();    // the same, as text of its own
+  std::string metrics();  // Prometheus text; a comment if no daemon answers
+
+ private:
+  Result<control::Answer> ask(std::string_view what);
+  std::string json(std::string_view what);
+  control::Link link_;
+};
+
+// Also lists the root, with the directories that belong to other subtrees.
+class FixedFiles final : public Subtree {
+ public:
+  FixedFiles(Store& store, const VfsAssembly& assembly, std::string mount_status)
+      : store_(store), daemon_(store.path()), assembly_(assembly), mount_status_(std::move(mount_status)) {}
+
+  Result<Attr> attr(const MountInode& inode) override;
+  Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
+  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<Ino> parent(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  void set_mount_status(std::string json_members);
+
+ private:
+  Result<std::string> status_text();
+  Result<std::string> changing_text(Ino ino);
+
+  Store& store_;
+  DaemonTexts daemon_;
+  const VfsAssembly& assembly_;
+  std::mutex mutex_;
+  std::string mount_status_;  // guarded by mutex_
+};
+
+}  // namespace weft

@@ -1,0 +1,91 @@
+#include "vfs/subtree.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "base/text.h"
+
+namespace weft {
+
+Result<Attr> Subtree::lookup(const MountInode& dir, std::string_view) {
+  return not_a_directory(dir.ino);
+}
+Result<std::vector<DirEntry>> Subtree::list(const MountInode& dir) {
+  return not_a_directory(dir.ino);
+}
+Result<Ino> Subtree::parent(const MountInode& dir) {
+  return not_a_directory(dir.ino);
+}
+Result<std::string> Subtree::readlink(const MountInode& inode) {
+  return Error{Errc::invalid, fmt::format("inode {} is not a link", inode.ino)};
+}
+Result<FileVersions> Subtree::versions(const MountInode&) {
+  return FileVersions{};
+}
+Result<Xattrs> Subtree::xattrs(const MountInode&) {
+  return Xattrs{};
+}
+bool Subtree::assembled(const MountInode&) {
+  return false;
+}
+Result<Place> Subtree::place(const MountInode& inode) {
+  return no_inode(inode.ino);
+}
+
+Error no_inode(Ino ino) {
+  return {Errc::not_found, fmt::format("no inode {}", ino)};
+}
+Error no_entry(std::string_view name) {
+  return {Errc::not_found, fmt::format("no entry {}", printable(name))};
+}
+Error not_a_directory(Ino ino) {
+  return {Errc::not_dir, fmt::format("inode {} is not a directory", ino)};
+}
+Error is_a_directory(Ino ino) {
+  return {Errc::is_dir, fmt::format("inode {} is a directory", ino)};
+}
+Error is_a_link(Ino ino) {
+  return {Errc::invalid, fmt::format("inode {} is a link", ino)};
+}
+
+Attr directory_attr(Ino ino, std::uint64_t mtime_ns) {
+  Attr attr;
+  attr.ino = ino;
+  attr.type = FileType::directory;
+  attr.mtime_ns = mtime_ns;
+  return attr;
+}
+
+Attr top_attr(Ino ino, const StoreInfo& store) {
+  Attr attr = directory_attr(ino, store.created_ns);
+  attr.lasting_name = true;
+  attr.lasting_attr = true;
+  return attr;
+}
+
+Attr version_dir_attr(const VersionRow& version, Ino ino) {
+  Attr attr = directory_attr(ino, version.time_ns);
+  attr.lasting_attr = true;
+  attr.lasting_entries = true;
+  return attr;
+}
+
+Attr link_attr(Ino ino, std::uint64_t mtime_ns, std::size_t target_bytes) {
+  Attr attr;
+  attr.ino = ino;
+  attr.type = FileType::link;
+  attr.size = target_bytes;
+  attr.mtime_ns = mtime_ns;
+  return attr;
+}
+
+DirEntry bare_entry(std::string name, Ino ino, FileType type) {
+  DirEntry entry;
+  entry.name = std::move(name);
+  entry.attr.ino = ino;
+  entry.attr.type = type;
+  return entry;
+}
+
+}  // namespace weft

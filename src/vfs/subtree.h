@@ -1,0 +1,63 @@
+// One kind of directory of the mount, with what lies in it. StoreVfs (vfs.cc) finds the subtree that an inode number
+// belongs to and hands the operation over; start reading there. A new kind of directory is a new class with these
+// methods and one line in StoreVfs::owner_of().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/snapshot.h"
+#include "weft/store.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+struct MountInode {
+  Ino ino = 0;
+  // Set if the index has the inode (numbers.h says which it has).
+  InodeRow row{};
+  std::optional<IndexState> state{};  // the index had the row in this state
+};
+
+// Any thread. A method may load a manifest from another node, so the caller holds no Snapshot.
+class Subtree {
+ public:
+  virtual ~Subtree() = default;
+
+  virtual Result<Attr> attr(const MountInode& inode) = 0;
+  virtual Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) = 0;
+  // By default the inode is no directory.
+  virtual Result<Attr> lookup(const MountInode& dir, std::string_view name);
+  virtual Result<std::vector<DirEntry>> list(const MountInode& dir);
+  virtual Result<Ino> parent(const MountInode& dir);
+  // By default the inode is no link.
+  virtual Result<std::string> readlink(const MountInode& inode);
+  // The versions that an open file needs to stay readable. By default none.
+  virtual Result<FileVersions> versions(const MountInode& inode);
+
+  // As the methods of Vfs. By default there are no extended attributes, and no published files.
+  virtual Result<Xattrs> xattrs(const MountInode& inode);
+  virtual bool assembled(const MountInode& inode);
+  virtual Result<Place> place(const MountInode& inode);
+};
+
+Error no_inode(Ino ino);
+Error no_entry(std::string_view name);
+Error not_a_directory(Ino ino);
+Error is_a_directory(Ino ino);
+Error is_a_link(Ino ino);
+
+// Attributes that subtrees share. Directories do not count their subdirectories: a link count of 1 says so.
+Attr directory_attr(Ino ino, std::uint64_t mtime_ns);
+// A directory at the root of the mount.
+Attr top_attr(Ino ino, const StoreInfo& store);
+Attr version_dir_attr(const VersionRow& version, Ino ino);
+Attr link_attr(Ino ino, std::uint64_t mtime_ns, std::size_t target_bytes);
+DirEntry bare_entry(std::string name, Ino ino, FileType type);
+
+}  // namespace weft
