@@ -1,7 +1,6 @@
 #include "fuse/state/notifier.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,8 +23,7 @@ constexpr std::uint64_t kDroppedAtOnce = 32U << 20U;  // bytes of pages; a few m
 }  // namespace
 
 Status Notifier::start(std::unique_ptr<KernelCache> cache, std::uint64_t& told) {
-  Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return Error{Errc::io, "no descriptor to wake the notifier by"};
+  if (!wake_.valid()) return Error{Errc::io, "no descriptor to wake the notifier by"};
   cache_ = std::move(cache);
   told_ = &told;
   // A kernel that knows nothing is not told anything: what is asked for first can be kept at once.
@@ -37,10 +35,6 @@ Status Notifier::start(std::unique_ptr<KernelCache> cache, std::uint64_t& told) 
     if (!following_) start_over();
     note(followed);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    wake_ = std::move(wake);
-  }
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -50,7 +44,7 @@ void Notifier::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    ::eventfd_write(wake_.get(), 1);
+    wake_.ring();
   }
   thread_.join();
 }
@@ -68,7 +62,7 @@ std::string Notifier::problem() const {
 void Notifier::ask(Task task) {
   const std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
-  if (wake_.valid()) ::eventfd_write(wake_.get(), 1);
+  wake_.ring();
 }
 
 void Notifier::invalidate_entry(Ino dir, std::string name) {
@@ -153,10 +147,9 @@ void Notifier::wait() {
   auto pause = kLookAnyway;
   if (repeat_)
     pause = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(repeat_->when - Clock::now()), kNow, kLookAnyway);
-  std::array<pollfd, 2> events{pollfd{wake_.get(), POLLIN, 0}, pollfd{watch_ ? watch_->fd() : -1, POLLIN, 0}};
+  std::array<pollfd, 2> events{pollfd{wake_.fd(), POLLIN, 0}, pollfd{watch_ ? watch_->fd() : -1, POLLIN, 0}};
   ::poll(events.data(), events.size(), static_cast<int>(pause.count()));
-  eventfd_t times = 0;
-  ::eventfd_read(wake_.get(), &times);
+  wake_.clear();
 }
 
 void Notifier::note(const Status& followed) {

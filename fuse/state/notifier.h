@@ -14,7 +14,7 @@
 
 #include "fuse/state/freshness.h"
 #include "fuse/state/kernel_cache.h"
-#include "os/sys.h"
+#include "os/bell.h"
 #include "weft/result.h"
 #include "weft/vfs.h"
 
@@ -66,7 +66,7 @@ class Notifier {
   std::unique_ptr<KernelCache> cache_;
   std::unique_ptr<CommitWatch> watch_;
   std::thread thread_;
-  Fd wake_;
+  const Bell wake_;
 
   // Of the thread.
   struct Repeat {
