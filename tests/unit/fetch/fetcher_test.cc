@@ -54,15 +54,15 @@ struct Away {
     twin->put_manifest(sha256(*manifest), *manifest);
     version = store.add_version(sha256(*manifest));
   }
-  Result<std::vector<ColdPiece>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
+  Result<std::vector<Run>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
     return fetcher.bring({version, 0, range, ahead});
   }
   // What the pieces say, which must cover the range.
-  std::string text(const std::vector<ColdPiece>& pieces, Range range) const {
+  std::string text(const std::vector<Run>& pieces, Range range) const {
     std::string out(range.length, '?');
     REQUIRE(!pieces.empty());
     std::uint64_t at = range.offset;
-    for (const ColdPiece& piece : pieces) {
+    for (const Run& piece : pieces) {
       if (at >= range.offset + range.length) break;
       REQUIRE(piece.offset <= at);
       const std::uint64_t within = at - piece.offset;
