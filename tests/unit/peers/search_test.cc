@@ -183,6 +183,18 @@ TEST_CASE("a peer that failed is asked again when all others have been, and its 
   }
 }
 
+TEST_CASE("that other peers have nothing does not hide why one that has it failed") {
+  World it;
+  it.does["a"] = fails;
+  for (const std::string node : {"b", "c", "d"})
+    it.does[node] = [&it](PeerSearch::Try& /*one*/) {
+      it.time.pass(kPatience);
+      return Status(kLacks);
+    };
+  CHECK(code_of(it.search()) == Errc::io);
+  CHECK(it.asked.back() != 'a');
+}
+
 TEST_CASE("a peer that gives other bytes to this node is asked again, but not for ever") {
   World it;
   it.does["a"] = [&it](PeerSearch::Try& one) {
