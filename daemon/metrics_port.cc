@@ -64,14 +64,14 @@ MetricsPort::MetricsPort(Fd listener, std::function<std::string()> text, std::ch
 
 MetricsPort::~MetricsPort() {
   ending_ = true;
-  waker_.wake();
+  bell_.ring();
   thread_.join();
 }
 
 // The clients are served before new ones come in, so that one whose request has arrived is not dropped for them.
 void MetricsPort::run() {
   while (!ending_) {
-    std::vector<pollfd> ready = {{waker_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> ready = {{bell_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     int wait_ms = -1;
     if (!clients_.empty()) wait_ms = std::max(milliseconds_until(clients_.front().deadline), 0);
     for (const Client& client : clients_)

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "control/waker.h"
+#include "os/bell.h"
 #include "os/sys.h"
 #include "weft/deadline.h"
 #include "weft/result.h"
@@ -44,7 +44,7 @@ class MetricsPort {
   const Fd listener_;
   const std::function<std::string()> text_;
   const std::chrono::milliseconds patience_;  // with a client, for its whole request
-  const control::Waker waker_;
+  const Bell bell_;
   std::atomic<bool> ending_ = false;
   std::list<Client> clients_;  // of the thread, by age
   std::thread thread_;

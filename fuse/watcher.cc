@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -71,7 +70,6 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
 Status Watcher::start() {
   install_signal_actions();
   WEFT_TRY(signals_, open_stop_signals());
-  ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
   if (!ended_.valid()) return Error{Errc::io, "no descriptor to wait for the end"};
   publish_status();  // a request may come before set_up() is done
   thread_ = std::thread([this] { run(); });
@@ -79,7 +77,7 @@ Status Watcher::start() {
 }
 
 void Watcher::loop_ended() {
-  ::eventfd_write(ended_.get(), 1);
+  ended_.ring();
 }
 
 void Watcher::join() {
@@ -141,7 +139,7 @@ void Watcher::rest() {
 // The loop may be just about to sleep: it is woken until it has seen the request.
 void Watcher::end_loop() {
   session_.stop();
-  pollfd ended{ended_.get(), POLLIN, 0};
+  pollfd ended{ended_.fd(), POLLIN, 0};
   do {
     ::pthread_kill(loop_thread_, kWakeSignal);
   } while (::poll(&ended, 1, kWakeEveryMs) <= 0);
@@ -150,7 +148,7 @@ void Watcher::end_loop() {
 void Watcher::run() {
   set_up();
   for (;;) {
-    std::array<pollfd, 3> events{pollfd{ended_.get(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
+    std::array<pollfd, 3> events{pollfd{ended_.fd(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
                                  pollfd{channel_, POLLIN, 0}};
     const int count = ::poll(events.data(), events.size(), kLookEveryMs);
     if (events[0].revents != 0) return;

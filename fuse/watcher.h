@@ -9,6 +9,7 @@
 
 #include "fuse/ops/session.h"
 #include "fuse/state/server.h"
+#include "os/bell.h"
 #include "os/sys.h"
 #include "weft/result.h"
 
@@ -42,7 +43,7 @@ class Watcher {
   int channel_;  // -1: the supervisor is gone
   pthread_t loop_thread_;
   Fd signals_;
-  Fd ended_;
+  const Bell ended_;  // never cleared: it is heard for good
   Status read_ahead_;
   std::uint64_t begun_ = 0;  // requests, when last looked at
   unsigned idle_looks_ = 0;

@@ -11,6 +11,7 @@
 #include "weft/content.h"
 #include "weft/pack.h"
 #include "weft/result.h"
+#include "weft/run.h"
 #include "weft/store_rows.h"
 
 namespace weft {
@@ -43,14 +44,6 @@ struct ColdRange {
   bool all = false;
 };
 
-// [offset, offset + length) of the published file lies in place.pack from place.offset on, verified, for as long as
-// place.pack lives.
-struct ColdPiece {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  OpenPlace place;
-};
-
 // Any thread. Every call takes bounded time while nothing moves: Errc::timed_out, Errc::unreachable when there is
 // nobody to ask; Errc::not_found when nobody has it, Errc::corrupt when nobody has it whole, Errc::no_space.
 class ColdReads {
@@ -58,14 +51,14 @@ class ColdReads {
   virtual ~ColdReads() = default;
   // Gives a bare version its content; fine when it has it.
   virtual Status look(VersionId version) = 0;
-  // Pieces that touch and cover the range, in order; they may begin before it and go on behind it. Two callers who want
-  // one byte cause one transfer of it.
-  virtual Result<std::vector<ColdPiece>> bring(const ColdRange& what) = 0;
+  // Returns where the range lies, verified: runs of the published file that touch and cover it, in order. They may
+  // begin before it and go on behind it. Two callers who want one byte cause one transfer of it.
+  virtual Result<std::vector<Run>> bring(const ColdRange& what) = 0;
   // What bring() does, begun: who will want it soon has something else to do before. Dropped, it is wanted no longer.
   class Begun {
    public:
     virtual ~Begun() = default;
-    virtual Result<std::vector<ColdPiece>> take() = 0;  // once; waits
+    virtual Result<std::vector<Run>> take() = 0;  // once; waits
   };
   // Does not wait for it. Null where that cannot be done, or not now: bring() is for it then.
   virtual std::unique_ptr<Begun> begin(const ColdRange& /*what*/) { return nullptr; }

@@ -2,7 +2,7 @@
 //
 // Trust: none. What a source gives is what a disk or a peer said; src/fetch/verified_source.h checks it, and nothing
 // else calls a source. Threads: every call from any thread; calls may run at once. Waiting: every call returns by its
-// deadline, whatever the other side does: Errc::timed_out. What it was doing may go on behind, on memory of its own.
+// deadline, or as src/peers/README.md puts it off: Errc::timed_out. What it did may go on behind, on its own memory.
 // Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to ask.
 // Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
 #pragma once

@@ -127,8 +127,7 @@ AssembledSource assembled_source(const File& file, std::string where) {
 namespace {
 
 // What the .toc files of the runs' packs say of the file's blobs, each at its place in the file.
-Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& source,
-                                          std::span<const LockedRun> runs) {
+Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& source, std::span<const Run> runs) {
   std::map<PackId, PackToc> tocs;
   std::vector<PackEntry> entries;
   std::uint64_t offset = 0;

@@ -35,7 +35,7 @@ class Copier {
 
   Status run() {
     if (!buffer_) return Error{Errc::io, fmt::format("{}: no memory to copy through", where_)};
-    for (const LockedRun& run : plan_.copies)
+    for (const Run& run : plan_.copies)
       for (std::uint64_t done = 0; done < run.length;) {
         const std::uint64_t at = run.offset + done;
         const std::uint64_t count = std::min(run.length - done, kChunk - at % kChunk);
@@ -49,7 +49,7 @@ class Copier {
   std::span<std::byte> buffer(std::uint64_t from, std::uint64_t count) { return {buffer_.get() + from, count}; }
 
   // Into the buffer, which holds the bytes from begin_ to end_ of the file, of one chunk.
-  Status take(const LockedRun& run, std::uint64_t done, std::uint64_t count) {
+  Status take(const Run& run, std::uint64_t done, std::uint64_t count) {
     const std::uint64_t at = run.offset + done;
     if (at != end_ || at % kChunk == 0) WEFT_CHECK(flush());
     if (begin_ == end_) begin_ = end_ = at;
@@ -80,31 +80,28 @@ class Copier {
 };
 
 // The whole blocks of a run are shared, its ends copied.
-void add_run(FillPlan& plan, const LockedRun& run, std::uint64_t block) {
-  const auto part = [&run](std::uint64_t begin, std::uint64_t end) {
-    return LockedRun{begin, end - begin, {run.place.pack, run.place.offset + (begin - run.offset)}};
-  };
+void add_run(FillPlan& plan, const Run& run, std::uint64_t block) {
   const auto copy = [&](std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return;
-    plan.copies.push_back(part(begin, end));
+    plan.copies.push_back(part_of(run, begin, end));
     plan.copied_bytes += end - begin;
   };
-  const std::uint64_t end = run.offset + run.length;
+  const std::uint64_t end = end_of(run);
   const bool alike = block != 0 && run.offset % block == run.place.offset % block;
   const std::uint64_t first = alike ? (run.offset + block - 1) / block * block : end;
   const std::uint64_t last = alike ? end / block * block : end;
   if (first >= last) return copy(run.offset, end);
   copy(run.offset, first);
-  plan.clones.push_back(part(first, last));
+  plan.clones.push_back(part_of(run, first, last));
   copy(last, end);
 }
 
 }  // namespace
 
-FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes) {
+FillPlan plan_fill(std::span<const Run> runs, std::uint64_t block_bytes) {
   FillPlan plan;
-  for (const LockedRun& run : runs) add_run(plan, run, block_bytes);
-  if (!runs.empty()) plan.size = runs.back().offset + runs.back().length;
+  for (const Run& run : runs) add_run(plan, run, block_bytes);
+  if (!runs.empty()) plan.size = end_of(runs.back());
   return plan;
 }
 
@@ -122,7 +119,7 @@ std::uint64_t sharing_block_bytes(const SafePath& directory) {
 }
 
 Status fill(int out, const FillPlan& plan, const std::string& where, const std::function<bool()>& cancelled) {
-  for (const LockedRun& run : plan.clones) {
+  for (const Run& run : plan.clones) {
     if (cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
     WEFT_CHECK(clone_range(run.place.pack->fd(), run.place.offset, run.length, out, run.offset, where));
   }

@@ -16,13 +16,13 @@ namespace weft {
 
 // How a file can be put together: every byte is in one of these runs.
 struct FillPlan {
-  std::vector<LockedRun> clones;  // whole blocks
-  std::vector<LockedRun> copies;  // in order
+  std::vector<Run> clones;  // whole blocks
+  std::vector<Run> copies;  // in order
   std::uint64_t copied_bytes = 0;
   std::uint64_t size = 0;
 };
 // `block_bytes`: of the file system, a power of two; 0: nothing can be shared.
-FillPlan plan_fill(std::span<const LockedRun> runs, std::uint64_t block_bytes);
+FillPlan plan_fill(std::span<const Run> runs, std::uint64_t block_bytes);
 
 // The block size of the file system of `directory` if its files can share blocks, else 0. Tried with files without a
 // name.

@@ -70,18 +70,18 @@ class BlobLocker {
 };
 
 // The places that were found before, if there was no commit since; else nothing.
-Result<std::vector<LockedRun>> recall(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
-                                      Remembered known) {
+Result<std::vector<Run>> recall(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+                                Remembered known) {
   const auto found = known.places->find(known.file);
-  if (!found || found->blobs != blobs.size()) return std::vector<LockedRun>();
+  if (!found || found->blobs != blobs.size()) return std::vector<Run>();
   std::map<PackId, std::shared_ptr<const PackReader>> packs;
-  std::vector<LockedRun> runs;
+  std::vector<Run> runs;
   runs.reserve(found->runs.size());
   for (const KnownPlaces::Run& run : found->runs) {
     auto& pack = packs[run.place.pack];
     if (!pack) {
       auto locked = store.open_place(blobs[run.first], run.place);
-      if (!locked.ok()) return std::vector<LockedRun>();  // a later look says why
+      if (!locked.ok()) return std::vector<Run>();  // a later look says why
       pack = std::move(locked->pack);
     }
     runs.push_back({offset, run.length, {pack, run.place.offset}});
@@ -102,25 +102,22 @@ Result<std::vector<OpenPlace>> open_present_blobs(Store& store, std::span<const 
   return BlobLocker(store, blobs, BlobLocker::Absent::left).run(BlobLocker::State::any);
 }
 
-Result<std::vector<LockedRun>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
-                                         Remembered known) {
+Result<std::vector<Run>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+                                   Remembered known) {
   if (known.places != nullptr) {
     WEFT_TRY(auto runs, recall(store, blobs, offset, known));
     if (!runs.empty()) return runs;
   }
   BlobLocker locker(store, blobs, BlobLocker::Absent::refused);
   WEFT_TRY(auto places, locker.run(known.places != nullptr ? BlobLocker::State::told : BlobLocker::State::any));
-  std::vector<LockedRun> runs;
+  std::vector<Run> runs;
   KnownPlaces::Places found{locker.state(), blobs.size(), {}};
   for (std::size_t i = 0; i < blobs.size(); ++i) {
     const OpenPlace& place = places[i];
-    if (!runs.empty() && runs.back().place.pack == place.pack &&
-        runs.back().place.offset + runs.back().length == place.offset) {
-      found.runs.back().length = runs.back().length += blobs[i].length;
-    } else {
-      runs.push_back({offset, blobs[i].length, place});
+    if (append_run(runs, {offset, blobs[i].length, place}))
+      found.runs.back().length = runs.back().length;
+    else
       found.runs.push_back({i, blobs[i].length, {place.pack->id(), place.offset}});
-    }
     offset += blobs[i].length;
   }
   runs.shrink_to_fit();

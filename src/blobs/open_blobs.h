@@ -10,6 +10,7 @@
 
 #include "base/lru_cache.h"
 #include "weft/pack.h"
+#include "weft/run.h"
 #include "weft/snapshot.h"
 #include "weft/store.h"
 
@@ -51,14 +52,8 @@ Result<std::vector<OpenPlace>> open_blobs(Store& store, std::span<const ContentI
 // The same, but those that are absent are left without a pack.
 Result<std::vector<OpenPlace>> open_present_blobs(Store& store, std::span<const ContentId> blobs);
 
-// A run of a file that is a run of one pack.
-struct LockedRun {
-  std::uint64_t offset = 0;  // in the file
-  std::uint64_t length = 0;
-  OpenPlace place;
-};
 // As open_blobs(), of a file that is these blobs from `offset` on.
-Result<std::vector<LockedRun>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
-                                         Remembered known);
+Result<std::vector<Run>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
+                                   Remembered known);
 
 }  // namespace weft

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 
+#include "os/bell.h"
 #include "os/sys.h"
 
 namespace weft::control {
@@ -20,9 +20,9 @@ class Poller {
     std::uint32_t events = 0;
   };
 
-  Poller() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), over_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  Poller() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     epoll_event event{EPOLLIN, {.u64 = kOver}};
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, over_.get(), &event);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, over_.fd(), &event);
   }
 
   // `name` is not 0. Nothing is told of it before arm().
@@ -38,7 +38,7 @@ class Poller {
     return {event.data.u64, event.events};
   }
   // All that wait return, now and from now on.
-  void end() const { static_cast<void>(::eventfd_write(over_.get(), 1)); }
+  void end() const { over_.ring(); }
 
  private:
   static constexpr std::uint64_t kOver = 0;
@@ -48,7 +48,7 @@ class Poller {
   }
 
   Fd epoll_;
-  Fd over_;
+  const Bell over_;  // never cleared
 };
 
 }  // namespace weft::control

@@ -31,7 +31,7 @@ class ColdClient final : public ColdReads {
     return {};
   }
 
-  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+  Result<std::vector<Run>> bring(const ColdRange& what) override {
     WEFT_TRY(control::Answer answer, call("bring", encode_cold_range(what)));
     return decode_cold_pieces(answer.body, std::move(answer.fds), what.range);
   }
@@ -68,7 +68,7 @@ class ColdClient final : public ColdReads {
   class BegunBring final : public Begun {
    public:
     BegunBring(std::unique_ptr<control::Client::Begun> begun, Range range) : begun_(std::move(begun)), range_(range) {}
-    Result<std::vector<ColdPiece>> take() override {
+    Result<std::vector<Run>> take() override {
       control::CallOptions options;
       options.patience = kAnswerMax;
       WEFT_TRY(control::Answer answer, begun_->take(options));

@@ -50,18 +50,18 @@ Result<Packs> packs_of(const JsonValue& body, std::vector<Fd> fds) {
   return packs;
 }
 
-Result<ColdPiece> piece_of(const JsonValue& value, const Packs& packs) {
+Result<Run> piece_of(const JsonValue& value, const Packs& packs) {
   WEFT_TRY(const auto numbers, numbers_of(value, 4));
   if (numbers[3] >= packs.size()) return odd("a piece of no pack");
   const auto& pack = packs[numbers[3]];
   if (numbers[0] > limits::kVersionBytesMax || numbers[2] > pack->size() || numbers[1] > pack->size() - numbers[2])
     return odd(fmt::format("a piece of {} bytes at {} of a pack of {}", numbers[1], numbers[2], pack->size()));
-  return ColdPiece{numbers[0], numbers[1], {pack, numbers[2]}};
+  return Run{numbers[0], numbers[1], {pack, numbers[2]}};
 }
 
-void write_pieces(JsonWriter& json, const std::vector<ColdPiece>& pieces, Packs& packs) {
+void write_pieces(JsonWriter& json, const std::vector<Run>& pieces, Packs& packs) {
   json.key("pieces").begin_array();
-  for (const ColdPiece& piece : pieces) {
+  for (const Run& piece : pieces) {
     auto at = std::find(packs.begin(), packs.end(), piece.place.pack);
     if (at == packs.end()) at = packs.insert(packs.end(), piece.place.pack);
     json.begin_array().value(piece.offset).value(piece.length).value(piece.place.offset);
@@ -111,9 +111,9 @@ Result<ColdRange> decode_cold_range(const JsonValue& body) {
   return what;
 }
 
-Result<ColdAnswer> encode_cold_pieces(const std::vector<ColdPiece>& pieces) {
+Result<ColdAnswer> encode_cold_pieces(const std::vector<Run>& pieces) {
   const std::size_t count = std::min(pieces.size(), kPiecesMax);
-  std::vector<ColdPiece> sent(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<Run> sent(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(count));
   JsonWriter json;
   Packs packs;
   json.begin_object();
@@ -137,14 +137,14 @@ Result<ColdAnswer> encode_cold_pieces(const std::vector<ColdPiece>& pieces) {
   return answer;
 }
 
-Result<std::vector<ColdPiece>> decode_cold_pieces(const JsonValue& body, std::vector<Fd> fds, Range range) {
+Result<std::vector<Run>> decode_cold_pieces(const JsonValue& body, std::vector<Fd> fds, Range range) {
   WEFT_TRY(const Packs packs, packs_of(body, std::move(fds)));
   WEFT_TRY(const JsonValue::Array* list, body.array("pieces"));
-  std::vector<ColdPiece> pieces;
+  std::vector<Run> pieces;
   for (const JsonValue& one : *list) {
-    WEFT_TRY(ColdPiece piece, piece_of(one, packs));
-    const bool touches = pieces.empty() ? piece.offset <= range.offset && range.offset < piece.offset + piece.length
-                                        : piece.offset == pieces.back().offset + pieces.back().length;
+    WEFT_TRY(Run piece, piece_of(one, packs));
+    const bool touches = pieces.empty() ? piece.offset <= range.offset && range.offset < end_of(piece)
+                                        : piece.offset == end_of(pieces.back());
     if (piece.length == 0 || !touches) return odd("pieces that do not cover what was asked for");
     pieces.push_back(std::move(piece));
   }

@@ -27,8 +27,8 @@ struct ColdAnswer {
   std::string body;
   std::vector<Fd> fds;
 };
-Result<ColdAnswer> encode_cold_pieces(const std::vector<ColdPiece>& pieces);
+Result<ColdAnswer> encode_cold_pieces(const std::vector<Run>& pieces);
 // Errc::invalid: what no daemon would say about this range.
-Result<std::vector<ColdPiece>> decode_cold_pieces(const JsonValue& body, std::vector<Fd> fds, Range range);
+Result<std::vector<Run>> decode_cold_pieces(const JsonValue& body, std::vector<Fd> fds, Range range);
 
 }  // namespace weft

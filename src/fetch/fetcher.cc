@@ -10,6 +10,7 @@
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
 #include "fetch/fetcher_impl.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -27,41 +28,11 @@ std::size_t memory_bytes(const Manifest& manifest) {
   return bytes;
 }
 
-Range overlap(Range a, Range b) {
-  const std::uint64_t begin = std::max(a.offset, b.offset);
-  const std::uint64_t end = std::min(a.offset + a.length, b.offset + b.length);
-  return {begin, end > begin ? end - begin : 0};
-}
-
-// The numbers of the extents that overlap a range: [first, second).
-std::pair<std::size_t, std::size_t> extents_in(const File& file, Range range) {
-  const auto ends_before = [](const Extent& one, std::uint64_t at) { return one.offset + one.id.length <= at; };
-  const auto begins_before = [](const Extent& one, std::uint64_t at) { return one.offset < at; };
-  const auto first = std::lower_bound(file.extents.begin(), file.extents.end(), range.offset, ends_before);
-  const auto end = std::lower_bound(first, file.extents.end(), range.offset + range.length, begins_before);
-  return {static_cast<std::size_t>(first - file.extents.begin()), static_cast<std::size_t>(end - file.extents.begin())};
-}
-
 // Nothing lies in the pack where these do in their file. Files that begin alike have other bytes later.
 bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   return std::ranges::none_of(absent, [&toc](const Extent& extent) {
-    const auto after = std::ranges::lower_bound(toc.entries, extent.offset + extent.id.length, {}, &PackEntry::offset);
-    if (after == toc.entries.begin()) return false;
-    const PackEntry& before = *std::prev(after);
-    return before.offset + before.id.length > extent.offset;
+    return overlaps_any(toc.entries, {extent.offset, extent.id.length});
   });
-}
-
-// Neighbours in one pack become one piece.
-void append(std::vector<ColdPiece>& pieces, ColdPiece piece) {
-  if (!pieces.empty()) {
-    ColdPiece& last = pieces.back();
-    if (last.place.pack == piece.place.pack && last.place.offset + last.length == piece.place.offset) {
-      last.length += piece.length;
-      return;
-    }
-  }
-  pieces.push_back(std::move(piece));
 }
 
 }  // namespace
@@ -107,7 +78,7 @@ Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId versi
 // What is here is locked; of the rest it is known where it will be.
 Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std::uint32_t file, Range range) {
   const File& published = content.manifest.files[file];
-  const auto [first, end] = extents_in(published, range);
+  const auto [first, end] = runs_in(published.extents, range);
   std::vector<Part> parts;
   std::vector<ContentId> blobs;
   for (std::size_t i = first; i < end; ++i) {
@@ -379,7 +350,7 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
 }
 
 // Where the file and the transfer's file are one, all that is there of the units, and of those that follow.
-ColdPiece Fetcher::here_of(const Part& part, Range range) const {
+Run Fetcher::here_of(const Part& part, Range range) const {
   const Transfer& transfer = *part.home.transfer;
   if (part.home.offset != part.extent.offset) {
     const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
@@ -398,25 +369,19 @@ ColdPiece Fetcher::here_of(const Part& part, Range range) const {
   return {begin, end - begin, {transfer.reader, begin}};
 }
 
-std::vector<ColdPiece> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
-  std::vector<ColdPiece> pieces;
+std::vector<Run> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
+  std::vector<Run> pieces;
   const std::lock_guard lock(mutex_);
   for (const Part& part : parts) {
-    ColdPiece piece =
-        part.place.pack ? ColdPiece{part.extent.offset, part.extent.id.length, part.place} : here_of(part, range);
-    const std::uint64_t covered = pieces.empty() ? piece.offset : pieces.back().offset + pieces.back().length;
-    if (piece.offset + piece.length <= covered) continue;
-    if (piece.offset < covered) {
-      piece.place.offset += covered - piece.offset;
-      piece.length -= covered - piece.offset;
-      piece.offset = covered;
-    }
-    append(pieces, std::move(piece));
+    const Run piece =
+        part.place.pack ? Run{part.extent.offset, part.extent.id.length, part.place} : here_of(part, range);
+    const std::uint64_t covered = pieces.empty() ? piece.offset : end_of(pieces.back());
+    if (end_of(piece) > covered) append_run(pieces, part_of(piece, std::max(piece.offset, covered), end_of(piece)));
   }
   return pieces;
 }
 
-Result<std::vector<ColdPiece>> Fetcher::bring(const ColdRange& what) {
+Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
   WEFT_TRY(const auto content, this->content(what.version));
   const std::string where = fmt::format("{}@{}", content->row.model_name, content->row.number);
   if (what.file >= content->manifest.files.size())

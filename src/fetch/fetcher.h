@@ -76,7 +76,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Fetcher& operator=(const Fetcher&) = delete;
 
   Status look(VersionId version) override;
-  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override;
+  Result<std::vector<Run>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
   Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
@@ -158,8 +158,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void count_here(const std::vector<Part>& parts, Range range);
   Status wait_for(std::vector<Part>& parts, const ColdRange& what);
   std::optional<Task> take_own(const std::vector<Part>& parts);
-  ColdPiece here_of(const Part& part, Range range) const;
-  std::vector<ColdPiece> pieces_of(const std::vector<Part>& parts, Range range) const;
+  Run here_of(const Part& part, Range range) const;
+  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const;
 
   OpenPlace arrived(const ChunkRun& run) const;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "weft/run_list.h"
+
 namespace weft {
 namespace {
 
@@ -99,11 +101,7 @@ std::pair<std::size_t, std::size_t> next_batch(const FetchPlan& plan, std::size_
 }
 
 std::pair<std::size_t, std::size_t> units_in(const FetchPlan& plan, Range range) {
-  const auto ends_before = [](const FetchUnit& unit, std::uint64_t at) { return unit.offset + unit.length <= at; };
-  const auto begins_before = [](const FetchUnit& unit, std::uint64_t at) { return unit.offset < at; };
-  const auto first = std::lower_bound(plan.units.begin(), plan.units.end(), range.offset, ends_before);
-  const auto end = std::lower_bound(first, plan.units.end(), range.offset + range.length, begins_before);
-  return {static_cast<std::size_t>(first - plan.units.begin()), static_cast<std::size_t>(end - plan.units.begin())};
+  return runs_in(plan.units, range);
 }
 
 }  // namespace weft

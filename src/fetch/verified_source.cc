@@ -115,13 +115,16 @@ std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span
   }
 }
 
+// When bytes have come, there is as long again as at first: for the proofs, and for another peer if they are wrong.
 Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
-                                                Deadline deadline, ReadAid& aid, bool& again) {
+                                                Deadline::duration patience, ReadAid& aid, bool& again) {
+  Deadline deadline = Deadline::clock::now() + patience;
   std::uint64_t wanted = 0;
   for (const ChunkRun& run : runs) wanted += run.length();
   const std::future<void> proofs = begin_proofs(manifest, runs, deadline);  // they end before this does
   WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
   if (aid.came) aid.came();
+  deadline = Deadline::clock::now() + patience;
   if (got.size != wanted)
     return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
   std::vector<Digest> digests = hashes_of(runs, got.bytes());
@@ -145,9 +148,10 @@ Result<VerifiedBytes> VerifiedSource::read(const Digest& manifest, std::span<con
         run.count > chunk_count(run.id.length) - run.first)
       return Error{Errc::internal, fmt::format("chunks {} to {} of a blob of {} bytes", run.first,
                                                run.first + run.count, run.id.length)};
+  const auto patience = deadline - Deadline::clock::now();
   for (int tries = 1;; ++tries) {
     bool again = false;
-    auto got = read_once(manifest, runs, deadline, aid, again);
+    auto got = read_once(manifest, runs, patience, aid, again);
     if (got.ok() || !again || tries == kTriesMax) return got;
   }
 }

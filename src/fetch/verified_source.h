@@ -52,7 +52,7 @@ class VerifiedSource {
   };
   Result<std::optional<Wrong>> check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests,
                                      Deadline deadline);
-  Result<VerifiedBytes> read_once(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+  Result<VerifiedBytes> read_once(const Digest& manifest, std::span<const ChunkRun> runs, Deadline::duration patience,
                                   ReadAid& aid, bool& again);
   Error wrong(const ContentId& id, std::string_view what) const;
 

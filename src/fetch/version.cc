@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "weft/node.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -70,11 +71,7 @@ std::vector<Range> wanted_ranges(const File& file, const std::string& layers) {
   std::vector<Range> ranges;
   for (std::uint32_t i = 0; i < file.extents.size(); ++i) {
     if (unwanted.contains(i)) continue;
-    const Extent& extent = file.extents[i];
-    if (!ranges.empty() && ranges.back().offset + ranges.back().length == extent.offset)
-      ranges.back().length += extent.id.length;
-    else
-      ranges.push_back({extent.offset, extent.id.length});
+    append_run(ranges, {file.extents[i].offset, file.extents[i].id.length});
   }
   return ranges;
 }

@@ -21,6 +21,7 @@
 #include "os/page_cache.h"
 #include "os/sys.h"
 #include "weft/origin.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -41,6 +42,16 @@ struct OpenPack {
   Fd direct;  // not valid where there is no such way
 };
 
+// A run of bytes of one pack.
+struct Stretch {
+  BlobPlace place;
+  std::uint64_t length = 0;
+};
+
+bool goes_on(const Stretch& last, const Stretch& next) {
+  return last.place.pack == next.place.pack && last.place.offset + last.length == next.place.offset;
+}
+
 // One origin as its readers share it. What it keeps may be of before a repair, or of a mount that is gone: after a read
 // that went wrong all of it is opened anew. Everything here may hang; it is called on threads that can be left behind.
 class OriginReader {
@@ -57,7 +68,7 @@ class OriginReader {
   bool forget();
 
  private:
-  using Stretches = std::vector<std::pair<BlobPlace, std::size_t>>;
+  using Stretches = std::vector<Stretch>;
   using PlacesPointer = std::shared_ptr<const Places>;
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
@@ -188,13 +199,7 @@ Result<OriginReader::Stretches> OriginReader::stretches(const Places& places, co
   for (const ChunkRun& run : runs) {
     const auto place = places.find(run.id);
     if (!place) return not_there(path_, run.id);
-    const BlobPlace next{place->pack, place->offset + run.offset()};
-    const bool goes_on = !out.empty() && out.back().first.pack == next.pack &&
-                         out.back().first.offset + out.back().second == next.offset;
-    if (goes_on)
-      out.back().second += run.length();
-    else
-      out.emplace_back(next, run.length());
+    append_run(out, {{place->pack, place->offset + run.offset()}, run.length()});
   }
   return out;
 }
@@ -221,7 +226,7 @@ Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vec
 
 Result<SourceBytes> OriginReader::read_stretches(const Stretches& stretches, std::size_t size) {
   if (stretches.size() == 1 && size >= kLarge) {
-    WEFT_TRY(auto straight, read_straight(stretches[0].first, size));
+    WEFT_TRY(auto straight, read_straight(stretches[0].place, size));
     if (straight) return *std::move(straight);
   }
   SourceBytes out;

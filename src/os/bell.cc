@@ -34,9 +34,13 @@ void Bell::wait(Clock::time_point until) const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   if (!hears_.valid()) return std::this_thread::sleep_for(std::clamp(left, 0 * kLook, kLook));
   pollfd event{hears_.get(), POLLIN, 0};
-  if (::poll(&event, 1, static_cast<int>(std::clamp(left, 0 * kLook, kLongest).count())) <= 0) return;
+  if (::poll(&event, 1, static_cast<int>(std::clamp(left, 0 * kLook, kLongest).count())) > 0) clear();
+}
+
+void Bell::clear() const {
   std::array<char, 64> rung{};
-  static_cast<void>(!::read(hears_.get(), rung.data(), rung.size()));
+  while (::read(hears_.get(), rung.data(), rung.size()) == static_cast<ssize_t>(rung.size())) {
+  }
 }
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "os/sys.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -26,11 +27,7 @@ bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length) {
 }
 
 void append(std::vector<Range>& runs, std::uint64_t begin, std::uint64_t end) {
-  if (begin == end) return;
-  if (!runs.empty() && runs.back().offset + runs.back().length == begin)
-    runs.back().length += end - begin;
-  else
-    runs.push_back({begin, end - begin});
+  if (begin != end) append_run(runs, {begin, end - begin});
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace weft {
 
 // The first `bytes_max` bytes of a file. Errc::busy when they are not all there within `limit`. A process of its own
-// reads, and is left behind if need be: the kernel lets no thread go that waits for a FUSE server to answer, so that a
-// thread of this process would keep it from ending.
+// reads, and is killed at the limit. A thread (base/bounded_calls.h) cannot be: while it waits for the FUSE server it
+// holds the mount, so that `weft umount` of a mount that does not answer would fail as "in use".
 Result<std::string> read_file_within(const std::string& path, std::size_t bytes_max, std::chrono::milliseconds limit);
 
 }  // namespace weft

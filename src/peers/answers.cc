@@ -11,39 +11,28 @@
 
 #include "base/sha256.h"
 #include "os/sys.h"
+#include "weft/run.h"
 
 namespace weft {
 namespace {
 
 constexpr std::string_view kWhere = "a pack that a peer reads";
 
-// A run of bytes of one pack.
-struct Segment {
-  OpenPlace place;
-  std::uint64_t length = 0;
-};
-
 // With a window.
 using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
 
-// Runs that touch in one pack are one segment.
-std::vector<Segment> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPlace> places) {
-  std::vector<Segment> segments;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const bool goes_on = !segments.empty() && segments.back().place.pack == places[i].pack &&
-                         segments.back().place.offset + segments.back().length == places[i].offset;
-    if (goes_on)
-      segments.back().length += runs[i].length();
-    else
-      segments.push_back({std::move(places[i]), runs[i].length()});
-  }
+// Where the bytes of an answer lie.
+std::vector<Run> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPlace> places) {
+  std::vector<Run> segments;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    append_run(segments, {segments.empty() ? 0 : end_of(segments.back()), runs[i].length(), std::move(places[i])});
   return segments;
 }
 
-Result<std::vector<std::byte>> copy_of(std::span<const Segment> segments, std::uint64_t size) {
+Result<std::vector<std::byte>> copy_of(std::span<const Run> segments, std::uint64_t size) {
   std::vector<std::byte> bytes(size);
   std::span<std::byte> rest(bytes);
-  for (const auto& [place, length] : segments) {
+  for (const auto& [offset, length, place] : segments) {
     WEFT_CHECK(read_exact(place.pack->fd(), place.offset, rest.first(length), kWhere));
     rest = rest.subspan(length);
   }
@@ -59,15 +48,15 @@ Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
   return reply;
 }
 
-Result<PeerReply> reply_with(std::span<const Segment> segments, const std::shared_ptr<const void>& gift) {
+Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_ptr<const void>& gift) {
   std::uint64_t size = 0;
-  for (const Segment& segment : segments) size += segment.length;
+  for (const Run& segment : segments) size += segment.length;
   if (size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
     WEFT_TRY(auto bytes, copy_of(segments, size));
     return reply_with(std::move(bytes));
   }
   PeerReply reply;
-  for (const auto& [place, length] : segments) {
+  for (const auto& [offset, length, place] : segments) {
     WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
                                                 std::make_shared<const Kept>(place.pack, gift)));
     reply.windows.push_back(std::move(window));
@@ -136,7 +125,7 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
     return Error{Errc::busy, "this node gives to enough others now"};
   }
   const auto segments = segments_of(ask.runs, std::move(places));
-  return reply_with(std::span<const Segment>(segments), gift);
+  return reply_with(std::span<const Run>(segments), gift);
 }
 
 }  // namespace weft

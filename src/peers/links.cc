@@ -54,15 +54,15 @@ void PeerLinks::refresh(Clock::time_point now) {
 
 std::vector<std::string> PeerLinks::nodes() {
   const std::lock_guard lock(mutex_);
-  refresh(Clock::now());
+  refresh(time_.now());
   std::vector<std::string> out;
   for (const Member& one : known_)
     if (!one.address.empty()) out.push_back(one.node);
   return out;
 }
 
-void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) {
-  const auto now = Clock::now();
+void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) const {
+  const auto now = time_.now();
   if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // it has more to give than its link takes
   const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
   if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
@@ -70,7 +70,7 @@ void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point a
 }
 
 const Member* PeerLinks::member(const std::string& node) {
-  refresh(Clock::now());
+  refresh(time_.now());
   const auto found = std::ranges::find(known_, node, &Member::node);
   return found == known_.end() || found->address.empty() ? nullptr : &*found;
 }
@@ -90,32 +90,38 @@ double PeerLinks::rate_of(const Link& link) {
   return link.rate > 0 ? link.rate : kUnknownRate;
 }
 
+// Members that were not tried: those that do not rest, or all of them if each of them rests.
+std::vector<std::pair<PeerLinks::Link*, PeerCandidate::Kind>> PeerLinks::askable(
+    std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+  std::vector<std::pair<Link*, PeerCandidate::Kind>> out;
+  for (const PeerCandidate& candidate : candidates) {
+    if (member(candidate.node) == nullptr) continue;
+    Link& link = this->link(candidate.node);
+    if (std::ranges::find(tried, link.number) == tried.end()) out.emplace_back(&link, candidate.kind);
+  }
+  const auto rests = [now = time_.now()](const auto& one) { return one.first->rests_until > now; };
+  if (!std::ranges::all_of(out, rests)) std::erase_if(out, rests);
+  return out;
+}
+
 // Of equals any: what all take in one order, all want from one node at one time.
 PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                                     Size size) {
-  const auto now = Clock::now();
-  const bool all_rest = std::ranges::none_of(candidates, [&](const auto& one) { return can_be_asked(one, now); });
-  const auto may_be_asked = [&](const PeerCandidate& candidate) {
-    return all_rest ? member(candidate.node) != nullptr : can_be_asked(candidate, now);
-  };
+  const auto now = time_.now();
+  const auto askable = this->askable(candidates, tried);
   double fastest = 0;
-  for (const PeerCandidate& candidate : candidates)
-    if (may_be_asked(candidate)) fastest = std::max(fastest, rate_of(link(candidate.node)));
+  for (const auto& one : askable) fastest = std::max(fastest, rate_of(*one.first));
   Link* best = nullptr;
   double lowest = 0;
   unsigned equals = 0;
-  for (const PeerCandidate& candidate : candidates) {
-    if (!may_be_asked(candidate)) continue;
-    Link& link = this->link(candidate.node);
-    const bool busy = size == Size::read && !link.is_free(now);
-    if (std::ranges::find(tried, link.number) != tried.end()) continue;
-    if (busy) continue;
-    const double slower = fastest / rate_of(link);
-    const double cost = (link.reads + 1) * cost_of(candidate.kind) * (slower > kMuchSlower ? slower : 1);
+  for (const auto& [link, kind] : askable) {
+    if (size == Size::read && !link->is_free(now)) continue;
+    const double slower = fastest / rate_of(*link);
+    const double cost = (link->reads + 1) * cost_of(kind) * (slower > kMuchSlower ? slower : 1);
     if (lowest > 0 && cost > lowest) continue;
     equals = cost == lowest ? equals + 1 : 1;
     if (random_() % equals > 0) continue;
-    best = &link;
+    best = link;
     lowest = cost;
   }
   return best;
@@ -133,13 +139,17 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   const bool sought = std::ranges::any_of(candidates, [&node](const PeerCandidate& one) {
     return one.kind == PeerCandidate::Kind::sought && one.node == node;
   });
-  const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > Clock::now();
-  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits};
+  const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > time_.now();
+  const bool last = std::ranges::none_of(candidates, [&](const PeerCandidate& one) {
+    return one.node != node && member(one.node) != nullptr &&
+           std::ranges::find(tried, link(one.node).number) == tried.end();
+  });
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits, last};
 }
 
 Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
+  const auto now = time_.now();
   Readiness best = Readiness::lacking;
   for (const PeerCandidate& candidate : candidates) {
     if (!can_be_asked(candidate, now)) continue;
@@ -152,14 +162,11 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   return best;
 }
 
-bool PeerLinks::may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
-                         Clock::time_point moved_since) {
+PeerLinks::Busy PeerLinks::busy(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(candidates, [&](const PeerCandidate& one) {
-    if (member(one.node) == nullptr) return false;
-    const Link& link = this->link(one.node);
-    return link.moved_at >= moved_since && std::ranges::find(tried, link.number) == tried.end();
-  });
+  Busy busy;
+  for (const auto& one : askable(candidates, tried)) busy = {true, std::max(busy.moved_at, one.first->moved_at)};
+  return busy;
 }
 
 void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure) {
@@ -171,17 +178,18 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
   }
   --link.reads;
   if (bytes > 0) {
-    link.moved_at = Clock::now();
+    link.moved_at = time_.now();
     link.full_since = {};
   }
-  if (failure != nullptr) rest_after(link, *failure, Clock::now() - took);
+  if (failure != nullptr) rest_after(link, *failure, time_.now() - took);
   changed_.notify_all();
 }
 
 PeerLinks::Turn PeerLinks::turn(std::uint32_t number) {
   std::unique_lock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
-  turn_ended_.wait_for(lock, kTurnWait, [&link] { return link.turns < kReadsMax; });
+  const Deadline until = time_.now() + kTurnWait;
+  while (link.turns >= kReadsMax && time_.now() < until) time_.wait(turn_ended_, lock, until);
   ++link.turns;
   return {*this, number};
 }
@@ -196,7 +204,7 @@ void PeerLinks::end_turn(std::uint32_t number) {
 
 void PeerLinks::moved(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  links_.at(nodes_.at(number)).moved_at = Clock::now();
+  links_.at(nodes_.at(number)).moved_at = time_.now();
 }
 
 bool PeerLinks::moved_since(std::uint32_t number, Clock::time_point then) {
@@ -212,19 +220,19 @@ bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
 void PeerLinks::full(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
-  const auto now = Clock::now();
+  const auto now = time_.now();
   if (link.full_since == Clock::time_point{}) link.full_since = now;
   link.full_until = now + kFullRest;
 }
 
 void PeerLinks::refuted(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  links_.at(nodes_.at(number)).rests_until = Clock::now() + kWrongRest;
+  links_.at(nodes_.at(number)).rests_until = time_.now() + kWrongRest;
 }
 
 void PeerLinks::wait(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline);
+  time_.wait(changed_, lock, deadline);
 }
 
 }  // namespace weft

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time_source.h"
 #include "peers/view.h"
 #include "weft/exchange.h"
 #include "weft/registry.h"
@@ -27,15 +28,17 @@ class PeerLinks {
  public:
   using Clock = std::chrono::steady_clock;
   using Members = std::function<std::vector<Member>()>;
-  explicit PeerLinks(Members members) : members_(std::move(members)) {}
+  explicit PeerLinks(Members members, const TimeSource& time = steady_time())
+      : members_(std::move(members)), time_(time) {}
 
   // Where a member can be called; nothing for those that are none, or say no address.
   std::optional<PeerAddress> address(const std::string& node);
 
   std::vector<std::string> nodes();  // all members with an address
 
-  // The best of those who can be asked now, those in `tried` left out: free, rested, by what they have been able to
-  // do; where all of them rest, one that does. It counts as asked until done().
+  // Returns the best candidate that can be asked now and is not in `tried`: one that is free and does not rest, by the
+  // rate that it has given at. If all candidates that were not tried rest, one of these. It counts as asked until
+  // done().
   enum class Size : std::uint8_t { read, question };  // small questions are asked of busy peers too
   struct Choice {
     std::string node;
@@ -43,13 +46,17 @@ class PeerLinks {
     std::uint64_t bytes_max = 0;  // best asked for at once
     bool sought = false;          // PeerCandidate::Kind::sought
     bool waits = true;            // it may refuse; not when it has done nothing else for long
+    bool last = true;             // no other candidate is left that is a member and was not tried
   };
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
   Readiness readiness(std::span<const PeerCandidate> candidates);
-  // Whether take() may give one of them later: it is there, was not tried, and has given something since then.
-  bool may_come(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
-                Clock::time_point moved_since);
+  // Whether take() can return a candidate later: one that was not tried is busy with other reads of this node.
+  struct Busy {
+    bool any = false;
+    Clock::time_point moved_at{};  // when such a candidate last gave something to one of these reads
+  };
+  Busy busy(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
   // A turn to read what it has answered: few at a time, and each for as long as what is returned, which does not
   // outlive this. Waited for, but not for long: who is silent holds up nobody.
   class Turn;
@@ -83,12 +90,15 @@ class PeerLinks {
   Link& link(const std::string& node);
   const Member* member(const std::string& node);
   void refresh(Clock::time_point now);
-  static void rest_after(Link& link, const Error& failure, Clock::time_point asked);
+  void rest_after(Link& link, const Error& failure, Clock::time_point asked) const;
+  std::vector<std::pair<Link*, PeerCandidate::Kind>> askable(std::span<const PeerCandidate> candidates,
+                                                             std::span<const std::uint32_t> tried);
   Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
   static double rate_of(const Link& link);
   bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
 
   const Members members_;
+  const TimeSource& time_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable turn_ended_;

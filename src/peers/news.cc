@@ -229,7 +229,7 @@ bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard)
     parts_.directory.put(node, news);
     had = others_of(parts_.directory.find(news.manifest));
   } else {
-    const auto answer = call(node, Announce{{news}, !heard});
+    const auto answer = call(node, Announce{{news}, !heard}, deadline_in(kPatience));
     if (!answer) return false;
     if (auto said = decode_holders(*answer); !heard && said.ok()) had = others_of(std::move(said).value());
   }
@@ -255,10 +255,10 @@ bool PeerNews::backup_is_due(const Digest& manifest) {
   return !had.backup_waits;
 }
 
-void PeerNews::ask(const Digest& manifest) {
+void PeerNews::ask(const Digest& manifest, Deadline deadline) {
   std::optional<std::vector<HadChunks>> all;
   for (const std::string& node : nodes_for(manifest)) {
-    auto had = holders(node, manifest);
+    auto had = holders(node, manifest, std::min(deadline, deadline_in(kPatience)));
     if (!had) continue;
     if (!all) all.emplace();
     std::ranges::move(*had, std::back_inserter(*all));
@@ -270,7 +270,7 @@ void PeerNews::ask(const Digest& manifest) {
 void PeerNews::ask_some(const Digest& manifest) {
   bool nobody = false;
   for (const std::string& node : nodes_for(manifest)) {
-    auto had = holders(node, manifest);
+    auto had = holders(node, manifest, deadline_in(kPatience));
     if (had && !had->empty()) return parts_.view.heard(manifest, *std::move(had));
     nobody = nobody || had;
   }
@@ -278,9 +278,10 @@ void PeerNews::ask_some(const Digest& manifest) {
 }
 
 // As this directory node says it; nothing when it does not.
-std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node, const Digest& manifest) {
+std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node, const Digest& manifest,
+                                                        Deadline deadline) {
   if (node == parts_.self) return others_of(parts_.directory.find(manifest));
-  const auto answer = call(node, AskHolders{manifest});
+  const auto answer = call(node, AskHolders{manifest}, deadline);
   if (!answer) return {};
   auto had = decode_holders(*answer);
   return had.ok() ? std::optional(others_of(std::move(had).value())) : std::nullopt;
@@ -293,8 +294,9 @@ std::vector<std::string> PeerNews::nodes_for(const Digest& manifest) const {
   return directory_nodes(manifest, nodes, kDirectories);
 }
 
-// Nothing when it does not answer: the next one may.
-std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, const PeerRequest& request) {
+// Returns nothing if the node does not answer. A node that did not answer in kPatience is left alone for a while.
+std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, const PeerRequest& request,
+                                                     Deadline deadline) {
   const auto address = parts_.links.address(node);
   if (!address) return {};
   {
@@ -302,15 +304,17 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
     if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};
   }
   const auto asked = Clock::now();
-  auto answer = parts_.exchange.call(*address, encode_request(request), deadline_in(kPatience));
-  if (!answer.ok()) {
-    if (parts_.links.gave_since(node, asked)) return {};  // its link is full, it is not silent
-    const std::lock_guard lock(mutex_);
-    silent_[node] = Clock::now() + kSilentRest;
-    return {};
+  auto answer = parts_.exchange.call(*address, encode_request(request), deadline);
+  if (answer.ok()) {
+    const auto head = answer->head();
+    return std::vector<std::byte>(head.begin(), head.end());
   }
-  const auto head = answer->head();
-  return std::vector<std::byte>(head.begin(), head.end());
+  const bool had_no_time = answer.error().code == Errc::timed_out && Clock::now() < asked + kPatience;
+  const bool has_full_link = parts_.links.gave_since(node, asked);
+  if (had_no_time || has_full_link) return {};
+  const std::lock_guard lock(mutex_);
+  silent_[node] = Clock::now() + kSilentRest;
+  return {};
 }
 
 }  // namespace weft

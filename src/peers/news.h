@@ -46,8 +46,8 @@ class PeerNews {
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
   // Something may have gone: what is here is looked at again, and said, also that there is nothing any more.
   void look_again();
-  // Asks now who has it, all who keep the directory of it: one may have begun anew, or lie.
-  void ask(const Digest& manifest);
+  // Asks all nodes that keep the directory of it who has it: one of them may have restarted, or lie.
+  void ask(const Digest& manifest, Deadline deadline);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -83,10 +83,10 @@ class PeerNews {
   std::vector<HadChunks> others_of(std::vector<HadChunks> had) const;  // without this node
   bool backup_is_due(const Digest& manifest);
   ChunkSet survey(const ChunkMap& map) const;
-  std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest);
+  std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest, Deadline deadline);
   void ask_some(const Digest& manifest);
   std::vector<std::string> nodes_for(const Digest& manifest) const;
-  std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request);
+  std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request, Deadline deadline);
   void drop_one();
 
   const PeerNewsParts parts_;

@@ -1,4 +1,4 @@
-// One read of a PeerSource.
+// One read of bytes by a PeerSource.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,47 +7,26 @@
 
 #include "blobs/read_memory.h"
 #include "peers/read.h"
-#include "peers/source_impl.h"
+#include "peers/source.h"
 
 namespace weft {
-namespace {
 
-using Clock = PeerLinks::Clock;
-using std::chrono::milliseconds;
-
-constexpr auto kBusyWait = milliseconds(20);
-constexpr auto kMovedMax = std::chrono::seconds(2);  // after that, since who has too much to do gave something
-
-}  // namespace
-
-// One read, from wherever its bytes are; it goes forward through the runs.
+// Goes forward through the runs. Each request is for as much as its peer gives at a good rate, from the first byte on
+// that is missing.
 class PeerSource::Reading {
  public:
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
-      : source_(source), manifest_(manifest), runs_(runs), patience_(time_left(deadline)), aid_(aid) {
+      : source_(source),
+        search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, aid.yields),
+        runs_(runs),
+        aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
   }
 
   Result<SourceBytes> run() {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
-    while (run_ < runs_.size()) {
-      if (yielded_) return failure_;
-      const auto candidates =
-          offers_ ? source_.everybody(manifest_, &runs_[run_]) : source_.candidates(manifest_, &runs_[run_], asked_);
-      const bool again = failures_ < kPeerTriesMax;
-      const auto choice = again ? source_.links_.take(candidates, tried_) : std::nullopt;
-      if (choice) {
-        step(*choice);
-      } else if (again && source_.links_.may_come(candidates, tried_, moved_since())) {
-        source_.links_.wait(Clock::now() + kBusyWait);
-      } else if (!std::exchange(asked_, true)) {
-        source_.news_.ask(manifest_);  // somebody else may have it by now
-      } else if (again && !offers_ && Clock::now() < offers_end_) {
-        offers_ = true;
-      } else {
-        return failure_.code == Errc::internal ? nobody_has(to_hex(runs_[run_].id.root)) : failure_;
-      }
-    }
+    while (run_ < runs_.size())
+      WEFT_CHECK(search_.run(&runs_[run_], [this](PeerSearch::Try& from) { return read_some(from); }));
     return std::move(out_);
   }
 
@@ -59,17 +38,17 @@ class PeerSource::Reading {
     out_.memory = std::move(memory);
   }
 
-  // What comes next for this peer: no more than is good to ask for at once.
-  std::vector<ChunkRun> next_runs(const PeerLinks::Choice& choice) const {
+  // No more than is good to ask this peer for at once.
+  std::vector<ChunkRun> next_runs(const PeerLinks::Choice& peer) const {
     std::vector<ChunkRun> asked;
-    std::uint64_t room = choice.bytes_max;
-    for (std::size_t i = run_; i < runs_.size() && asked.size() < (alone_ ? 1 : kRunsPerRequest); ++i) {
+    std::uint64_t room = peer.bytes_max;
+    for (std::size_t i = run_; i < runs_.size() && asked.size() < kRunsPerRequest; ++i) {
       ChunkRun part = runs_[i];
       const std::uint64_t done = i == run_ ? chunks_ : 0;
       part.first += done;
       part.count = std::min(part.count - done, std::max<std::uint64_t>(room / kDigestChunk, asked.empty() ? 1 : 0));
       if (part.count == 0 && part.id.length <= room) part.count = 1;
-      if (part.count == 0 || (!asked.empty() && !may_have(choice.node, runs_[i]))) break;
+      if (part.count == 0 || (!asked.empty() && !search_.may_have(peer.node, runs_[i]))) break;
       asked.push_back(part);
       room -= std::min(room, part.length());
       if (part.count + done < runs_[i].count) break;
@@ -77,95 +56,60 @@ class PeerSource::Reading {
     return asked;
   }
 
-  bool may_have(const std::string& node, const ChunkRun& run) const {
-    const auto candidates = source_.view_.candidates(manifest_, &run);
-    return std::ranges::find(candidates, node, &PeerCandidate::node) != candidates.end();
-  }
-
-  void step(const PeerLinks::Choice& choice) {
-    const auto asked = next_runs(choice);
-    std::uint64_t size = 0;
-    for (const ChunkRun& run : asked) size += run.length();
-    const auto begin = Clock::now();
-    // What came before would be lost.
-    const bool is_refusable = aid_.yields && choice.waits && done_ == 0;
-    Status read = read_from(choice, asked, size, is_refusable);
-    source_.links_.done(choice.number, read.ok() ? size : 0, Clock::now() - begin, read.ok() ? nullptr : &read.error());
-    if (read.ok() && offers_) source_.view_.gave(manifest_, choice.node);
-    if (read.ok()) return advance(asked, size, choice.number);
-    failure_ = std::move(read).error();
-    if (is_refusable && (failure_.code == Errc::busy || failure_.code == Errc::exists)) {
-      source_.links_.full(choice.number);
-      if (failure_.code == Errc::exists) source_.view_.yield(asked.front());
-      yielded_ = true;
-      return;
+  Status read_some(PeerSearch::Try& from) {
+    auto asked = next_runs(from.peer);
+    Status read = read_from(from, asked);
+    if (!read.ok() && read.error().code == Errc::not_found && asked.size() > 1) {  // it may have the first of them
+      asked.resize(1);
+      read = read_from(from, asked);
     }
-    const bool has_none = failure_.code == Errc::not_found;  // says so at once; there may be many of these
-    if (has_none && asked.size() > 1) {                      // it may have some of them
-      alone_ = true;
-      return;
+    if (read.ok()) {
+      advance(asked, from);
+      return {};
     }
-    const bool was_behind = was_behind_since(choice.number, begin);
-    if (has_none) source_.view_.lacks(manifest_, &asked.front(), choice.node);
-    if (!has_none && !was_behind) ++failures_;
-    if (!was_behind) tried_.push_back(choice.number);
     if (target_.spoiled) leave_landing();
-    if (aid_.moved) aid_.moved();
+    if (aid_.moved) aid_.moved();  // the reader waits for the next peer
+    return read;
   }
 
-  // Who is waited for: anybody at first, then only those who give to other reads of this node.
-  Clock::time_point moved_since() const { return Clock::now() < end_ ? Clock::time_point{} : Clock::now() - kMovedMax; }
-
-  // It only had too much on its way: until kPeersBusyMax is over it is asked again.
-  bool was_behind_since(std::uint32_t peer, Clock::time_point asked) const {
-    return failure_.code == Errc::timed_out && asked <= end_ && source_.links_.moved_since(peer, asked);
-  }
-
-  Status read_from(const PeerLinks::Choice& from, const std::vector<ChunkRun>& asked, std::uint64_t size,
-                   bool is_refusable) {
-    const auto address = source_.links_.address(from.node);
-    if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", from.node)};
-    const auto request = encode_request(AskBytes{asked, is_refusable && from.sought, is_refusable});
-    WEFT_TRY(Answer answer, source_.exchange_.call(*address, request, deadline_in(patience_)));
-    return bring(from, answer, size);
-  }
-
-  Status bring(const PeerLinks::Choice& from, Answer& answer, std::uint64_t size) {
-    if (answer.windows() == 0) return bring_now(from, answer, size);
-    const auto turn = source_.links_.turn(from.number);
-    return bring_now(from, answer, size);
+  Status read_from(PeerSearch::Try& from, const std::vector<ChunkRun>& asked) {
+    from.bytes = 0;
+    for (const ChunkRun& run : asked) from.bytes += run.length();
+    const AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse};
+    WEFT_TRY(Answer answer, source_.call(from, request));
+    if (answer.windows() == 0) return bring(from, answer);
+    const auto turn = source_.links_.turn(from.peer.number);
+    return bring(from, answer);
   }
 
   // Memory is taken once there is something to come to it.
-  Status bring_now(const PeerLinks::Choice& from, Answer& answer, std::uint64_t size) {
+  Status bring(const PeerSearch::Try& from, Answer& answer) {
     if (!out_.memory) place();
-    target_.memory = {out_.memory.get() + done_, size};
+    target_.memory = {out_.memory.get() + done_, from.bytes};
     PeerTarget part = target_;
     part.at += done_;
     const auto moved = [&] {
-      source_.links_.moved(from.number);
+      source_.links_.moved(from.peer.number);
+      search_.came();
       if (aid_.moved) aid_.moved();
     };
-    Status read = read_answer(source_.exchange_, answer, part, {patience_, moved});
+    Status read = read_answer(source_.exchange_, answer, part, {from.patience, moved});
     target_.spoiled = part.spoiled;
     return read;
   }
 
-  void advance(const std::vector<ChunkRun>& asked, std::uint64_t size, std::uint32_t giver) {
+  void advance(const std::vector<ChunkRun>& asked, const PeerSearch::Try& from) {
     for (const ChunkRun& run : asked) {
-      out_.givers.insert(out_.givers.end(), run.count, giver);
+      out_.givers.insert(out_.givers.end(), run.count, from.peer.number);
       chunks_ += run.count;
       if (chunks_ < runs_[run_].count) continue;
       ++run_;
       chunks_ = 0;
     }
-    done_ += size;
-    tried_.clear();
-    failures_ = 0;
-    alone_ = offers_ = false;
+    done_ += from.bytes;
   }
 
-  // What is given up may still write there: what has come goes on elsewhere.
+  // A read that was given up may still write to the old memory.
   void leave_landing() {
     const auto before = out_.memory;
     target_.spoiled = false;
@@ -174,24 +118,14 @@ class PeerSource::Reading {
   }
 
   PeerSource& source_;
-  const Digest& manifest_;
+  PeerSearch search_;
   const std::span<const ChunkRun> runs_;
-  const milliseconds patience_;
-  const Deadline end_ = Clock::now() + kPeersBusyMax;
-  const Deadline offers_end_ = Clock::now() + patience_;
   ReadAid& aid_;
   SourceBytes out_;
   PeerTarget target_;
-  std::size_t run_ = 0;               // the next
-  std::uint64_t chunks_ = 0;          // of it that are here
-  std::uint64_t done_ = 0;            // bytes
-  std::vector<std::uint32_t> tried_;  // for what comes next
-  std::size_t failures_ = 0;          // of these, by other than not having it
-  bool asked_ = false;                // who else has it
-  bool alone_ = false;                // one run at a time
-  bool offers_ = false;               // to any node
-  bool yielded_ = false;              // to other nodes
-  Error failure_{Errc::internal, ""};
+  std::size_t run_ = 0;       // the next
+  std::uint64_t chunks_ = 0;  // of it that are here
+  std::uint64_t done_ = 0;    // bytes
 };
 
 Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,

@@ -1,7 +1,6 @@
 // Other nodes of the cluster as a source of bytes: whoever has them, the best first, several at once.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "peers/links.h"
 #include "peers/news.h"
+#include "peers/search.h"
 #include "peers/view.h"
 #include "weft/exchange.h"
 #include "weft/source.h"
@@ -18,8 +18,7 @@ namespace weft {
 class PeerSource final : public BlobSource {
  public:
   // All outlive this.
-  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news)
-      : exchange_(exchange), view_(view), links_(links), news_(news) {}
+  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news);
 
   std::string_view name() const override { return "peer"; }
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override;
@@ -34,17 +33,14 @@ class PeerSource final : public BlobSource {
 
  private:
   class Reading;
-  Result<std::vector<std::byte>> ask(const std::string& node, const PeerRequest& request, Deadline deadline);
-  std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run, bool& asked);
-  std::vector<PeerCandidate> everybody(const Digest& manifest, const ChunkRun* run);
-  template <class T>
-  Result<T> from_any(const Digest& manifest, const ChunkRun* run, Deadline deadline,
-                     const std::function<Result<T>(const std::string& node, Deadline deadline)>& ask);
+  Result<Answer> call(const PeerSearch::Try& to, const PeerRequest& request);
+  Result<std::vector<std::byte>> ask(const PeerSearch::Try& to, const PeerRequest& request);
 
   Exchange& exchange_;
   PeerView& view_;
   PeerLinks& links_;
   PeerNews& news_;
+  const PeerScene scene_;
 };
 
 }  // namespace weft

@@ -53,7 +53,7 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
   if (!chunks && manifest != nullptr) chunks = std::make_shared<const ChunkMap>(*manifest);
   // What the owner map cannot tell, directories may.
   static_cast<void>(find_owners(version, blobs, fresh, others));
-  const auto now = Clock::now();
+  const auto now = time_.now();
   const std::lock_guard lock(mutex_);
   for (const auto& [other, publisher] : others) {
     Known& known = entry(other);
@@ -84,7 +84,7 @@ std::string PeerView::publisher(const Digest& manifest) const {
 void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
                    std::vector<PeerCandidate>& out) const {
   const auto lacking = lacking_.find({node, what});
-  if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > Clock::now())) return;
+  if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > time_.now())) return;
   if (std::ranges::find(out, node, &PeerCandidate::node) == out.end()) out.push_back({node, kind});
 }
 
@@ -108,7 +108,7 @@ std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const Ch
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(manifest);
   if (found == known_.end()) return out;
-  found->second.expected = Clock::now();
+  found->second.expected = time_.now();
   const Digest& what = run == nullptr ? manifest : run->id.root;
   if (run != nullptr) {
     const auto inherited = found->second.inherited.find(run->id);
@@ -157,24 +157,24 @@ void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
 void PeerView::yield(const ChunkRun& run) {
   const std::lock_guard lock(mutex_);
   if (yielded_.size() >= kLacksMax) yielded_.clear();
-  yielded_[{run.id.root, run.first}] = Clock::now() + kYieldsFor;
+  yielded_[{run.id.root, run.first}] = time_.now() + kYieldsFor;
 }
 
 bool PeerView::yielded(const ChunkRun& run) const {
   const std::lock_guard lock(mutex_);
   const auto found = yielded_.find({run.id.root, run.first});
-  return found != yielded_.end() && found->second > Clock::now();
+  return found != yielded_.end() && found->second > time_.now();
 }
 
 void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {
   const std::lock_guard lock(mutex_);
   if (lacking_.size() >= kLacksMax) lacking_.clear();
-  lacking_[{node, run == nullptr ? manifest : run->id.root}] = Clock::now() + kLacksFor;
+  lacking_[{node, run == nullptr ? manifest : run->id.root}] = time_.now() + kLacksFor;
 }
 
 std::vector<Digest> PeerView::to_ask(std::chrono::milliseconds age) {
   std::vector<Digest> out;
-  const auto now = Clock::now();
+  const auto now = time_.now();
   const std::lock_guard lock(mutex_);
   for (auto& [manifest, known] : known_) {
     if (known.expected + kExpectedFor < now || known.asked + age > now) continue;

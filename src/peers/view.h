@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/time_source.h"
 #include "peers/chunk_map.h"
 #include "peers/messages.h"
 #include "weft/manifest.h"
@@ -34,7 +35,8 @@ struct PeerCandidate {
 class PeerView {
  public:
   using Clock = std::chrono::steady_clock;
-  PeerView(Store& store, std::string self) : store_(store), self_(std::move(self)) {}
+  PeerView(Store& store, std::string self, const TimeSource& time = steady_time())
+      : store_(store), self_(std::move(self)), time_(time) {}
 
   // As BlobSource::expect.
   void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs);
@@ -83,6 +85,7 @@ class PeerView {
 
   Store& store_;
   const std::string self_;
+  const TimeSource& time_;
   mutable std::mutex mutex_;
   std::map<Digest, Known> known_;              // guarded by mutex_
   std::map<Lack, Clock::time_point> lacking_;  // guarded by mutex_: until when

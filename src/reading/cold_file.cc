@@ -13,6 +13,7 @@
 #include "os/sys.h"
 #include "reading/memory_parts.h"
 #include "reading/reads_in_a_row.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -35,32 +36,31 @@ struct ColdRun {
   std::uint64_t length = 0;
   OpenPlace place;  // without a pack: it was not here when the file was opened
   BlobHome home;
-
-  bool goes_on_with(const OpenPlace& next, const BlobHome& at) const {
-    if (place.pack || next.pack) return place.pack == next.pack && place.offset + length == next.offset;
-    return home.version == at.version && home.file == at.file && home.offset + length == at.offset;
-  }
 };
+
+bool goes_on(const ColdRun& last, const ColdRun& next) {
+  if (last.place.pack || next.place.pack)
+    return last.place.pack == next.place.pack && last.place.offset + last.length == next.place.offset;
+  const BlobHome& home = last.home;
+  return home.version == next.home.version && home.file == next.home.file &&
+         home.offset + last.length == next.home.offset;
+}
 
 // Where bytes of one published file have been brought to. Any thread.
 class Brought {
  public:
   // The piece that has this byte.
-  std::optional<ColdPiece> find(std::uint64_t offset) const {
+  std::optional<Run> find(std::uint64_t offset) const {
     const std::lock_guard lock(mutex_);
-    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
-                               [](std::uint64_t wanted, const ColdPiece& one) { return wanted < one.offset; });
-    if (at == pieces_.begin()) return {};
-    --at;
-    if (offset >= at->offset + at->length) return {};
-    return *at;
+    const auto at = run_at(pieces_, offset);
+    return at == pieces_.end() || at->offset > offset ? std::nullopt : std::optional(*at);
   }
 
-  void add(std::vector<ColdPiece> pieces) {
+  void add(std::vector<Run> pieces) {
     const std::lock_guard lock(mutex_);
-    for (ColdPiece& piece : pieces) {
+    for (Run& piece : pieces) {
       piece.place.pack = known(piece.place.pack);
-      insert(std::move(piece));
+      insert(piece);
     }
   }
 
@@ -71,36 +71,24 @@ class Brought {
     if (const auto found = std::ranges::find_if(packs_, same); found != packs_.end()) return *found;
     return packs_.emplace_back(pack);
   }
-  static std::uint64_t end_of(const ColdPiece& piece) { return piece.offset + piece.length; }
 
-  // Only what is new of it: pieces do not overlap.
-  void insert(ColdPiece piece) {
-    const std::uint64_t end = end_of(piece);
-    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), piece.offset,
-                               [](std::uint64_t wanted, const ColdPiece& one) { return wanted < one.offset; });
-    if (at != pieces_.begin()) {
-      const std::uint64_t covered = end_of(*std::prev(at));
-      if (covered >= end) return;
-      if (covered > piece.offset) {
-        piece.place.offset += covered - piece.offset;
-        piece.offset = covered;
-      }
-    }
-    while (at != pieces_.end() && end_of(*at) <= end) at = pieces_.erase(at);
-    piece.length = (at == pieces_.end() ? end : std::min(end, at->offset)) - piece.offset;
-    if (at != pieces_.begin() && goes_on(*std::prev(at), piece))
-      std::prev(at)->length += piece.length;
+  // Adds only what is new of a piece.
+  void insert(const Run& piece) {
+    auto at = run_at(pieces_, piece.offset);
+    std::uint64_t begin = piece.offset;
+    if (at != pieces_.end() && at->offset <= begin) begin = end_of(*at++);
+    if (begin >= end_of(piece)) return;
+    while (at != pieces_.end() && end_of(*at) <= end_of(piece)) at = pieces_.erase(at);
+    const std::uint64_t end = at == pieces_.end() ? end_of(piece) : std::min(end_of(piece), at->offset);
+    const Run added = part_of(piece, begin, end);
+    if (at != pieces_.begin() && goes_on(*std::prev(at), added))
+      std::prev(at)->length += added.length;
     else
-      pieces_.insert(at, std::move(piece));
-  }
-
-  static bool goes_on(const ColdPiece& before, const ColdPiece& piece) {
-    return end_of(before) == piece.offset && before.place.pack == piece.place.pack &&
-           before.place.offset + before.length == piece.place.offset;
+      pieces_.insert(at, added);
   }
 
   mutable std::mutex mutex_;
-  std::vector<ColdPiece> pieces_;  // by offset; guarded by mutex_, as is the next
+  std::vector<Run> pieces_;  // by offset; guarded by mutex_, as is the next
   std::vector<std::shared_ptr<const PackReader>> packs_;
 };
 
@@ -110,10 +98,7 @@ class ColdFile final : public OpenFile {
       : cold_(cold), where_(std::move(where)), head_(std::move(head)), size_(head_.size()) {}
 
   void append(const ColdBlob& blob, OpenPlace place) {
-    if (!runs_.empty() && runs_.back().goes_on_with(place, blob.home))
-      runs_.back().length += blob.id.length;
-    else
-      runs_.push_back({size_, blob.id.length, std::move(place), blob.home});
+    append_run(runs_, {size_, blob.id.length, std::move(place), blob.home});
     size_ += blob.id.length;
   }
 
@@ -162,7 +147,7 @@ class ColdFile final : public OpenFile {
   template <class OnPart>
   Status each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
                     const OnPart& on_part);
-  Result<ColdPiece> piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead);
+  Result<Run> piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead);
   std::uint64_t ahead_of(std::uint64_t offset, std::uint64_t length);
   Brought& brought(const ColdRun& run) {
     const std::lock_guard lock(mutex_);
@@ -205,7 +190,7 @@ Status ColdFile::take_begun(const ColdRun& run) {
   return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
 }
 
-Result<ColdPiece> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
+Result<Run> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
   WEFT_CHECK(take_begun(run));
   Brought& brought = this->brought(run);
   if (auto piece = brought.find(at)) return *std::move(piece);
@@ -222,7 +207,7 @@ Status ColdFile::each_piece(const ColdRun& run, std::uint64_t within, std::size_
   if (run.place.pack) return on_part(*run.place.pack, run.place.offset + within, length);
   while (length > 0) {
     const std::uint64_t at = run.home.offset + within;
-    WEFT_TRY(const ColdPiece piece, piece_at(run, at, length, ahead));
+    WEFT_TRY(const Run piece, piece_at(run, at, length, ahead));
     const std::uint64_t left = piece.offset + piece.length - at;
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
     WEFT_CHECK(on_part(*piece.place.pack, piece.place.offset + (at - piece.offset), part));

@@ -16,12 +16,12 @@ namespace {
 
 class BlobFile final : public OpenFile {
  public:
-  BlobFile(std::string where, std::string head, std::vector<LockedRun> runs)
+  BlobFile(std::string where, std::string head, std::vector<Run> runs)
       : where_(std::move(where)),
         head_(std::move(head)),
         size_(runs.empty() ? head_.size() : runs.back().offset + runs.back().length),
         runs_(std::move(runs)) {
-    for (const LockedRun& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
+    for (const Run& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
   }
 
   void read_ahead(const ReadAhead& ahead);  // before it is used
@@ -39,7 +39,7 @@ class BlobFile final : public OpenFile {
   std::string where_;
   std::string head_;
   const std::uint64_t size_;
-  const std::vector<LockedRun> runs_;            // in order, touching, from head_.size() to size_
+  const std::vector<Run> runs_;                  // in order, touching, from head_.size() to size_
   std::unique_ptr<Prefetcher::Watch> prefetch_;  // last, as the next: they use the packs' descriptors
   std::unique_ptr<ReadOn> read_on_;
 };
@@ -56,7 +56,7 @@ Result<std::size_t> BlobFile::read(std::uint64_t offset, std::span<std::byte> ou
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
   if (prefetch_) prefetch_->told(offset, count);
   WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count),
-                       [this](const LockedRun& run, std::uint64_t within, std::span<std::byte> part) {
+                       [this](const Run& run, std::uint64_t within, std::span<std::byte> part) {
                          return read_exact(run.place.pack->fd(), run.place.offset + within, part, where_);
                        }));
   return count;
@@ -66,7 +66,7 @@ Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count)
   if (offset >= size_) return MemoryParts();
   count = static_cast<std::size_t>(std::min<std::uint64_t>(count, size_ - offset));
   const bool reads_on = read_on_ && read_on_->told(offset, count);
-  const auto add = [this, reads_on](MemoryParts& out, const LockedRun& run, std::uint64_t within, std::size_t length) {
+  const auto add = [this, reads_on](MemoryParts& out, const Run& run, std::uint64_t within, std::size_t length) {
     const auto add_now = [&] { return add_present(out, *run.place.pack, run.place.offset + within, length); };
     Status added = add_now();
     if (added.ok() || !read_on_) return added;
@@ -80,7 +80,7 @@ Result<MemoryParts> BlobFile::in_memory(std::uint64_t offset, std::size_t count)
 
 int BlobFile::backing_fd() const {
   if (!head_.empty() || runs_.size() != 1) return -1;
-  const LockedRun& run = runs_.front();
+  const Run& run = runs_.front();
   return run.place.offset == 0 && run.place.pack->size() == size_ ? run.place.pack->fd() : -1;
 }
 
@@ -115,7 +115,7 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
 }
 
 std::shared_ptr<OpenFile> open_pack(std::string where, std::shared_ptr<const PackReader> pack, const ReadAhead& ahead) {
-  std::vector<LockedRun> runs;
+  std::vector<Run> runs;
   const std::uint64_t size = pack->size();
   runs.push_back({0, size, {std::move(pack), 0}});
   auto file = std::make_shared<BlobFile>(std::move(where), "", std::move(runs));

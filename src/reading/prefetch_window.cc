@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
+#include "weft/run_list.h"
+
 namespace weft {
-namespace {
-
-void append(std::vector<ByteRange>& ranges, const ByteRange& range) {
-  if (!ranges.empty() && ranges.back().offset + ranges.back().length == range.offset)
-    ranges.back().length += range.length;
-  else
-    ranges.push_back(range);
-}
-
-}  // namespace
-
 PrefetchWindow::PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape)
     : size_(size), borders_(std::move(borders)), shape_(shape), seen_(borders_.size()) {
   begin_at(0);
@@ -40,7 +31,7 @@ void PrefetchWindow::reach(std::uint64_t offset) {
 }
 
 // Who jumped to a tensor may want that one alone: what lies behind it is brought in sparingly until they go on to it.
-std::vector<ByteRange> PrefetchWindow::advance(const IsReached& is_reached) {
+std::vector<Range> PrefetchWindow::advance(const IsReached& is_reached) {
   for (std::size_t i = wires_.size(); i-- > 0;) {
     if (!is_reached(wires_[i])) continue;
     reach(wires_[i] + shape_.page);
@@ -69,11 +60,11 @@ std::uint64_t PrefetchWindow::next_wire(std::uint64_t last, std::uint64_t gap) c
   return *std::prev(behind) / shape_.page * shape_.page;
 }
 
-std::vector<ByteRange> PrefetchWindow::fill(std::uint64_t target) {
-  std::vector<ByteRange> out;
+std::vector<Range> PrefetchWindow::fill(std::uint64_t target) {
+  std::vector<Range> out;
   while (front_ < target) {
     const std::uint64_t stop = std::min(target, std::max(wire_next_, front_));
-    if (stop > front_) append(out, {front_, stop - front_});
+    if (stop > front_) append_run(out, {front_, stop - front_});
     front_ = stop;
     if (front_ == wire_next_) lay_wire();
   }

@@ -11,13 +11,9 @@
 #include <optional>
 #include <vector>
 
-namespace weft {
+#include "weft/content.h"
 
-struct ByteRange {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  bool operator==(const ByteRange&) const = default;
-};
+namespace weft {
 
 struct PrefetchShape {
   std::uint64_t window_max = 64U << 20U;    // ahead of the reader
@@ -34,13 +30,13 @@ class PrefetchWindow {
   // Was the wire at this offset reached?
   using IsReached = std::function<bool(std::uint64_t offset)>;
   // Is any page of this range in the page cache?
-  using AnyCached = std::function<bool(const ByteRange& range)>;
+  using AnyCached = std::function<bool(const Range& range)>;
 
   // `borders`: where tensors begin, ascending, below `size`.
   PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape);
 
   // Looks how far the reader is; returns what to bring in now, in order. Empty while nobody reads on.
-  std::vector<ByteRange> advance(const IsReached& is_reached);
+  std::vector<Range> advance(const IsReached& is_reached);
   // Has a tensor outside of the window been touched since the last call? Then the window begins anew there.
   bool jumped(const AnyCached& any_cached);
   // Forgets what was touched and has left the page cache, as it may be touched again: of that many tensors, the next
@@ -60,7 +56,7 @@ class PrefetchWindow {
   std::uint64_t end_of_tensor(std::uint64_t offset) const;
   void begin_at(std::uint64_t offset);
   void reach(std::uint64_t offset);
-  std::vector<ByteRange> fill(std::uint64_t target);
+  std::vector<Range> fill(std::uint64_t target);
   void lay_wire();
   std::uint64_t next_wire(std::uint64_t last, std::uint64_t gap) const;
   std::optional<std::size_t> touched(const AnyCached& any_cached, std::size_t first, std::size_t end);

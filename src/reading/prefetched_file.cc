@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "os/page_cache.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -39,7 +40,7 @@ PrefetchShape shape_of(const PrefetchSubject& subject) {
 }
 
 std::uint64_t size_of(const PrefetchSubject& subject) {
-  return subject.pieces.empty() ? 0 : subject.pieces.back().offset + subject.pieces.back().length;
+  return subject.pieces.empty() ? 0 : end_of(subject.pieces.back());
 }
 
 // The same file by a descriptor of its own, without the locks of this one; invalid where that cannot be had.
@@ -61,8 +62,7 @@ PrefetchedFile::PrefetchedFile(PrefetchSubject subject)
 // Calls visit(fd, offset, length) for each part of [offset, offset + length).
 template <class Visit>
 void PrefetchedFile::each_part(std::uint64_t offset, std::uint64_t length, Visit visit) const {
-  auto piece = std::upper_bound(subject_.pieces.begin(), subject_.pieces.end(), offset,
-                                [](std::uint64_t at, const FilePiece& one) { return at < one.offset + one.length; });
+  auto piece = run_at(subject_.pieces, offset);
   for (; length > 0 && piece != subject_.pieces.end(); ++piece) {
     const std::uint64_t begin = std::max(offset, piece->offset);
     const std::uint64_t end = std::min(offset + length, piece->offset + piece->length);
@@ -73,7 +73,7 @@ void PrefetchedFile::each_part(std::uint64_t offset, std::uint64_t length, Visit
   }
 }
 
-bool PrefetchedFile::any_cached(const ByteRange& range) const {
+bool PrefetchedFile::any_cached(const Range& range) const {
   bool cached = false;
   each_part(range.offset, range.length, [&](int fd, std::uint64_t at, std::uint64_t length) {
     const auto pages = cached ? Result<std::uint64_t>(0U) : cached_pages(fd, at, length);
@@ -113,7 +113,7 @@ bool PrefetchedFile::rest(Clock::time_point now) {
   look_through();
   if (resting_) rested_ = true;
   if (!resting_ && !looking_ && std::exchange(rested_, false))
-    window_.look_anew([&](const ByteRange& range) { return any_cached(range); });
+    window_.look_anew([&](const Range& range) { return any_cached(range); });
   due_ = resting_ ? now + kRest + kLooksApart * (Clock::now() - look_began_) : now;
   if (!looking_ && !resting_) moved_ = now;
   return looking_ || resting_;
@@ -154,7 +154,7 @@ bool PrefetchedFile::is_coming(int fd, std::uint64_t at) const {
 
 // Adds what is missing of the range, cut where large pages of the descriptors are. Of a file that is all in memory
 // nobody is woken.
-void PrefetchedFile::cut(const ByteRange& range, std::vector<FdRange>& parts) const {
+void PrefetchedFile::cut(const Range& range, std::vector<FdRange>& parts) const {
   each_part(range.offset, range.length, [&](int fd, std::uint64_t offset, std::uint64_t length) {
     if (all_cached(fd, offset, length)) return;
     for (const std::uint64_t end = offset + length; offset < end; offset = parts.back().end)
@@ -177,7 +177,7 @@ std::vector<PrefetchedFile::FdRange> PrefetchedFile::look(Clock::time_point now)
     wanted = window_.advance(is_reached);
   if (!wanted.empty()) hold();
   std::vector<FdRange> parts;
-  for (const ByteRange& range : wanted) cut(range, parts);
+  for (const Range& range : wanted) cut(range, parts);
   coming_.insert(coming_.end(), parts.begin(), parts.end());
   if (!wanted.empty() || window_.reader() != reader) moved_ = now;
   const auto still = now - moved_;
@@ -188,7 +188,7 @@ std::vector<PrefetchedFile::FdRange> PrefetchedFile::look(Clock::time_point now)
 }
 
 bool PrefetchedFile::look_for_jump(Clock::time_point now) {
-  const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
+  const auto is_cached = [this](const Range& range) { return any_cached(range); };
   const bool jumped = window_.jumped(is_cached);
   if (jumped) wires_seen_.clear();
   jumps_due_ = now + kLookForJumps + 20 * (Clock::now() - now);  // a file of many tensors is looked through less often
@@ -214,7 +214,7 @@ PrefetchedFile::Clock::time_point PrefetchedFile::begin(Clock::time_point now) {
 void PrefetchedFile::restart_if_opened_anew() {
   if (!coming_.empty() || !std::exchange(opened_anew_, false)) return;
   const std::uint64_t behind = std::min(PrefetchShape().window_first, size_of(subject_)) - 1;
-  const auto is_cached = [this](const ByteRange& range) { return any_cached(range); };
+  const auto is_cached = [this](const Range& range) { return any_cached(range); };
   if (is_cached({behind, 1})) return;
   window_.restart(is_cached);
   wires_seen_.clear();

@@ -52,14 +52,14 @@ class PrefetchedFile {
  private:
   template <class Visit>
   void each_part(std::uint64_t offset, std::uint64_t length, Visit visit) const;
-  bool any_cached(const ByteRange& range) const;
+  bool any_cached(const Range& range) const;
   bool seems_cached() const;
   void look_through();
   bool rest(Clock::time_point now);
   bool reached(std::uint64_t wire);
   bool is_still(const PageUse& seen, std::uint64_t wire) const;
   bool is_coming(int fd, std::uint64_t at) const;
-  void cut(const ByteRange& range, std::vector<FdRange>& parts) const;
+  void cut(const Range& range, std::vector<FdRange>& parts) const;
   std::vector<FdRange> look(Clock::time_point now);
   bool look_for_jump(Clock::time_point now);
   void restart_if_opened_anew();

@@ -10,9 +10,9 @@ constexpr std::uint64_t kRowMin = 8U << 20U;
 
 }  // namespace
 
-std::vector<FilePiece> pieces_of(const std::vector<LockedRun>& runs) {
+std::vector<FilePiece> pieces_of(const std::vector<Run>& runs) {
   std::vector<FilePiece> pieces;
-  for (const LockedRun& run : runs) pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
+  for (const Run& run : runs) pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
   return pieces;
 }
 
@@ -24,7 +24,7 @@ bool ReadOn::told(std::uint64_t offset, std::uint64_t length) {
 
 // Large pages hold nothing but the run. The kernel marks them, to read ahead where read(2) meets them, and that is
 // beyond the run: so all that was asked for is brought, and nothing of it has to be read.
-void ReadOn::bring(const LockedRun& run, std::uint64_t within, std::uint64_t length, bool reads_on) {
+void ReadOn::bring(const Run& run, std::uint64_t within, std::uint64_t length, bool reads_on) {
   const int fd = run.place.pack->fd();
   const std::uint64_t run_end = run.place.offset + run.length;
   const std::uint64_t at = run.place.offset + within;

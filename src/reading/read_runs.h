@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/result.h"
+#include "weft/run_list.h"
 
 namespace weft {
 
@@ -25,8 +26,7 @@ Status each_part(std::string_view head, const std::vector<Run>& runs, std::uint6
     count -= part.size();
     offset += part.size();
   }
-  auto run = std::upper_bound(runs.begin(), runs.end(), offset,
-                              [](std::uint64_t at, const Run& one) { return at < one.offset + one.length; });
+  auto run = run_at(runs, offset);
   for (; count > 0; ++run) {
     const std::uint64_t within = offset - run->offset;
     const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(count, run->length - within));

@@ -15,6 +15,7 @@
 #include "packs/blob_check.h"
 #include "repair/rebuild.h"
 #include "repair/rescue.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -35,11 +36,8 @@ std::vector<PlacedBlob> rows_of(const PackToc& toc) {
 PackToc rest_of(const PackToc& before, const PackToc& now) {
   PackToc rest = before;
   std::erase_if(rest.entries, [&now](const PackEntry& entry) {
-    const auto next = std::ranges::lower_bound(now.entries, entry.offset, {}, &PackEntry::offset);
-    const bool under_next = next != now.entries.end() && next->offset < entry.offset + entry.id.length;
-    const bool under_last =
-        next != now.entries.begin() && std::prev(next)->offset + std::prev(next)->id.length > entry.offset;
-    return under_next || under_last || entry.offset > now.size || entry.id.length > now.size - entry.offset;
+    return entry.offset > now.size || entry.id.length > now.size - entry.offset ||
+           overlaps_any(now.entries, {entry.offset, entry.id.length});
   });
   return rest;
 }

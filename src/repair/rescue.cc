@@ -16,6 +16,7 @@
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
 #include "repair/rebuild.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -86,9 +87,7 @@ class PackRescue {
 // Whether no entry overlaps these bytes, and the pack has them.
 bool PackRescue::is_free(std::uint64_t at, std::uint64_t length) const {
   if (length == 0 || at > pack_.size() || length > pack_.size() - at) return false;
-  const auto next = std::ranges::lower_bound(entries_, at, {}, &PackEntry::offset);
-  if (next != entries_.end() && next->offset < at + length) return false;
-  return next == entries_.begin() || std::prev(next)->offset + std::prev(next)->id.length <= at;
+  return !overlaps_any(entries_, {at, length});
 }
 
 Result<std::vector<Digest>> PackRescue::chunks_of(std::uint64_t at, std::uint64_t length) {

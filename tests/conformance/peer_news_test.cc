@@ -152,7 +152,7 @@ TEST_CASE("who needs a holder hears what every directory knows") {
   World it;
   it.directory.put("third", {it.row.manifest, "", 0, {}});
   it.other_node.directory.put("fourth", {it.row.manifest, "", 0, {}});
-  it.news.ask(it.row.manifest);
+  it.news.ask(it.row.manifest, soon());
   const auto known = it.view.candidates(it.row.manifest, nullptr);
   for (const char* node : {"third", "fourth"})
     CHECK(std::ranges::find(known, node, &PeerCandidate::node) != known.end());

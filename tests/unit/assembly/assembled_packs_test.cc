@@ -460,9 +460,9 @@ TEST_CASE("a process that holds the directory's lock for long does not hold up a
 }
 
 TEST_CASE("a file is planned as whole blocks to share and ends to copy") {
-  const std::vector<LockedRun> runs{{0, 100, {nullptr, 8192}},         // less than a block
-                                    {100, 10000, {nullptr, 100}},      // alike: 100..4096, 4096..8192, 8192..10100
-                                    {10100, 9000, {nullptr, 40000}}};  // not alike
+  const std::vector<Run> runs{{0, 100, {nullptr, 8192}},         // less than a block
+                              {100, 10000, {nullptr, 100}},      // alike: 100..4096, 4096..8192, 8192..10100
+                              {10100, 9000, {nullptr, 40000}}};  // not alike
   const FillPlan plan = plan_fill(runs, 4096);
   REQUIRE(plan.clones.size() == 1);
   CHECK(plan.clones[0].offset == 4096);
@@ -471,7 +471,7 @@ TEST_CASE("a file is planned as whole blocks to share and ends to copy") {
   CHECK(plan.size == 19100);
   CHECK(plan.copied_bytes == 19100 - 4096);
   std::uint64_t copied = 0;
-  for (const LockedRun& run : plan.copies) copied += run.length;
+  for (const Run& run : plan.copies) copied += run.length;
   CHECK(copied == plan.copied_bytes);
   CHECK(plan_fill(runs, 0).clones.empty());
   CHECK(plan_fill(runs, 0).copied_bytes == 19100);

@@ -66,7 +66,7 @@ TEST_CASE("pieces travel with the descriptors of their packs") {
   const ContentId a = store.add_blob(1, pack, 2, 4);
   const ContentId b = store.add_blob(2, pack, 8, 4);
   const OpenPlace first = store.open_blob(a).value();
-  const std::vector<ColdPiece> pieces{{100, 4, first}, {104, 4, {first.pack, store.open_blob(b)->offset}}};
+  const std::vector<Run> pieces{{100, 4, first}, {104, 4, {first.pack, store.open_blob(b)->offset}}};
   auto answer = encode_cold_pieces(pieces);
   REQUIRE(answer.ok());
   CHECK(answer->fds.size() == 1);

@@ -54,15 +54,15 @@ struct Away {
     twin->put_manifest(sha256(*manifest), *manifest);
     version = store.add_version(sha256(*manifest));
   }
-  Result<std::vector<ColdPiece>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
+  Result<std::vector<Run>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
     return fetcher.bring({version, 0, range, ahead});
   }
   // What the pieces say, which must cover the range.
-  std::string text(const std::vector<ColdPiece>& pieces, Range range) const {
+  std::string text(const std::vector<Run>& pieces, Range range) const {
     std::string out(range.length, '?');
     REQUIRE(!pieces.empty());
     std::uint64_t at = range.offset;
-    for (const ColdPiece& piece : pieces) {
+    for (const Run& piece : pieces) {
       if (at >= range.offset + range.length) break;
       REQUIRE(piece.offset <= at);
       const std::uint64_t within = at - piece.offset;
@@ -226,6 +226,26 @@ class ProvesFirst final : public TwinsReads {
   }
   std::atomic<int> asked = 0, reads = 0;
   int fails = 0;
+};
+
+// A twin of which each read takes all its time, and the first gives a wrong byte. Another of its givers has the right
+// one.
+class LateAndWrongFirst final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "late and wrong first"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    auto got = twin_->read(manifest, runs, deadline, aid);
+    REQUIRE(got.ok());
+    if (deadlines.empty()) got->memory[0] ^= std::byte{1};
+    got->givers.assign(1, static_cast<std::uint32_t>(deadlines.size()));
+    deadlines.push_back(deadline);
+    std::this_thread::sleep_until(deadline);
+    return got;
+  }
+  bool refuted(std::uint32_t giver) override { return giver == 0; }
+  std::vector<Deadline> deadlines;
 };
 
 // A twin that does not end telling others what has come until it is told to.
@@ -502,6 +522,16 @@ TEST_CASE(
   away.twin->lose(runs[0].id);
   CHECK(!source.read({}, runs, deadline_in(5s), aid).ok());
   CHECK(came == 2);
+}
+
+TEST_CASE("bytes that came late and were wrong leave time to read them again") {
+  Away away({300});
+  const auto late = std::make_shared<LateAndWrongFirst>(away.twin);
+  VerifiedSource source(late);
+  const ChunkRun run{away.file.extents[0].id, 0, 1};
+  CHECK(source.read({}, std::span(&run, 1), deadline_in(20ms)).ok());
+  REQUIRE(late->deadlines.size() == 2);
+  CHECK(late->deadlines[1] > late->deadlines[0]);
 }
 
 TEST_CASE("digests of a blob of several chunks are asked for while its bytes come, once for all its readers") {

@@ -1,6 +1,7 @@
 #include "os/bell.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <thread>
@@ -52,6 +53,21 @@ TEST_CASE("a bell that nobody hears can ring for ever") {
   const auto begun = Clock::now();
   bell.wait(begun + 20s);
   CHECK(Clock::now() < begun + 10s);
+}
+
+TEST_CASE("whoever polls a bell sees every ring until it is cleared") {
+  const Bell bell;
+  REQUIRE(bell.valid());
+  const auto rang = [&bell] {
+    pollfd event{bell.fd(), POLLIN, 0};
+    return ::poll(&event, 1, 0) == 1;
+  };
+  CHECK_FALSE(rang());
+  for (int i = 0; i < 1'000; ++i) bell.ring();
+  CHECK(rang());
+  CHECK(rang());
+  bell.clear();
+  CHECK_FALSE(rang());
 }
 
 }  // namespace

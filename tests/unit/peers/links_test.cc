@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "fakes/manual_time.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -22,8 +23,8 @@ const std::vector<PeerCandidate> kA = {{"a", PeerCandidate::Kind::first}};
 const std::vector<PeerCandidate> kBoth = {{"a", PeerCandidate::Kind::whole}, {"b", PeerCandidate::Kind::whole}};
 const Error kLate{Errc::timed_out, "late"};
 
-PeerLinks links() {
-  return PeerLinks([] { return kMembers; });
+PeerLinks links(const TimeSource& time = steady_time()) {
+  return PeerLinks([] { return kMembers; }, time);
 }
 
 }  // namespace
@@ -101,6 +102,8 @@ TEST_CASE("who is silent rests, and is asked only where nobody else is there") {
   CHECK(of.readiness(kA) == Readiness::lacking);
   CHECK(of.take(kBoth, {})->node == "b");
   CHECK(of.take(kA, {})->node == "a");
+  const std::uint32_t other = of.take(kBoth, {})->number;
+  CHECK(of.take(kBoth, std::span(&other, 1))->node == "a");
 }
 
 TEST_CASE("who gives to one read is not silent to another") {
@@ -120,11 +123,11 @@ TEST_CASE("who has too much to do may be waited for, and later only while it giv
   const auto begin = Clock::now();
   const auto asked = of.take(kA, {});
   REQUIRE(asked);
-  CHECK(of.may_come(kA, {}, {}));
-  CHECK_FALSE(of.may_come(kA, {}, begin));
+  CHECK(of.busy(kA, {}).any);
+  CHECK(of.busy(kA, {}).moved_at < begin);
   of.moved(asked->number);
-  CHECK(of.may_come(kA, {}, begin));
-  CHECK_FALSE(of.may_come(kA, std::span(&asked->number, 1), {}));
+  CHECK(of.busy(kA, {}).moved_at >= begin);
+  CHECK_FALSE(of.busy(kA, std::span(&asked->number, 1)).any);
   of.done(asked->number, 0, milliseconds(1), nullptr);
 }
 
@@ -145,7 +148,8 @@ TEST_CASE("who everybody asks is left to others while somebody else has it") {
 }
 
 TEST_CASE("who gives to enough others is busy for a moment, and may refuse no more when it does so for long") {
-  PeerLinks of = links();
+  const ManualTime time;
+  PeerLinks of = links(time);
   const auto asked = of.take(kA, {});
   REQUIRE(asked);
   CHECK(asked->waits);
@@ -154,10 +158,10 @@ TEST_CASE("who gives to enough others is busy for a moment, and may refuse no mo
   CHECK(of.readiness(kA) == Readiness::busy);
   CHECK_FALSE(of.take(kA, {}));
   CHECK(of.take(kBoth, {})->node == "b");
-  const auto begin = Clock::now();
+  const auto begin = time.now();
   bool waits = true;
-  while (waits && Clock::now() < begin + milliseconds(10'000)) {
-    of.wait(Clock::now() + milliseconds(50));
+  while (waits && time.now() < begin + milliseconds(10'000)) {
+    of.wait(time.now() + milliseconds(50));
     const auto again = of.take(kA, {});
     if (!again) continue;
     waits = again->waits;

@@ -15,8 +15,8 @@ constexpr std::uint64_t kSize = 1024 * kMiB;
 // A page cache that remembers which pages are in it.
 class Cache {
  public:
-  void bring_in(const std::vector<ByteRange>& ranges) {
-    for (const ByteRange& range : ranges) {
+  void bring_in(const std::vector<Range>& ranges) {
+    for (const Range& range : ranges) {
       CHECK(range.length > 0);
       for (std::uint64_t at = range.offset; at < range.offset + range.length; at += 4096) pages_.insert(at);
       filled += range.length;
@@ -30,7 +30,7 @@ class Cache {
     return [this](std::uint64_t offset) { return pages_.contains(offset / 4096 * 4096); };
   }
   PrefetchWindow::AnyCached look_all() {
-    return [this](const ByteRange& range) {
+    return [this](const Range& range) {
       ++looks;
       const auto found = pages_.lower_bound(range.offset / 4096 * 4096);
       return found != pages_.end() && *found < range.offset + range.length;
@@ -105,7 +105,7 @@ TEST_CASE("where the use of a page is seen nothing is left out, and the window g
   const auto reached = [&](std::uint64_t wire) { return wire < used; };
   for (std::uint64_t reader = 0; reader < kSize; reader += kMiB / 2) {
     used = reader + kMiB / 2;
-    for (const ByteRange& range : window.advance(reached)) {
+    for (const Range& range : window.advance(reached)) {
       CHECK(range.offset == front);
       front = range.offset + range.length;
     }
@@ -175,10 +175,10 @@ TEST_CASE("a reader who tells where he reads is followed without pages left out"
   shape.wire_first = std::uint64_t{1} << 62U;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
   const auto never = [](std::uint64_t) { return false; };
-  CHECK(window.advance(never) == std::vector<ByteRange>{{0, 16 * kMiB}});
+  CHECK(window.advance(never) == std::vector<Range>{{0, 16 * kMiB}});
   CHECK(window.advance(never).empty());
   window.told(0, kMiB);
-  CHECK(window.advance(never) == std::vector<ByteRange>{{16 * kMiB, 16 * kMiB}});
+  CHECK(window.advance(never) == std::vector<Range>{{16 * kMiB, 16 * kMiB}});
   window.told(500 * kMiB, kMiB);
   const auto there = window.advance(never);
   REQUIRE(there.size() == 1);

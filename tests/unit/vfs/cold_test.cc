@@ -30,13 +30,13 @@ class Lender final : public ColdReads {
     return far_.adopt(std::span(&adoption, 1));
   }
 
-  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+  Result<std::vector<Run>> bring(const ColdRange& what) override {
     if (!answers.ok()) return answers.error();
     asked.push_back(what.range);
     ends.push_back(what.range.offset + what.range.length + what.ahead);
     WEFT_TRY(const auto row, near_.resolve("model"));
     WEFT_TRY(const auto loaded, load_version(*near_.store, row));
-    std::vector<ColdPiece> pieces;
+    std::vector<Run> pieces;
     for (const Extent& extent : loaded.tree->manifest().files[what.file].extents) {
       const std::uint64_t begin = std::max(extent.offset, what.range.offset);
       const std::uint64_t end = std::min(extent.offset + extent.id.length, what.range.offset + what.range.length);
@@ -51,7 +51,7 @@ class Lender final : public ColdReads {
   class Later final : public Begun {
    public:
     Later(Lender& lender, const ColdRange& what) : lender_(lender), what_(what) {}
-    Result<std::vector<ColdPiece>> take() override {
+    Result<std::vector<Run>> take() override {
       ++lender_.taken;
       if (lender_.fails_later) return Error{Errc::unreachable, "it went away"};
       return lender_.bring(what_);
@@ -88,13 +88,13 @@ class FileLender final : public ColdReads {
  public:
   explicit FileLender(std::string path) : path_(std::move(path)) {}
   Status look(VersionId /*version*/) override { return {}; }
-  Result<std::vector<ColdPiece>> bring(const ColdRange& what) override {
+  Result<std::vector<Run>> bring(const ColdRange& what) override {
     ++brings;
     if (!answers.ok()) return answers.error();
     WEFT_TRY(Fd file, open_file(path_, O_RDONLY));
     WEFT_TRY(const auto facts, stat_fd(file.get(), path_));
     auto pack = std::make_shared<HeldPack>(std::move(file), static_cast<std::uint64_t>(facts.st_size), 1);
-    return std::vector<ColdPiece>{{what.range.offset, what.range.length, {std::move(pack), what.range.offset}}};
+    return std::vector<Run>{{what.range.offset, what.range.length, {std::move(pack), what.range.offset}}};
   }
   ColdAdvice advice() override { return {}; }
 

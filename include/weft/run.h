@@ -1,0 +1,28 @@
+// A run of bytes of a file that is a run of one pack.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/run_list.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// [offset, offset + length) of a file lies in place.pack from place.offset on, for as long as place.pack lives.
+struct Run {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  OpenPlace place;
+};
+
+inline bool goes_on(const Run& last, const Run& next) {
+  return end_of(last) == next.offset && last.place.pack == next.place.pack &&
+         last.place.offset + last.length == next.place.offset;
+}
+
+// The part of a run between two offsets of the file, which lie in it.
+inline Run part_of(const Run& run, std::uint64_t begin, std::uint64_t end) {
+  return {begin, end - begin, {run.place.pack, run.place.offset + (begin - run.offset)}};
+}
+
+}  // namespace weft

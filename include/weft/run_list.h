@@ -1,0 +1,74 @@
+// Lists of runs of bytes: ranges, extents, entries of a pack, or anything else that has an offset, and a length or a
+// ContentId. The runs of a list are in order of their offsets, and none overlaps another.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "weft/content.h"
+
+namespace weft {
+
+template <class AnyRun>
+std::uint64_t length_of(const AnyRun& run) {
+  if constexpr (requires { run.length; })
+    return run.length;
+  else
+    return run.id.length;
+}
+
+template <class AnyRun>
+std::uint64_t end_of(const AnyRun& run) {
+  return run.offset + length_of(run);
+}
+
+// Whether two runs are one. Other kinds of runs have a function of this name beside them.
+inline bool goes_on(const Range& last, const Range& next) {
+  return end_of(last) == next.offset;
+}
+
+// Makes the last run longer if `run` goes on where it ends, else appends `run`. Returns whether it did the former.
+template <class AnyRun>
+bool append_run(std::vector<AnyRun>& runs, AnyRun run) {
+  if (runs.empty() || !goes_on(runs.back(), run)) {
+    runs.push_back(std::move(run));
+    return false;
+  }
+  runs.back().length += run.length;
+  return true;
+}
+
+// The first run that ends behind `offset`: the one that has this byte, or else the next one.
+template <class Runs>
+auto run_at(Runs& runs, std::uint64_t offset) {
+  return std::upper_bound(runs.begin(), runs.end(), offset,
+                          [](std::uint64_t at, const auto& run) { return at < end_of(run); });
+}
+
+// The numbers of the runs that overlap a range: [first, second).
+template <class Runs>
+std::pair<std::size_t, std::size_t> runs_in(const Runs& runs, Range range) {
+  const auto first = run_at(runs, range.offset);
+  const auto end = std::lower_bound(first, runs.end(), end_of(range),
+                                    [](const auto& run, std::uint64_t at) { return run.offset < at; });
+  return {static_cast<std::size_t>(first - runs.begin()), static_cast<std::size_t>(end - runs.begin())};
+}
+
+template <class Runs>
+bool overlaps_any(const Runs& runs, Range range) {
+  const auto [first, end] = runs_in(runs, range);
+  return first < end;
+}
+
+// What two ranges share; of length 0 if they share nothing.
+inline Range overlap(Range a, Range b) {
+  const std::uint64_t begin = std::max(a.offset, b.offset);
+  const std::uint64_t end = std::min(end_of(a), end_of(b));
+  return {begin, end > begin ? end - begin : 0};
+}
+
+}  // namespace weft

@@ -1,0 +1,148 @@
+#include "peers/search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr unsigned kFailuresMax = 3;               // of one thing that is wanted
+constexpr auto kBehindMax = milliseconds(10'000);  // that a peer may give other bytes only
+constexpr auto kShareMin = milliseconds(500);      // of the time, for one peer
+constexpr auto kBusyWait = milliseconds(20);       // between two looks at peers that are busy
+
+}  // namespace
+
+PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, bool yields)
+    : scene_(scene),
+      manifest_(manifest),
+      wanted_(wanted),
+      patience_(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - scene.time.now()))),
+      deadline_(deadline),
+      got_at_(scene.time.now()),
+      may_refuse_(yields) {}
+
+void PeerSearch::came() {
+  deadline_ = std::max(deadline_, scene_.time.now() + patience_);
+}
+
+milliseconds PeerSearch::left() const {
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline_ - scene_.time.now()));
+}
+
+// A peer that never answers leaves time for the others: for those that are known, and for those that directories name.
+milliseconds PeerSearch::share(const PeerLinks::Choice& peer) const {
+  const milliseconds left = this->left();
+  if (failures_ + 1 == kFailuresMax) return left;
+  return std::min(left, std::max(kShareMin, peer.last ? left * 3 / 4 : left / 2));
+}
+
+bool PeerSearch::may_have(const std::string& node, const ChunkRun& run) const {
+  const auto known = scene_.view.candidates(manifest_, &run);
+  return std::ranges::find(known, node, &PeerCandidate::node) != known.end();
+}
+
+Error PeerSearch::no_peer(const ChunkRun* run) const {
+  if (run == nullptr) return Error{Errc::not_found, fmt::format("no peer has manifest {}", to_hex(manifest_))};
+  return Error{Errc::not_found, fmt::format("no peer has blob {}", to_hex(run->id.root))};
+}
+
+// If all known candidates were silent or wrong a moment ago, directories may name others.
+std::vector<PeerCandidate> PeerSearch::candidates(const ChunkRun* run) {
+  if (offers_) return scene_.view.others(manifest_, run, scene_.links.nodes());
+  auto known = scene_.view.candidates(manifest_, run);
+  if (asked_ || scene_.links.readiness(known) != Readiness::lacking) return known;
+  asked_ = true;
+  scene_.ask_directories(manifest_, deadline_);
+  return scene_.view.candidates(manifest_, run);
+}
+
+Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
+  tried_.clear();
+  failures_ = 0;
+  offers_ = false;
+  failure_.reset();
+  const auto size = wanted_ == Wanted::bytes ? PeerLinks::Size::read : PeerLinks::Size::question;
+  while (failures_ < kFailuresMax && left().count() > 0) {
+    const auto peer = scene_.links.take(candidates(run), tried_, size);
+    if (peer) {
+      const Outcome outcome = ask(*peer, run, attempt);
+      if (outcome == Outcome::done) return {};
+      if (outcome == Outcome::refused) break;
+    } else if (!wait_for_busy(run) && !widen()) {
+      return failure_ ? *std::move(failure_) : no_peer(run);
+    }
+  }
+  if (failure_) return *std::move(failure_);
+  return Error{Errc::timed_out, fmt::format("peer: no answer in {} ms", patience_.count())};
+}
+
+PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt) {
+  const auto begin = scene_.time.now();
+  Try one{peer, share(peer), may_refuse_ && peer.waits};
+  const Status status = attempt(one);
+  scene_.links.done(peer.number, status.ok() ? one.bytes : 0, scene_.time.now() - begin,
+                    status.ok() ? nullptr : &status.error());
+  if (status.ok()) {
+    if (offers_) scene_.view.gave(manifest_, peer.node);
+    may_refuse_ = false;  // what came would be lost
+    got_at_ = scene_.time.now();
+    came();
+    return Outcome::done;
+  }
+  const Error& error = status.error();
+  if (!failure_ || error.code != Errc::not_found) failure_ = error;
+  if (one.may_refuse && (error.code == Errc::busy || error.code == Errc::exists)) {
+    scene_.links.full(peer.number);
+    if (error.code == Errc::exists && run != nullptr) scene_.view.yield(*run);
+    return Outcome::refused;
+  }
+  note_failure(peer, error, run, begin);
+  return Outcome::failed;
+}
+
+void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run, Deadline begin) {
+  // The peer has more to give to this node than its link takes in this time: it is asked again.
+  const bool is_behind =
+      error.code == Errc::timed_out && begin <= got_at_ + kBehindMax && scene_.links.moved_since(peer.number, begin);
+  if (is_behind) return came();
+  tried_.push_back(peer.number);
+  if (error.code != Errc::not_found) {
+    ++failures_;
+  } else if (wanted_ != Wanted::digests) {  // a peer without all digests of a blob may have chunks of it
+    scene_.view.lacks(manifest_, run, peer.node);
+  }
+}
+
+// True if a candidate is busy with other reads of this node: it can be asked when one of them is over.
+bool PeerSearch::wait_for_busy(const ChunkRun* run) {
+  const auto busy = scene_.links.busy(candidates(run), tried_);
+  if (!busy.any) return false;
+  deadline_ = std::max(deadline_, busy.moved_at + patience_);
+  scene_.links.wait(std::min(deadline_, scene_.time.now() + kBusyWait));
+  return true;
+}
+
+// True if there are more peers to ask: those that directory nodes name, every node, and last those that failed before.
+// A version can have bytes of another version whose manifest is not here, so that no directory is known for them.
+bool PeerSearch::widen() {
+  if (!asked_) {
+    asked_ = true;
+    scene_.ask_directories(manifest_, deadline_);
+    return true;
+  }
+  if (!std::exchange(offers_, true)) return true;
+  if (failures_ == 0) return false;
+  ++failures_;
+  tried_.clear();
+  asked_ = offers_ = false;
+  return true;
+}
+
+}  // namespace weft

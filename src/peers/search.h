@@ -1,0 +1,83 @@
+// The search for a peer that gives what is wanted: the one loop over candidates, for manifests, chunk digests and
+// bytes.
+//
+// It asks the best candidate (peers/links.h), notes the outcome in that peer's score, and goes on with the next one. If
+// no known candidate is left, it asks the directory nodes for more, then offers the request to every node, and at last
+// asks the same peers again. README.md says what a reader waits at most.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time_source.h"
+#include "peers/links.h"
+#include "peers/view.h"
+#include "weft/source.h"
+
+namespace weft {
+
+// What a search knows of other nodes. All outlive it.
+struct PeerScene {
+  PeerView& view;
+  PeerLinks& links;
+  // Asks the nodes that keep the directory of a manifest who has it, and puts their answers into `view`.
+  std::function<void(const Digest& manifest, Deadline deadline)> ask_directories;
+  const TimeSource& time = steady_time();
+};
+
+// For one thread.
+class PeerSearch {
+ public:
+  enum class Wanted : std::uint8_t { manifest, digests, bytes };
+  // `deadline` is the one of all tries. Only bytes that come put it off (came()), or a peer that gives other bytes to
+  // this node. With `yields`, a peer may refuse as ReadAid says, until something has come.
+  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, bool yields = false);
+
+  // One peer is asked once.
+  struct Try {
+    const PeerLinks::Choice& peer;
+    std::chrono::milliseconds patience;  // with the answer, and while nothing of it comes
+    bool may_refuse = false;             // the peer may answer with Errc::busy or Errc::exists
+    std::uint64_t bytes = 0;             // that came, for the peer's rate; the attempt sets it
+  };
+  using Attempt = std::function<Status(Try&)>;
+
+  // Calls `attempt` with one peer after the other until it succeeds. A null `run` is the manifest itself. The error is
+  // that of the last peer, or of the last one that failed in another way than that it has none: Errc::not_found if no
+  // peer has it, Errc::timed_out at the deadline, Errc::busy or Errc::exists of a peer that may refuse.
+  Status run(const ChunkRun* run, const Attempt& attempt);
+
+  void came();  // bytes of what is wanted: the deadline is as far away again as at first
+  bool may_have(const std::string& node, const ChunkRun& run) const;
+
+ private:
+  enum class Outcome : std::uint8_t { done, refused, failed };
+  std::vector<PeerCandidate> candidates(const ChunkRun* run);
+  Outcome ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt);
+  bool widen();
+  bool wait_for_busy(const ChunkRun* run);
+  void note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run, Deadline begin);
+  std::chrono::milliseconds left() const;
+  std::chrono::milliseconds share(const PeerLinks::Choice& peer) const;
+  Error no_peer(const ChunkRun* run) const;
+
+  const PeerScene& scene_;
+  const Digest& manifest_;
+  const Wanted wanted_;
+  const std::chrono::milliseconds patience_;  // between the start and the deadline at first
+  Deadline deadline_;
+  Deadline got_at_;  // the start, or the last success
+  bool may_refuse_;
+  bool asked_ = false;  // the directory nodes
+  // Since the last success.
+  std::vector<std::uint32_t> tried_;
+  unsigned failures_ = 0;  // by other than that a peer has none
+  bool offers_ = false;    // to every node
+  std::optional<Error> failure_;
+};
+
+}  // namespace weft

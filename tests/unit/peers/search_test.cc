@@ -1,0 +1,264 @@
+#include "peers/search.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/sha256.h"
+#include "fakes/blob_store.h"
+#include "fakes/manual_time.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using Wanted = PeerSearch::Wanted;
+
+constexpr milliseconds kPatience(4'000);
+const Error kLacks{Errc::not_found, "not here"};
+const Error kWrong{Errc::io, "its disk fails"};
+
+// A cluster of "a" to "d", of which "a" published a version, and what they do when they are asked.
+struct World {
+  World() {
+    row.id = 1;
+    row.manifest = sha256(random_bytes(8, 99));
+    row.publisher = "a";
+    view.expect(row, nullptr, {});
+  }
+  // The nodes have all of the version, as a directory says.
+  void have(const std::vector<std::string>& nodes) {
+    std::vector<HadChunks> had;
+    for (const std::string& node : nodes) had.push_back({row.manifest, node, 0, {}});
+    view.heard(row.manifest, had);
+  }
+  // An answer that never comes.
+  Status silence(const PeerSearch::Try& one) {
+    time.pass(one.patience);
+    return Error{Errc::timed_out, "silent"};
+  }
+  PeerSearch::Attempt attempt() {
+    return [this](PeerSearch::Try& one) {
+      asked += one.peer.node;
+      const auto found = does.find(one.peer.node);
+      return found == does.end() ? Status(kLacks) : found->second(one);
+    };
+  }
+  Status search(Wanted wanted = Wanted::bytes) {
+    PeerSearch search(scene, row.manifest, wanted, time.now() + kPatience);
+    return search.run(wanted == Wanted::manifest ? nullptr : &run, attempt());
+  }
+  milliseconds passed() const { return std::chrono::duration_cast<milliseconds>(time.now() - begin); }
+
+  ManualTime time;
+  const Deadline begin = time.now();
+  BlobStore store;
+  VersionRow row;
+  const ChunkRun run{{kDigestChunk, sha256(random_bytes(8, 1))}, 0, 1};
+  PeerView view{store, "self", time};
+  PeerLinks links{[] {
+                    return std::vector<Member>{{"a", "", "127.0.0.1:1", "", 1},
+                                               {"b", "", "127.0.0.1:2", "", 1},
+                                               {"c", "", "127.0.0.1:3", "", 1},
+                                               {"d", "", "127.0.0.1:4", "", 1}};
+                  },
+                  time};
+  std::map<std::string, std::function<Status(PeerSearch::Try&)>> does;  // others have nothing
+  std::string asked;                                                    // nodes, in order; "?": the directories
+  std::function<void()> directories = [] {};
+  const PeerScene scene{view, links,
+                        [this](const Digest& /*manifest*/, Deadline /*deadline*/) {
+                          asked += '?';
+                          directories();
+                        },
+                        time};
+};
+
+Status gives(PeerSearch::Try& /*one*/) {
+  return {};
+}
+Status fails(PeerSearch::Try& /*one*/) {
+  return kWrong;
+}
+
+Errc code_of(const Status& status) {
+  REQUIRE(!status.ok());
+  return status.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("a search asks one known peer after the other, and nobody else once one gives") {
+  for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
+    World it;
+    it.have({"b"});
+    it.does = {{"a", gives}, {"b", fails}};
+    CHECK(it.search(wanted).ok());
+    CHECK((it.asked == "ba" || it.asked == "a"));
+  }
+}
+
+TEST_CASE("silent peers share one deadline, whatever is wanted") {
+  for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
+    World it;
+    it.have({"b", "c", "d"});
+    for (const std::string node : {"a", "b", "c", "d"})
+      it.does[node] = [&it](PeerSearch::Try& one) { return it.silence(one); };
+    CHECK(code_of(it.search(wanted)) == Errc::timed_out);
+    CHECK(it.passed() == kPatience);
+    CHECK(it.asked.size() >= 3);
+  }
+}
+
+TEST_CASE("the only peer that is known, silent, leaves time for one that a directory names") {
+  World it;
+  it.does = {{"a", [&it](PeerSearch::Try& one) { return it.silence(one); }}, {"b", gives}};
+  it.directories = [&it] { it.have({"b"}); };
+  CHECK(it.search().ok());
+  CHECK(it.asked == "a?b");
+  CHECK(it.passed() < kPatience);
+}
+
+TEST_CASE("bytes that come put the deadline off") {
+  World it;
+  PeerSearch search(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience);
+  int pieces = 0;
+  CHECK(search
+            .run(&it.run,
+                 [&](PeerSearch::Try& one) -> Status {
+                   CHECK(one.patience <= kPatience);
+                   for (; pieces < 5; ++pieces) {
+                     it.time.pass(one.patience - milliseconds(1));
+                     search.came();
+                   }
+                   return {};
+                 })
+            .ok());
+  CHECK(it.passed() > 2 * kPatience);
+  it.does["a"] = gives;
+  CHECK(search.run(&it.run, it.attempt()).ok());  // there is time for what follows
+}
+
+TEST_CASE(
+    "where no known peer has it, directories are asked, then every node, and one that gives is known from then on") {
+  World it;
+  it.does["d"] = gives;
+  CHECK(it.search().ok());
+  CHECK(it.asked.substr(0, 2) == "a?");
+  CHECK(it.asked.back() == 'd');
+  const auto known = it.view.candidates(it.row.manifest, &it.run);
+  REQUIRE(known.size() == 1);  // "a" said that it has none
+  CHECK(known[0].node == "d");
+  it.asked.clear();
+  CHECK(it.search().ok());
+  CHECK(it.asked == "d");
+}
+
+TEST_CASE("what no node has is not found, and costs each node one question") {
+  for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
+    World it;
+    CHECK(code_of(it.search(wanted)) == Errc::not_found);
+    CHECK(it.asked.size() == 5);
+    CHECK(it.view.candidates(it.row.manifest, wanted == Wanted::manifest ? nullptr : &it.run).empty() ==
+          (wanted != Wanted::digests));
+  }
+}
+
+TEST_CASE("a peer that failed is asked again when all others have been, and its failure is what is said") {
+  for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
+    World it;
+    int times = 0;
+    it.does["a"] = [&times](PeerSearch::Try& /*one*/) { return ++times == 1 ? Status(kWrong) : Status(); };
+    CHECK(it.search(wanted).ok());
+    CHECK(it.asked.size() == 6);  // every node, the directories, and "a" again
+    it.does["a"] = fails;
+    it.asked.clear();
+    CHECK(code_of(it.search(wanted)) == Errc::io);
+    CHECK(std::ranges::count(it.asked, 'a') == 2);
+  }
+}
+
+TEST_CASE("that other peers have nothing does not hide why one that has it failed") {
+  World it;
+  it.does["a"] = fails;
+  for (const std::string node : {"b", "c", "d"})
+    it.does[node] = [&it](PeerSearch::Try& /*one*/) {
+      it.time.pass(kPatience);
+      return Status(kLacks);
+    };
+  CHECK(code_of(it.search()) == Errc::io);
+  CHECK(it.asked.back() != 'a');
+}
+
+TEST_CASE("a peer that gives other bytes to this node is asked again, but not for ever") {
+  World it;
+  it.does["a"] = [&it](PeerSearch::Try& one) {
+    it.time.pass(one.patience);
+    it.links.moved(one.peer.number);
+    it.time.pass(milliseconds(1));
+    return Status(Error{Errc::timed_out, "behind"});
+  };
+  CHECK(code_of(it.search()) == Errc::timed_out);
+  CHECK(it.asked.substr(0, 4) == "aaaa");
+  CHECK(it.passed() > milliseconds(10'000));
+  CHECK(it.passed() < milliseconds(10'000) + 2 * kPatience);
+}
+
+TEST_CASE("a peer that is busy with other reads is waited for while it gives to them") {
+  World it;
+  const auto known = it.view.candidates(it.row.manifest, &it.run);
+  std::vector<PeerLinks::Choice> reads;
+  while (auto one = it.links.take(known, {})) reads.push_back(*one);
+  it.have({"a"});
+  it.does["a"] = gives;
+  CHECK(code_of(it.search()) == Errc::timed_out);
+  CHECK(it.asked.empty());
+  CHECK(it.passed() == kPatience);
+  CHECK(it.search(Wanted::manifest).ok());  // a question is small
+  it.links.moved(reads[0].number);
+  it.time.pass(milliseconds(2'000));
+  const auto begin = it.time.now();
+  CHECK(code_of(it.search()) == Errc::timed_out);
+  CHECK(it.time.now() == begin + kPatience);
+  it.links.done(reads[0].number, 1, milliseconds(1), nullptr);
+  CHECK(it.search().ok());
+}
+
+TEST_CASE("a peer may refuse once, before anything has come") {
+  for (const Errc refusal : {Errc::busy, Errc::exists}) {
+    World it;
+    it.have({"b"});
+    const auto refuses = [refusal](PeerSearch::Try& one) {
+      return one.may_refuse ? Status(Error{refusal, "others first"}) : Status();
+    };
+    it.does = {{"a", refuses}, {"b", refuses}};
+    PeerSearch yields(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience, true);
+    CHECK(code_of(yields.run(&it.run, it.attempt())) == refusal);
+    CHECK(it.asked.size() == 1);
+    CHECK(it.view.yielded(it.run) == (refusal == Errc::exists));
+    PeerSearch other(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience, true);
+    it.does = {{"a", gives}, {"b", gives}};
+    CHECK(other.run(&it.run, it.attempt()).ok());
+    it.does = {{"a", refuses}, {"b", refuses}};
+    CHECK(other.run(&it.run, it.attempt()).ok());
+  }
+}
+
+TEST_CASE("a peer that was silent is asked before nodes of which nothing is known") {
+  World it;
+  it.have({"b"});
+  const auto first = it.links.take(std::vector<PeerCandidate>{{"b", PeerCandidate::Kind::whole}}, {});
+  REQUIRE(first);
+  const Error silent{Errc::timed_out, "silent"};
+  it.links.done(first->number, 0, milliseconds(1), &silent);
+  it.does["b"] = gives;
+  CHECK(it.search().ok());
+  CHECK(it.asked == "a?b");
+}
+
+}  // namespace weft::testing
