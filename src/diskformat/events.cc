@@ -109,9 +109,10 @@ std::uint64_t event_sequence(const Event& event) {
 }
 
 void set_revision(Event& event, std::uint64_t revision) {
-  if (auto* publish = std::get_if<PublishEvent>(&event)) publish->revision = revision;
-  if (auto* tags = std::get_if<TagsEvent>(&event)) tags->revision = revision;
-  if (auto* removal = std::get_if<RemovalEvent>(&event)) removal->revision = revision;
+  const auto set = [revision](auto& it) {
+    if constexpr (requires { it.revision; }) it.revision = revision;
+  };
+  std::visit(set, event);
 }
 
 }  // namespace weft

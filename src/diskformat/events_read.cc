@@ -156,7 +156,9 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
     case RecordKind::pin:
       return decode_pin(payload, where);
     default:
-      return Error{Errc::corrupt, fmt::format("{}: no event has record kind {}", where, static_cast<unsigned>(kind))};
+      return Error{Errc::unsupported,
+                   fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",
+                               where, static_cast<unsigned>(kind))};
   }
 }
 

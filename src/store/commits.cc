@@ -1,7 +1,6 @@
 // The history of commits, for who follows it.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -47,26 +46,31 @@ Commit commit_of(RemovalEvent event) {
   return commit;
 }
 
+// Collects what events mean for readers. One without a place in the history of commits says so here.
+struct Commits {
+  std::vector<Commit> list;
+  bool repaired = false;
+
+  void operator()(PinEvent& /*event*/) {}
+  void operator()(RepairEvent& /*event*/) { repaired = true; }
+  template <class Told>
+  void operator()(Told& event) {
+    list.push_back(commit_of(std::move(event)));
+  }
+};
+
 }  // namespace
 
 Result<std::vector<Commit>> StoreImpl::commits(std::uint64_t from, std::uint64_t to) {
   if (from > to) return Error{Errc::invalid, fmt::format("{}: no commits from {} to {}", journal_.path(), from, to)};
   WEFT_TRY(JournalTail tail, journal_.read(from, to));
-  const bool repaired = std::any_of(tail.events.begin(), tail.events.end(), [](const JournaledEvent& journaled) {
-    return std::holds_alternative<RepairEvent>(journaled.event);
-  });
-  if (tail.end != to || !tail.gaps.empty() || repaired)
-    return Error{Errc::invalid, fmt::format("{}: expected whole records from {} to {}, got them to {}{}",
-                                            journal_.path(), from, to, tail.end, repaired ? ", with a repair" : "")};
-  std::vector<Commit> commits;
-  for (JournaledEvent& journaled : tail.events) {
-    if (auto* publish = std::get_if<PublishEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*publish)));
-    if (auto* tags = std::get_if<TagsEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*tags)));
-    if (auto* removal = std::get_if<RemovalEvent>(&journaled.event)) commits.push_back(commit_of(std::move(*removal)));
-    if (auto* adoption = std::get_if<AdoptionEvent>(&journaled.event))
-      commits.push_back(commit_of(std::move(*adoption)));
-  }
-  return commits;
+  Commits commits;
+  for (JournaledEvent& journaled : tail.events) std::visit(commits, journaled.event);
+  if (tail.end != to || !tail.gaps.empty() || commits.repaired)
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected whole records from {} to {}, got them to {}{}", journal_.path(), from, to,
+                             tail.end, commits.repaired ? ", with a repair" : "")};
+  return std::move(commits.list);
 }
 
 Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {

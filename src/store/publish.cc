@@ -235,7 +235,7 @@ Status StoreImpl::remove_version(std::string_view model, std::uint64_t number) {
   WEFT_TRY(WriterLock lock, lock_writer());
   return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
-    WEFT_CHECK(replay_removal(txn, event));
+    WEFT_CHECK(replay(txn, event));
     return Events{std::move(event)};
   });
 }

@@ -29,14 +29,19 @@ void add(std::vector<Said>& said, TagsEvent event) {
     said.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at});
 }
 
+void add(std::vector<Said>& said, RemovalEvent event) {
+  said.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns});
+}
+
+// Of this node alone: an origin has no use for them.
+void add(std::vector<Said>& /*said*/, const RepairEvent& /*event*/) {}
+void add(std::vector<Said>& /*said*/, const AdoptionEvent& /*event*/) {}
+void add(std::vector<Said>& /*said*/, const PinEvent& /*event*/) {}
+
 std::vector<Said> said_by(std::vector<JournaledEvent> events) {
   std::vector<Said> said;
-  for (JournaledEvent& journaled : events) {
-    if (auto* publish = std::get_if<PublishEvent>(&journaled.event)) add(said, std::move(*publish));
-    if (auto* tags = std::get_if<TagsEvent>(&journaled.event)) add(said, std::move(*tags));
-    if (auto* removal = std::get_if<RemovalEvent>(&journaled.event))
-      said.emplace_back(MirroredRemoval{std::move(removal->model), removal->number, removal->time_ns});
-  }
+  for (JournaledEvent& journaled : events)
+    std::visit([&said](auto& event) { add(said, std::move(event)); }, journaled.event);
   return said;
 }
 

@@ -176,7 +176,12 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
-  Status replay_publish(Txn& txn, const PublishEvent& event);
+  Status replay(Txn& txn, const PublishEvent& event);
+  Status replay(Txn& txn, const TagsEvent& event) const { return apply_tags(txn, event); }
+  Status replay(Txn& txn, const RemovalEvent& event);
+  Status replay(Txn& txn, const RepairEvent& event) const;
+  Status replay(Txn& txn, const AdoptionEvent& event);
+  Status replay(Txn& txn, const PinEvent& event) const { return apply_pin(txn, event); }
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                           PackImport& packs, PreparedParts& parts);
   Status promote(const WriterLock& lock, const Promotion& promotion);
@@ -191,8 +196,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);
-  Status replay_adoption(Txn& txn, const AdoptionEvent& event);
-  Status replay_removal(Txn& txn, const RemovalEvent& event);
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live ones
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
