@@ -10,7 +10,7 @@
 #include "diskformat/events.h"
 #include "index/notes.h"
 #include "index/tables.h"
-#include "packs/packs.h"
+#include "packs/blob_index.h"
 #include "weft/result.h"
 #include "weft/store.h"
 

@@ -14,6 +14,7 @@
 #include "index/scratch_index.h"
 #include "os/file_lock.h"
 #include "packs/assembled.h"
+#include "packs/verify.h"
 #include "repair/rebuild.h"
 
 namespace weft {

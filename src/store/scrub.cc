@@ -8,6 +8,7 @@
 #include "catalog/scrub_state.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
+#include "packs/verify.h"
 #include "store/store_impl.h"
 
 namespace weft {
