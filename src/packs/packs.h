@@ -24,7 +24,7 @@
 namespace weft {
 
 class PackListing;
-class PackListings;
+class TocCache;
 
 // A pack that is open. Any thread.
 class OpenPack : public PackReader {
@@ -50,14 +50,16 @@ class PackDir {
   Result<std::shared_ptr<const OpenPack>> open_alone(PackId pack) const;  // a reader that nobody shares
   Result<std::vector<PackId>> list() const;
   Result<PackToc> toc(PackId pack) const;
-  // What the .toc that is there now lists, of those read lately.
+  // What the .toc that is there now lists. Those read lately are kept.
   Result<std::shared_ptr<const PackListing>> listing(PackId pack) const;
+  // The SHA-256 of each chunk of a blob. Errc::not_found when the pack lists another, or none, at this place.
+  Result<std::vector<Digest>> chunks(const ContentId& id, const BlobPlace& place) const;
 
  private:
   const SafePath path_;
   std::mutex mutex_;
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
-  const std::shared_ptr<PackListings> listings_;
+  const std::shared_ptr<TocCache> tocs_;
 };
 
 // The packs directory of one store. Any thread.
@@ -69,6 +71,8 @@ class Packs : public PackDir {
 
   Result<OpenPlace> open_blob(const ContentId& id);                           // find, open
   Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place);  // as Store::open_place()
+  using PackDir::chunks;
+  Result<std::vector<Digest>> chunks(const ContentId& id);  // as ClusterStore::chunks()
 
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);

@@ -86,6 +86,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override;
   Result<EvictReport> evict(const EvictOptions& options) override;
+  Result<std::vector<Digest>> chunks(const ContentId& id) override { return packs_.chunks(id); }
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
