@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "diskformat/events.h"
-#include "index/notes.h"
 #include "index/tables.h"
 #include "packs/blob_index.h"
 #include "weft/result.h"

@@ -5,7 +5,6 @@
 
 #include "catalog/spare.h"
 #include "diskformat/toc.h"
-#include "index/notes.h"
 #include "os/file_ops.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
