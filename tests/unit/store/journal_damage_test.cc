@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "catalog/journal.h"
-#include "catalog/journal_marks.h"
 #include "diskformat/record.h"
 #include "index_support.h"
 #include "os/sys.h"
