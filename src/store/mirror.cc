@@ -6,7 +6,7 @@
 #include "base/sha256.h"
 #include "catalog/cluster_files.h"
 #include "catalog/mirroring.h"
-#include "catalog/plan_parts.h"
+#include "catalog/plan.h"
 #include "store/store_impl.h"
 
 namespace weft {
