@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "catalog/spare.h"
+#include "catalog/layout.h"
 #include "diskformat/toc.h"
 #include "store/store_impl.h"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "catalog/spare.h"
+#include "catalog/layout.h"
 #include "diskformat/toc.h"
 #include "os/file_ops.h"
 #include "repair/rebuild.h"
