@@ -19,7 +19,6 @@
 #include "os/file_ops.h"
 #include "packs/blob_check.h"
 #include "packs/toc_cache.h"
-#include "packs/use.h"
 
 namespace weft {
 namespace {

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +25,7 @@
 
 namespace weft {
 
+struct CachedPack;
 class PackListing;
 class TocCache;
 
@@ -61,6 +64,11 @@ class PackDir {
   std::unordered_map<PackId, std::weak_ptr<const OpenPack>> open_;  // guarded by mutex_
   const std::shared_ptr<TocCache> tocs_;
 };
+
+// Which packs of a directory may be evicted, and in which order: those of `ids` that are there, least recently used
+// first.
+Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::span<const PackId> ids,
+                                             const std::set<PackId>& pinned);
 
 // The packs directory of one store. Any thread.
 class Packs : public PackDir {
