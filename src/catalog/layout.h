@@ -46,8 +46,8 @@ Result<StoreInfo> recover_identity(const SafePath& path);
 Result<std::vector<std::string>> damaged_identities(const SafePath& path);
 Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info);
 
-// On which file systems a store may lie: an index is a shared memory map, and locks must be seen by all who use it.
-// The name of a network or user-space file system with this statfs f_type; nothing for any other.
+// On which file systems a store may lie: an index is a shared memory map, and locks must be seen by all who use it. The
+// name of a network or user-space file system with this statfs f_type; nothing for any other.
 std::optional<std::string_view> unsuitable_file_system(unsigned long f_type);
 
 // Errc::unsupported, by name, when `directory`, that of a Beneath, lies on one.

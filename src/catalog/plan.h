@@ -30,6 +30,7 @@ Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t 
 // The newest live version, if it has this content.
 Result<std::optional<VersionRow>> newest_with(Txn& txn, std::string_view model, const Digest& manifest);
 
+// The parts of a plan, for those who make events of what a registry tells.
 // Gives out what the counters have next; apply_publish moves the counters themselves.
 class Allocator {
  public:

@@ -80,6 +80,7 @@ Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);  // views with th
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
 
+// What is noted of single versions, in `meta`: the key of a note is its name and the version's id.
 // Live and bare, or a rebuild could not read its content: it has no holders, so gc must not judge by them.
 inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, and not at the origin yet
