@@ -143,9 +143,11 @@ Status check_writers(const SafePath& path) {
   return {};
 }
 
-Result<std::vector<SafePath>> find_damaged(const SafePath& path) {
+// `whole` was read a moment ago; "": neither was.
+Result<std::vector<SafePath>> find_damaged(const SafePath& path, const std::string& whole) {
   std::vector<SafePath> damaged;
   for (const SafePath& file : {identity_copy_path(path), identity_path(path)}) {
+    if (file.str() == whole) continue;
     const auto there = read_identity_file(file);
     if (there.ok()) continue;
     if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
@@ -271,44 +273,48 @@ Status check_is_store(const SafePath& path) {
   return identity.ok() ? Status{} : Status{std::move(identity).error()};
 }
 
-Result<StoreInfo> read_identity(const SafePath& path) {
-  auto info = read_identity_file(identity_path(path));
+Result<StoreIdentity> read_identity(const SafePath& path) {
+  SafePath file = identity_path(path);
+  auto info = read_identity_file(file);
   if (!info.ok() && (is_gone(info.error()) || info.error().code == Errc::corrupt)) {
     WEFT_CHECK(check_is_store(path));
     auto copy = read_identity_file(identity_copy_path(path));
-    if (copy.ok()) info = std::move(copy);
+    if (copy.ok()) {
+      info = std::move(copy);
+      file = identity_copy_path(path);
+    }
   }
   if (!info.ok() && is_gone(info.error()))
     return Error{Errc::corrupt, fmt::format("{}: it is gone, and {} is damaged; run `weft fsck --rebuild`",
                                             identity_path(path), identity_copy_path(path))};
-  if (!info.ok()) return info;
+  if (!info.ok()) return std::move(info).error();
   WEFT_CHECK(check_file_system(path));
-  if (info->format == kStoreFormat) return info;
+  if (info->format == kStoreFormat) return StoreIdentity{*std::move(info), file.str()};
   return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
                                               "import with the new one",
                                               path, kStoreFormat, info->format)};
 }
 
 Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
-  WEFT_TRY(const std::vector<SafePath> damaged, find_damaged(path));
+  WEFT_TRY(const std::vector<SafePath> damaged, find_damaged(path, ""));
   std::vector<std::string> names;
   for (const SafePath& file : damaged) names.push_back(file.str());
   return names;
 }
 
-Result<StoreInfo> recover_identity(const SafePath& path) {
-  auto info = read_identity(path);
-  if (info.ok() || (!is_gone(info.error()) && info.error().code != Errc::corrupt)) return info;
+Result<StoreIdentity> recover_identity(const SafePath& path) {
+  auto identity = read_identity(path);
+  if (identity.ok() || (!is_gone(identity.error()) && identity.error().code != Errc::corrupt)) return identity;
   const auto journal = Journal(path).read(0);
-  if (!journal.ok() || journal->events.empty()) return info;
-  return StoreInfo{kStoreFormat, random_uuid(), now_ns()};
+  if (!journal.ok() || journal->events.empty()) return identity;
+  return StoreIdentity{{kStoreFormat, random_uuid(), now_ns()}, ""};
 }
 
-Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info) {
-  WEFT_TRY(std::vector<SafePath> damaged, find_damaged(path));
+Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity) {
+  WEFT_TRY(std::vector<SafePath> damaged, find_damaged(path, identity.file));
   std::vector<std::string> mended;
   for (const SafePath& file : damaged) {
-    WEFT_CHECK(put_identity(path, file, info));
+    WEFT_CHECK(put_identity(path, file, identity.info));
     mended.push_back(file.str());
   }
   return mended;

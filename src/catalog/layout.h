@@ -37,14 +37,19 @@ Status check_unused(const SafePath& path);
 Status lay_out(const SafePath& path);
 Status make_store(const SafePath& path);
 Status remove_store(const SafePath& path);  // leaves the directory
-// STORE/weft-store, or else its copy in journal/, and that the store lies where one can. Errors as Store::open.
-Result<StoreInfo> read_identity(const SafePath& path);
+// What a store says of itself, and in which file: STORE/weft-store, or else its copy in journal/.
+struct StoreIdentity {
+  StoreInfo info;
+  std::string file;  // "" of one that is made anew
+};
+// Checks also that the store lies where one can. Errors as Store::open.
+Result<StoreIdentity> read_identity(const SafePath& path);
 // The same, for a rebuild. If both files are damaged or gone and the journal has records, the store gets a new id: no
 // content depends on the old one.
-Result<StoreInfo> recover_identity(const SafePath& path);
-// Which of the two files are damaged or gone; mend_identity() writes these again.
+Result<StoreIdentity> recover_identity(const SafePath& path);
+// Which of the two files are damaged or gone; mend_identity() writes these again, and reads the other file alone.
 Result<std::vector<std::string>> damaged_identities(const SafePath& path);
-Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info);
+Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity);
 
 // On which file systems a store may lie: an index is a shared memory map, and locks must be seen by all who use it. The
 // name of a network or user-space file system with this statfs f_type; nothing for any other.
