@@ -134,6 +134,9 @@ class ClusterStore : public Store {
   virtual Result<std::vector<CachedPack>> cached_packs() = 0;  // least recently used first
   virtual Result<EvictReport> evict(const EvictOptions& options) = 0;
 
+  // The SHA-256 of its chunks, as the .toc of its pack has them. Errors as Store::open_blob.
+  virtual Result<std::vector<Digest>> chunks(const ContentId& id) = 0;
+
   // This pack is cache from now on: the caller knows that what versions need of it can be had elsewhere for good.
   // False: it stays, because a publish of this process relies on it, or did a moment ago.
   virtual Result<bool> make_evictable(PackId pack) = 0;

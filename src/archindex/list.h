@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "archindex/places.h"
+#include "archindex/rows.h"
 
 namespace weft {
 

@@ -1,12 +1,12 @@
 // Exact top-K by best-first search.
 //
-// Classes that stand alone behind the common items (arch_common.h) are compared as a whole. Every other class shares
+// Classes that stand alone behind the common items (query.h) are compared as a whole. Every other class shares
 // with the query a set of common items that is closed upstream. The lists of these items are opened one by one: of the
 // items that no other of the *rest* needs, that which fewest classes have. It then leaves the rest, so a class that no
 // opened list has shares no more than the rest holds; the search ends when that is less than what was found. Lists are
 // short where much is shared, and so those that many classes are in are seldom opened.
 //
-// A list is read some rows at a time, in the order of the metric (arch_list.h). By the marks of a row its class shares
+// A list is read some rows at a time, in the order of the metric (list.h). By the marks of a row its class shares
 // at most the items of the rest that lack none of theirs; only where this may be the best is the class itself looked
 // at. So each row is read once at most, whatever branches come together. Marks may be set by other items: where that
 // has been so before, some of the items that a class seems to have are looked up first.
@@ -22,9 +22,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "archindex/common.h"
-#include "archindex/rest.h"
-#include "archindex/wanted.h"
+#include "archindex/query.h"
 #include "base/text.h"
 
 namespace weft {

@@ -30,7 +30,7 @@ ArchPlace after(const ArchPlace& place);  // ids are unique in an order: no othe
 std::string encode_place(Bytes key, const ArchPlace& place);
 Result<ArchPlace> decode_place(Txn& txn, Bytes key, Bytes value);
 
-// In arch_items a place comes with marks (arch_marks.h) of what else its class has.
+// In arch_items a place comes with marks (marks.h) of what else its class has.
 struct ItemPlace {
   ArchPlace place;
   std::uint64_t marks = 0;
@@ -62,5 +62,23 @@ Result<std::string> need_class_of(Txn& txn, VersionId version);
 
 // The first place of a set of arch_versions that is not before `from`.
 Result<std::optional<ArchPlace>> place_from(Cursor& cursor, Txn& txn, Bytes key, const ArchPlace& from);
+
+// Ends before its transaction does.
+class ItemPlaces {
+ public:
+  static Result<ItemPlaces> open(Txn& txn, std::string key);
+  // The next rows (item_place_in()), at most so many, one behind the other; none at the end. Valid as long as an Entry.
+  Result<Bytes> next(std::size_t count_max);
+
+ private:
+  ItemPlaces(Txn& txn, Cursor cursor, std::string key) : txn_(&txn), cursor_(std::move(cursor)), key_(std::move(key)) {}
+  Status turn_page(const std::optional<Entry>& first);
+
+  Txn* txn_;
+  Cursor cursor_;
+  std::string key_;
+  Bytes page_;  // what is not given yet
+  bool ended_ = false;
+};
 
 }  // namespace weft

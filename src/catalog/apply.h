@@ -8,9 +8,8 @@
 #include <unordered_map>
 
 #include "diskformat/events.h"
-#include "index/notes.h"
 #include "index/tables.h"
-#include "packs/packs.h"
+#include "packs/blob_index.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"

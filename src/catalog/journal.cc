@@ -4,20 +4,197 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 #include <fmt/core.h>
 
-#include "catalog/journal_marks.h"
+#include "diskformat/record.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
+
+// The two marks at the beginning of the copy.
+constexpr std::uint64_t kMarkMax = 512;  // bytes of its record
+
+using Marks = std::array<std::optional<Counters>, 2>;
+
+Result<Marks> read_marks(int fd, std::string_view where) {
+  Marks marks;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    std::vector<std::byte> bytes(kMarkMax);
+    WEFT_TRY(std::size_t got, read_some(fd, i * kMarkBlock, bytes, where));
+    bytes.resize(got);
+    std::optional<std::size_t> length = record_length(bytes);
+    if (!length) continue;
+    bytes.resize(*length);
+    auto payload = open_record(RecordKind::counters, bytes, where);
+    if (!payload.ok() && payload.error().code == Errc::unsupported) return std::move(payload).error();
+    if (!payload.ok()) continue;
+    auto counters = decode_row<Counters>(*payload, where);
+    if (counters.ok()) marks[i] = *counters;
+  }
+  return marks;
+}
+
+std::uint64_t reach(const std::optional<Counters>& mark) {
+  return mark ? mark->journal_end : 0;
+}
+
+Status write_mark(int fd, std::size_t slot, const Counters& counters, std::string_view where) {
+  return write_exact(fd, slot * kMarkBlock, seal_record(RecordKind::counters, encode_row(counters)), where);
+}
+
+// The mark that reaches furthest; none where neither verifies.
+Result<std::optional<Counters>> last_mark(int fd, std::string_view where) {
+  WEFT_TRY(Marks marks, read_marks(fd, where));
+  return reach(marks[0]) >= reach(marks[1]) && marks[0] ? marks[0] : marks[1];
+}
+
+// Over the other one, so that a write that is torn leaves the last.
+Status put_mark(int fd, const Counters& counters, std::string_view where) {
+  WEFT_TRY(Marks marks, read_marks(fd, where));
+  bool first = !marks[0] || (marks[1] && reach(marks[0]) < reach(marks[1]));
+  return write_mark(fd, first ? 0 : 1, counters, where);
+}
+
+// No mark reaches past `journal_end` any more; what they say of numbers stays.
+Status pull_marks_back(int fd, std::uint64_t journal_end, std::string_view where) {
+  WEFT_TRY(Marks marks, read_marks(fd, where));
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (reach(marks[i]) <= journal_end) continue;
+    marks[i]->journal_end = journal_end;
+    WEFT_CHECK(write_mark(fd, i, *marks[i], where));
+  }
+  return {};
+}
 
 Status cut(int fd, std::uint64_t size, std::string_view path) {
   WEFT_TRY(struct stat st, stat_fd(fd, path));
   if (static_cast<std::uint64_t>(st.st_size) <= size) return {};
   if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return sys_error(errno, fmt::format("{}: truncate", path));
   return {};
+}
+
+using Span = std::span<const std::byte>;
+
+// One of the two files. One that is not there is empty.
+class JournalCopy {
+ public:
+  static Result<JournalCopy> open(const SafePath& path, std::uint64_t header, std::uint64_t end);
+  Span from(std::uint64_t at) const { return bytes_.subspan(std::min<std::uint64_t>(at, bytes_.size())); }
+  std::uint64_t size() const { return bytes_.size(); }
+  const SafePath& path() const { return path_; }
+  bool has(std::uint64_t at, Span record) const {
+    Span here = from(at);
+    return here.size() >= record.size() && std::memcmp(here.data(), record.data(), record.size()) == 0;
+  }
+
+ private:
+  SafePath path_;
+  MappedFile file_;
+  Span bytes_;  // of the records
+};
+
+Result<JournalCopy> JournalCopy::open(const SafePath& path, std::uint64_t header, std::uint64_t end) {
+  JournalCopy copy;
+  copy.path_ = path;
+  auto fd = open_file(path, O_RDONLY);
+  if (!fd.ok() && fd.error().code == Errc::not_found) return copy;
+  if (!fd.ok()) return std::move(fd).error();
+  WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
+  WEFT_TRY(copy.file_, MappedFile::map(fd->get(), static_cast<std::uint64_t>(st.st_size), path));
+  Span all = copy.file_.bytes();
+  copy.bytes_ = all.subspan(std::min<std::uint64_t>(header, all.size()));
+  copy.bytes_ = copy.bytes_.first(std::min<std::uint64_t>(end, copy.bytes_.size()));
+  return copy;
+}
+
+struct Found {
+  Event event;
+  Span record;
+};
+
+// The record that stands here, if one does. Errc::unsupported: one of another version of weft.
+Result<std::optional<Found>> record_at(const JournalCopy& copy, std::uint64_t at) {
+  Span bytes = copy.from(at);
+  std::optional<std::size_t> length = looks_like_event(bytes) ? record_length(bytes) : std::nullopt;
+  if (!length) return std::optional<Found>();
+  auto placed = decode_event(bytes.first(*length), fmt::format("{}: record at {}", copy.path(), at));
+  if (!placed.ok() && placed.error().code == Errc::unsupported) return std::move(placed).error();
+  if (!placed.ok() || placed->place != at) return std::optional<Found>();
+  return std::optional(Found{std::move(placed->event), bytes.first(*length)});
+}
+
+class JournalReading {
+ public:
+  JournalReading(const JournalCopy& log, const JournalCopy& copy, std::uint64_t begin) : log_(log), copy_(copy) {
+    tail_.end = begin;
+    tail_.size = std::max(log.size(), copy.size());
+  }
+  Result<JournalTail> run();
+
+ private:
+  Result<bool> step(std::uint64_t at);
+  void keep(Found found, std::uint64_t at);
+  void note(const JournalCopy& damaged, std::uint64_t at, std::size_t length);
+  Result<std::optional<std::uint64_t>> next_record(std::uint64_t at) const;
+
+  const JournalCopy& log_;
+  const JournalCopy& copy_;
+  JournalTail tail_;
+};
+
+void JournalReading::keep(Found found, std::uint64_t at) {
+  tail_.end = at + found.record.size();
+  tail_.events.push_back({std::move(found.event), at, tail_.end});
+}
+
+void JournalReading::note(const JournalCopy& damaged, std::uint64_t at, std::size_t length) {
+  tail_.damage.push_back(
+      fmt::format("{}: a record of {} bytes at {} is damaged, and whole in the other copy; run `weft fsck --rebuild`",
+                  damaged.path(), length, at));
+}
+
+// Whether a record stands here in one of the copies. A copy that ends too early was not written yet.
+Result<bool> JournalReading::step(std::uint64_t at) {
+  WEFT_TRY(std::optional<Found> found, record_at(log_, at));
+  if (found) {
+    if (copy_.size() >= at + found->record.size() && !copy_.has(at, found->record))
+      note(copy_, at, found->record.size());
+    keep(std::move(*found), at);
+    return true;
+  }
+  WEFT_TRY(found, record_at(copy_, at));
+  if (!found) return false;
+  note(log_, at, found->record.size());
+  keep(std::move(*found), at);
+  return true;
+}
+
+Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t at) const {
+  for (++at; at < tail_.size; ++at)
+    for (const JournalCopy* copy : {&log_, &copy_}) {
+      WEFT_TRY(std::optional<Found> found, record_at(*copy, at));
+      if (found) return std::optional(at);
+    }
+  return std::optional<std::uint64_t>();
+}
+
+Result<JournalTail> JournalReading::run() {
+  while (tail_.end < tail_.size) {
+    std::uint64_t at = tail_.end;
+    WEFT_TRY(bool found, step(at));
+    if (found) continue;
+    WEFT_TRY(std::optional<std::uint64_t> next, next_record(at));
+    if (!next) break;
+    tail_.gaps.push_back({at, *next - at});
+    tail_.end = *next;
+  }
+  return std::move(tail_);
 }
 
 }  // namespace
@@ -123,6 +300,36 @@ Status Journal::truncate(std::uint64_t size) const {
   WEFT_TRY(Fd log, open_file(path_, O_WRONLY | O_CREAT));
   WEFT_CHECK(cut(log.get(), size, path_));
   return sync_file(log.get(), path_);
+}
+
+Result<JournalTail> Journal::read(std::uint64_t begin, std::uint64_t end) const {
+  WEFT_TRY(JournalCopy log, JournalCopy::open(path_, 0, end));
+  WEFT_TRY(JournalCopy copy, JournalCopy::open(copy_path_, kMarksBytes, end));
+  return JournalReading(log, copy, begin).run();
+}
+
+Status Journal::mend(std::uint64_t end, const Counters& counters) const {
+  WEFT_TRY(JournalCopy log, JournalCopy::open(path_, 0, end));
+  WEFT_TRY(JournalCopy copy, JournalCopy::open(copy_path_, kMarksBytes, end));
+  WEFT_TRY(JournalTail whole, JournalReading(log, copy, 0).run());
+  WEFT_TRY(Fd log_fd, open_file(path_, O_WRONLY | O_CREAT));
+  WEFT_TRY(Fd copy_fd, open_file(copy_path_, O_RDWR | O_CREAT));
+  WEFT_CHECK(write_exact(copy_fd.get(), kMarksBytes + copy.size(), log.from(copy.size()), copy_path_));
+  WEFT_CHECK(write_exact(log_fd.get(), log.size(), copy.from(log.size()), path_));
+  for (const JournaledEvent& event : whole.events) {
+    WEFT_TRY(std::optional<Found> good, record_at(log, event.begin));
+    if (good) {
+      WEFT_CHECK(write_exact(copy_fd.get(), kMarksBytes + event.begin, good->record, copy_path_));
+      continue;
+    }
+    WEFT_TRY(good, record_at(copy, event.begin));
+    if (good) WEFT_CHECK(write_exact(log_fd.get(), event.begin, good->record, path_));
+  }
+  WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));
+  WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));  // both: the one before may be damaged
+  WEFT_CHECK(sync_file(copy_fd.get(), copy_path_));
+  WEFT_CHECK(sync_file(log_fd.get(), path_));
+  return sync_directory(dir_);
 }
 
 }  // namespace weft

@@ -22,6 +22,9 @@
 
 namespace weft {
 
+inline constexpr std::uint64_t kMarkBlock = 4096;
+inline constexpr std::uint64_t kMarksBytes = 2 * kMarkBlock;  // of the .copy; the records follow
+
 struct JournaledEvent {
   Event event;
   std::uint64_t begin = 0;  // of its record

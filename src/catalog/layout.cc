@@ -1,10 +1,14 @@
 #include "catalog/layout.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -12,11 +16,9 @@
 
 #include "base/text.h"
 #include "catalog/cluster_files.h"
-#include "catalog/fs_check.h"
 #include "catalog/journal.h"
 #include "catalog/manifests.h"
 #include "catalog/scrub_state.h"
-#include "catalog/spare.h"
 #include "diskformat/uuid.h"
 #include "index/env.h"
 #include "index/tables.h"
@@ -141,15 +143,35 @@ Status check_writers(const SafePath& path) {
   return {};
 }
 
-Result<std::vector<SafePath>> find_damaged(const SafePath& path) {
+// `whole` was read a moment ago; "": neither was.
+Result<std::vector<SafePath>> find_damaged(const SafePath& path, const std::string& whole) {
   std::vector<SafePath> damaged;
   for (const SafePath& file : {identity_copy_path(path), identity_path(path)}) {
+    if (file.str() == whole) continue;
     const auto there = read_identity_file(file);
     if (there.ok()) continue;
     if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
     damaged.push_back(file);
   }
   return damaged;
+}
+
+// f_type as statfs(2), linux/magic.h and the file systems' own sources give it.
+constexpr std::array<std::pair<unsigned long, std::string_view>, 21> kUnsuitable = {{
+    {0x6969, "nfs"},        {0x517B, "smb"},          {0xFF534D42, "cifs"},  {0xFE534D42, "smb2"},
+    {0x01021997, "9p"},     {0x0BD00BD0, "lustre"},   {0x47504653, "gpfs"},  {0x00C36400, "ceph"},
+    {0x5346414F, "afs"},    {0x6B414653, "afs"},      {0x73757245, "coda"},  {0x0000564C, "ncp"},
+    {0x19830326, "beegfs"}, {0x20030528, "orangefs"}, {0x65735546, "fuse"},  {0x65735543, "fusectl"},
+    {0xAAD7AAEA, "panfs"},  {0x01161970, "gfs2"},     {0x7461636F, "ocfs2"}, {0x786F4256, "vboxsf"},
+    {0xBACBACBC, "vmhgfs"},
+}};
+
+constexpr std::uint64_t kSpareBytes = 4U << 20U;
+constexpr std::uint64_t kSmallest = 16U << 10U;
+constexpr std::uint64_t kShare = 64;  // of the file system, at most 1 / 64
+
+SafePath spare_path(const SafePath& store_path) {
+  return store_path / "index/spare";
 }
 
 }  // namespace
@@ -251,47 +273,87 @@ Status check_is_store(const SafePath& path) {
   return identity.ok() ? Status{} : Status{std::move(identity).error()};
 }
 
-Result<StoreInfo> read_identity(const SafePath& path) {
-  auto info = read_identity_file(identity_path(path));
+Result<StoreIdentity> read_identity(const SafePath& path) {
+  SafePath file = identity_path(path);
+  auto info = read_identity_file(file);
   if (!info.ok() && (is_gone(info.error()) || info.error().code == Errc::corrupt)) {
     WEFT_CHECK(check_is_store(path));
     auto copy = read_identity_file(identity_copy_path(path));
-    if (copy.ok()) info = std::move(copy);
+    if (copy.ok()) {
+      info = std::move(copy);
+      file = identity_copy_path(path);
+    }
   }
   if (!info.ok() && is_gone(info.error()))
     return Error{Errc::corrupt, fmt::format("{}: it is gone, and {} is damaged; run `weft fsck --rebuild`",
                                             identity_path(path), identity_copy_path(path))};
-  if (!info.ok()) return info;
+  if (!info.ok()) return std::move(info).error();
   WEFT_CHECK(check_file_system(path));
-  if (info->format == kStoreFormat) return info;
+  if (info->format == kStoreFormat) return StoreIdentity{*std::move(info), file.str()};
   return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
                                               "import with the new one",
                                               path, kStoreFormat, info->format)};
 }
 
 Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
-  WEFT_TRY(const std::vector<SafePath> damaged, find_damaged(path));
+  WEFT_TRY(const std::vector<SafePath> damaged, find_damaged(path, ""));
   std::vector<std::string> names;
   for (const SafePath& file : damaged) names.push_back(file.str());
   return names;
 }
 
-Result<StoreInfo> recover_identity(const SafePath& path) {
-  auto info = read_identity(path);
-  if (info.ok() || (!is_gone(info.error()) && info.error().code != Errc::corrupt)) return info;
+Result<StoreIdentity> recover_identity(const SafePath& path) {
+  auto identity = read_identity(path);
+  if (identity.ok() || (!is_gone(identity.error()) && identity.error().code != Errc::corrupt)) return identity;
   const auto journal = Journal(path).read(0);
-  if (!journal.ok() || journal->events.empty()) return info;
-  return StoreInfo{kStoreFormat, random_uuid(), now_ns()};
+  if (!journal.ok() || journal->events.empty()) return identity;
+  return StoreIdentity{{kStoreFormat, random_uuid(), now_ns()}, ""};
 }
 
-Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info) {
-  WEFT_TRY(std::vector<SafePath> damaged, find_damaged(path));
+Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity) {
+  WEFT_TRY(std::vector<SafePath> damaged, find_damaged(path, identity.file));
   std::vector<std::string> mended;
   for (const SafePath& file : damaged) {
-    WEFT_CHECK(put_identity(path, file, info));
+    WEFT_CHECK(put_identity(path, file, identity.info));
     mended.push_back(file.str());
   }
   return mended;
+}
+
+std::optional<std::string_view> unsuitable_file_system(unsigned long f_type) {
+  const auto* found = std::find_if(kUnsuitable.begin(), kUnsuitable.end(),
+                                   [f_type](const auto& entry) { return entry.first == (f_type & 0xFFFFFFFFUL); });
+  if (found == kUnsuitable.end()) return {};
+  return found->second;
+}
+
+Status check_file_system(const SafePath& directory) {
+  struct statfs fs {};
+  if (::fstatfs(directory.root().fd(), &fs) != 0) return sys_error(errno, directory);
+  auto name = unsuitable_file_system(static_cast<unsigned long>(fs.f_type));
+  if (!name) return {};
+  return Error{Errc::unsupported,
+               fmt::format("{}: a store cannot lie on {}; expected a local file system (ext4, xfs, btrfs, tmpfs)",
+                           directory, *name)};
+}
+
+// On a full disk the spare takes what is free, which is what it has just been, or what gc has freed.
+void make_spare(const SafePath& store_path) {
+  const SafePath path = spare_path(store_path);
+  struct statvfs fs {};
+  if (::fstatvfs(store_path.root().fd(), &fs) != 0) return;
+  const std::uint64_t wanted = std::min(kSpareBytes, std::uint64_t{fs.f_blocks} * fs.f_frsize / kShare);
+  const auto fd = open_file(path, O_WRONLY | O_CREAT, 0600);
+  if (!fd.ok()) return;
+  for (std::uint64_t bytes = wanted; bytes >= kSmallest; bytes /= 2)
+    if (::posix_fallocate(fd->get(), 0, static_cast<off_t>(bytes)) == 0) return;
+  const auto st = stat_fd(fd->get(), path);
+  if (st.ok() && st->st_blocks == 0) static_cast<void>(remove_file(path));
+}
+
+bool release_spare(const SafePath& store_path) {
+  const SafePath path = spare_path(store_path);
+  return stat_file(path).ok() && remove_file(path).ok();
 }
 
 }  // namespace weft

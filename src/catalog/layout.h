@@ -1,7 +1,9 @@
 // The directory that is a store: making it, opening it, and telling whether a path is one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "os/safe_path.h"
@@ -35,13 +37,32 @@ Status check_unused(const SafePath& path);
 Status lay_out(const SafePath& path);
 Status make_store(const SafePath& path);
 Status remove_store(const SafePath& path);  // leaves the directory
-// STORE/weft-store, or else its copy in journal/, and that the store lies where one can. Errors as Store::open.
-Result<StoreInfo> read_identity(const SafePath& path);
+// What a store says of itself, and in which file: STORE/weft-store, or else its copy in journal/.
+struct StoreIdentity {
+  StoreInfo info;
+  std::string file;  // "" of one that is made anew
+};
+// Checks also that the store lies where one can. Errors as Store::open.
+Result<StoreIdentity> read_identity(const SafePath& path);
 // The same, for a rebuild. If both files are damaged or gone and the journal has records, the store gets a new id: no
 // content depends on the old one.
-Result<StoreInfo> recover_identity(const SafePath& path);
-// Which of the two files are damaged or gone; mend_identity() writes these again.
+Result<StoreIdentity> recover_identity(const SafePath& path);
+// Which of the two files are damaged or gone; mend_identity() writes these again, and reads the other file alone.
 Result<std::vector<std::string>> damaged_identities(const SafePath& path);
-Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreInfo& info);
+Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity);
+
+// On which file systems a store may lie: an index is a shared memory map, and locks must be seen by all who use it. The
+// name of a network or user-space file system with this statfs f_type; nothing for any other.
+std::optional<std::string_view> unsuitable_file_system(unsigned long f_type);
+
+// Errc::unsupported, by name, when `directory`, that of a Beneath, lies on one.
+Status check_file_system(const SafePath& directory);
+
+// Room that is kept for what makes room: on a disk that others have filled, removing a version still needs a record in
+// the journal and pages of the index. Both best effort, under the writer lock. STORE/index/spare takes 4 MiB, less on
+// small disks.
+void make_spare(const SafePath& store_path);
+// Gives the room to whoever asks next. False: there was none.
+bool release_spare(const SafePath& store_path);
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "catalog/plan_parts.h"
+#include "catalog/plan.h"
 #include "diskformat/uuid.h"
 #include "weft/names.h"
 

@@ -7,7 +7,7 @@
 
 #include "catalog/apply.h"
 #include "diskformat/events.h"
-#include "packs/packs.h"
+#include "packs/blob_index.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
 

@@ -1,4 +1,7 @@
+// Events in bytes and out of them. Every number of a journal is checked before anybody counts on from it.
 #include "diskformat/events.h"
+
+#include <algorithm>
 
 #include "diskformat/flat.h"
 #include "diskformat/record.h"
@@ -98,6 +101,135 @@ std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
                                                                  counters.next_ino, lost)));
 }
 
+using NamedInodes = std::vector<NamedInode>;
+
+NamedInodes unpack(const flatbuffers::Vector<flat::Offset<records::NamedInode>>* inodes) {
+  NamedInodes out;
+  if (inodes == nullptr) return out;
+  for (const records::NamedInode* inode : *inodes) out.push_back({flat::text(inode->name()), inode->ino()});
+  return out;
+}
+
+// Counters go on after these numbers: none may be near where they would wrap.
+bool small(std::uint64_t number) {
+  constexpr std::uint64_t kMax = 1ULL << 62U;
+  return number < kMax;
+}
+
+bool plausible(const PublishEvent& event) {
+  auto named = [](const NamedInode& inode) { return small(inode.ino); };
+  const VersionRow& version = event.version;
+  const LocalRow& local = event.local;
+  return small(version.id) && small(version.model) && version.number > 0 &&
+         version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
+         small(local.ino_base) && small(local.ino_count) &&
+         std::all_of(local.view_inos.begin(), local.view_inos.end(), small) &&
+         std::all_of(event.tags.begin(), event.tags.end(), named) &&
+         std::all_of(event.directories.begin(), event.directories.end(), named);
+}
+
+Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Publish>(payload);
+  if (in == nullptr || in->manifest() == nullptr) return flat::bad(where, "not a publish");
+  PublishEvent event;
+  event.sequence = in->sequence();
+  VersionRow& version = event.version;
+  version.id = in->version();
+  version.model = in->model();
+  version.model_name = flat::text(in->model_name());
+  version.number = in->number();
+  version.manifest = flat::unpack(*in->manifest());
+  version.time_ns = in->time_ns();
+  version.logical_bytes = in->logical_bytes();
+  version.message = flat::text(in->message());
+  version.metrics = flat::unpack(in->metrics());
+  version.parents = flat::unpack(in->parents());
+  version.tensors = in->tensors();
+  version.tensor_bytes = in->tensor_bytes();
+  version.elsewhere = flat::unpack(in->elsewhere());
+  event.tags = unpack(in->tags());
+  event.model_ino = in->model_ino();
+  event.latest_ino = in->latest_ino();
+  event.directories = unpack(in->directories());
+  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
+  event.packs = flat::numbers(in->packs());
+  event.model_created_ns = in->model_created_ns();
+  version.publisher = flat::unpack_uuid(in->publisher());
+  event.revision = in->revision();
+  event.bare = in->bare();
+  if (!plausible(event)) return flat::bad(where, "a publish of impossible numbers");
+  return PlacedEvent{std::move(event), in->place()};
+}
+
+Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Tags>(payload);
+  if (in == nullptr) return flat::bad(where, "not a change of tags");
+  TagsEvent event{in->sequence(), flat::text(in->model_name()), in->time_ns(), {}, in->revision(), in->changed_at()};
+  if (in->changes() != nullptr)
+    for (const records::TagChange* change : *in->changes())
+      event.changes.push_back({flat::text(change->name()), change->number(), change->ino()});
+  bool possible = std::all_of(event.changes.begin(), event.changes.end(), [](const TagChange& change) {
+    return small(change.ino) && change.number <= limits::kVersionNumberMax;
+  });
+  if (!possible) return flat::bad(where, "a change of tags with impossible numbers");
+  return PlacedEvent{std::move(event), in->place()};
+}
+
+Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Removal>(payload);
+  if (in == nullptr) return flat::bad(where, "not a removal");
+  return PlacedEvent{
+      RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(), in->revision()},
+      in->place()};
+}
+
+Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Adoption>(payload);
+  if (in == nullptr) return flat::bad(where, "not an adoption");
+  AdoptionEvent event{in->sequence(), in->version(),      flat::text(in->model_name()),
+                      in->number(),   in->published_ns(), flat::numbers(in->view_inos())};
+  if (!small(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small))
+    return flat::bad(where, "an adoption of impossible numbers");
+  return PlacedEvent{std::move(event), in->place()};
+}
+
+Result<PlacedEvent> decode_pin(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Pin>(payload);
+  if (in == nullptr) return flat::bad(where, "not a pin");
+  return PlacedEvent{PinEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->pinned()}, in->place()};
+}
+
+bool plausible(const RepairEvent& event) {
+  auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
+  const Counters& counters = event.counters;
+  return small(event.lost_versions) && counters.number_floor <= limits::kVersionNumberMax &&
+         small(counters.next_version) && small(counters.next_model) && small(counters.next_ino) &&
+         std::all_of(event.models.begin(), event.models.end(), possible);
+}
+
+Result<PlacedEvent> decode_repair(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Repair>(payload);
+  if (in == nullptr) return flat::bad(where, "not a repair");
+  RepairEvent event;
+  event.sequence = in->sequence();
+  event.time_ns = in->time_ns();
+  event.lost_versions = in->lost_versions();
+  if (in->gaps() != nullptr)
+    for (const records::Gap* gap : *in->gaps())
+      if (gap->begin() < gap->end()) event.gaps.push_back({gap->begin(), gap->end() - gap->begin()});
+  if (in->models() != nullptr)
+    for (const records::NumberFloor* floor : *in->models())
+      event.models.push_back({flat::text(floor->model_name()), floor->next_number()});
+  event.counters.number_floor = in->number_floor();
+  event.counters.next_version = in->next_version();
+  event.counters.next_model = in->next_model();
+  event.counters.next_ino = in->next_ino();
+  if (in->lost() != nullptr)
+    for (const flatbuffers::String* line : *in->lost()) event.lost.push_back(flat::text(line));
+  if (!plausible(event)) return flat::bad(where, "a repair with impossible numbers");
+  return PlacedEvent{std::move(event), in->place()};
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place) {
@@ -109,9 +241,33 @@ std::uint64_t event_sequence(const Event& event) {
 }
 
 void set_revision(Event& event, std::uint64_t revision) {
-  if (auto* publish = std::get_if<PublishEvent>(&event)) publish->revision = revision;
-  if (auto* tags = std::get_if<TagsEvent>(&event)) tags->revision = revision;
-  if (auto* removal = std::get_if<RemovalEvent>(&event)) removal->revision = revision;
+  const auto set = [revision](auto& it) {
+    if constexpr (requires { it.revision; }) it.revision = revision;
+  };
+  std::visit(set, event);
+}
+
+Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where) {
+  RecordKind kind = record_kind(record);
+  WEFT_TRY(std::vector<std::byte> payload, open_record(kind, record, where));
+  switch (kind) {
+    case RecordKind::publish:
+      return decode_publish(payload, where);
+    case RecordKind::tags:
+      return decode_tags(payload, where);
+    case RecordKind::removal:
+      return decode_removal(payload, where);
+    case RecordKind::repair:
+      return decode_repair(payload, where);
+    case RecordKind::adoption:
+      return decode_adoption(payload, where);
+    case RecordKind::pin:
+      return decode_pin(payload, where);
+    default:
+      return Error{Errc::unsupported,
+                   fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",
+                               where, static_cast<unsigned>(kind))};
+  }
 }
 
 }  // namespace weft

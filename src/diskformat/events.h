@@ -103,8 +103,9 @@ struct PlacedEvent {
   Event event;
   std::uint64_t place = 0;
 };
+// Errc::unsupported: a kind of event that this version of weft does not know, or another version of the record.
 Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where);
 std::uint64_t event_sequence(const Event& event);
-void set_revision(Event& event, std::uint64_t revision);  // of an event that a registry can bring
+void set_revision(Event& event, std::uint64_t revision);  // of an event that has one: a registry can bring it
 
 }  // namespace weft

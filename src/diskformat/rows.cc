@@ -164,4 +164,187 @@ Result<NumberRow> decode_row(std::span<const std::byte> payload, std::string_vie
   return NumberRow{in->value()};
 }
 
+using flat::Builder;
+
+template <>
+RecordKind record_kind_of<VersionRow>() {
+  return RecordKind::version;
+}
+
+template <>
+std::vector<std::byte> encode_row(const VersionRow& row) {
+  Builder builder;
+  auto model_name = builder.CreateString(row.model_name);
+  auto message = builder.CreateString(row.message);
+  auto metrics = flat::pack(builder, row.metrics);
+  auto parents = flat::pack(builder, row.parents);
+  auto manifest = flat::pack(row.manifest);
+  auto elsewhere = flat::pack(builder, row.elsewhere);
+  auto publisher = flat::pack_uuid(row.publisher);
+  return flat::finish(builder, records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest,
+                                                      row.time_ns, row.logical_bytes, message, metrics, parents,
+                                                      row.removed, row.removed_ns, row.tensors, row.tensor_bytes,
+                                                      elsewhere, row.born, row.died, flat::pointer(publisher)));
+}
+
+template <>
+Result<VersionRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Version>(payload);
+  if (in == nullptr || in->manifest() == nullptr) return flat::bad(where, "not a version");
+  VersionRow row;
+  row.id = in->id();
+  row.model = in->model();
+  row.model_name = flat::text(in->model_name());
+  row.number = in->number();
+  row.manifest = flat::unpack(*in->manifest());
+  row.time_ns = in->time_ns();
+  row.logical_bytes = in->logical_bytes();
+  row.message = flat::text(in->message());
+  row.metrics = flat::unpack(in->metrics());
+  row.parents = flat::unpack(in->parents());
+  row.removed = in->removed();
+  row.removed_ns = in->removed_ns();
+  row.tensors = in->tensors();
+  row.tensor_bytes = in->tensor_bytes();
+  row.elsewhere = flat::unpack(in->elsewhere());
+  row.born = in->born();
+  row.died = in->died();
+  row.publisher = flat::unpack_uuid(in->publisher());
+  return row;
+}
+
+template <>
+RecordKind record_kind_of<TagRow>() {
+  return RecordKind::tag;
+}
+
+template <>
+std::vector<std::byte> encode_row(const TagRow& row) {
+  Builder builder;
+  return flat::finish(builder,
+                      records::CreateTag(builder, builder.CreateString(row.name), row.number, row.ino, row.time_ns));
+}
+
+template <>
+Result<TagRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Tag>(payload);
+  if (in == nullptr) return flat::bad(where, "not a tag");
+  return TagRow{flat::text(in->name()), in->number(), in->ino(), in->time_ns()};
+}
+
+template <>
+RecordKind record_kind_of<LocalRow>() {
+  return RecordKind::local;
+}
+
+template <>
+std::vector<std::byte> encode_row(const LocalRow& row) {
+  Builder builder;
+  auto inos = builder.CreateVector(row.view_inos);
+  return flat::finish(builder, records::CreateLocal(builder, row.ino_base, row.ino_count, inos));
+}
+
+template <>
+Result<LocalRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Local>(payload);
+  if (in == nullptr) return flat::bad(where, "not a version's local part");
+  return LocalRow{in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
+}
+
+template <>
+RecordKind record_kind_of<BlobRow>() {
+  return RecordKind::blob;
+}
+
+template <>
+std::vector<std::byte> encode_row(const BlobRow& row) {
+  Builder builder;
+  return flat::finish(builder, records::CreateBlob(builder, row.place.pack, row.place.offset));
+}
+
+template <>
+Result<BlobRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Blob>(payload);
+  if (in == nullptr) return flat::bad(where, "not a blob");
+  return BlobRow{{in->pack(), in->offset()}};
+}
+
+template <>
+RecordKind record_kind_of<HintRow>() {
+  return RecordKind::hint;
+}
+
+template <>
+std::vector<std::byte> encode_row(const HintRow& row) {
+  Builder builder;
+  const auto root = flat::pack(row.root);
+  return flat::finish(builder, records::CreateHint(builder, &root));
+}
+
+template <>
+Result<HintRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Hint>(payload);
+  if (in == nullptr || in->root() == nullptr) return flat::bad(where, "not a hint");
+  return HintRow{flat::unpack(*in->root())};
+}
+
+template <>
+RecordKind record_kind_of<ViewRow>() {
+  return RecordKind::view;
+}
+
+template <>
+std::vector<std::byte> encode_row(const ViewRow& row) {
+  Builder builder;
+  return flat::finish(builder, records::CreateView(builder, row.ino, row.links, row.time_ns, row.versions, row.first));
+}
+
+template <>
+Result<ViewRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::View>(payload);
+  if (in == nullptr) return flat::bad(where, "not a view");
+  return ViewRow{in->ino(), in->links(), in->time_ns(), in->versions(), in->first()};
+}
+
+template <>
+RecordKind record_kind_of<InodeRow>() {
+  return RecordKind::inode;
+}
+
+template <>
+std::vector<std::byte> encode_row(const InodeRow& row) {
+  Builder builder;
+  auto name = builder.CreateString(row.name);
+  auto shape = builder.CreateVector(row.view.shape);
+  auto descr = builder.CreateString(row.view.descr);
+  const ContentId& id = row.view.content;
+  records::ContentId content(id.length, flat::pack(id.root));
+  return flat::finish(builder, records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count,
+                                                    row.model, row.version, name, &content,
+                                                    static_cast<std::uint8_t>(row.view.dtype), shape, descr));
+}
+
+// The links and time of a view are kept with its key, in `views`.
+template <>
+Result<InodeRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Inode>(payload);
+  if (in == nullptr || in->content() == nullptr) return flat::bad(where, "not an inode");
+  if (in->kind() < static_cast<std::uint8_t>(InodeKind::namespace_dir) ||
+      in->kind() > static_cast<std::uint8_t>(InodeKind::view))
+    return flat::bad(where, fmt::format("unknown kind of inode {}", in->kind()));
+  InodeRow row;
+  row.kind = static_cast<InodeKind>(in->kind());
+  row.base = in->base();
+  row.count = in->count();
+  row.model = in->model();
+  row.version = in->version();
+  row.name = flat::text(in->name());
+  const records::ContentId& id = *in->content();
+  row.view.content = {id.length(), flat::unpack(id.root())};
+  row.view.dtype = static_cast<DType>(in->dtype());
+  row.view.shape = flat::numbers(in->shape());
+  row.view.descr = flat::text(in->descr());
+  return row;
+}
+
 }  // namespace weft

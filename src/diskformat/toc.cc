@@ -80,6 +80,12 @@ const PackEntry* find_entry(const PackToc& toc, const ContentId& id, std::uint64
   return at != toc.entries.end() && at->offset == offset && at->id == id ? &*at : nullptr;
 }
 
+std::size_t memory_bytes(const PackToc& toc) {
+  std::size_t bytes = toc.entries.size() * sizeof(PackEntry);
+  for (const PackEntry& entry : toc.entries) bytes += entry.chunks.size() * sizeof(Digest);
+  return bytes;
+}
+
 bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
   return find_entry(toc, id, offset) != nullptr;
 }

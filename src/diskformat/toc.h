@@ -42,6 +42,8 @@ struct PackToc {
 const PackEntry* find_entry(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset);
 
+std::size_t memory_bytes(const PackToc& toc);  // that it takes, about
+
 std::vector<std::byte> encode_toc(const PackToc& toc);
 // Checks what can be checked without the pack: checksum, order, bounds, and that each entry has its chunks.
 Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where);

@@ -21,7 +21,6 @@
 
 #include "base/lru_cache.h"
 #include "blobs/local_bytes.h"
-#include "blobs/toc_cache.h"
 #include "diskformat/toc.h"
 #include "fetch/rate_meter.h"
 #include "fetch/transfer.h"
@@ -216,7 +215,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  TocCache tocs_{store_.path(), [this](PackId pack) { return read_toc_of(store_.directory(), pack); }};
   std::mutex planning_;     // before mutex_: transfers are begun one at a time
   std::mutex making_room_;  // before mutex_
   mutable std::mutex mutex_;

@@ -41,8 +41,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
 Result<std::vector<Digest>> Fetcher::digests(const ContentId& id) {
   for (const auto& source : sources_)
     if (const auto proof = source->source.known_proof(id)) return *proof;
-  WEFT_TRY(const OpenPlace place, store_.open_blob(id));
-  return tocs_.digests(id, {place.pack->id(), place.offset});
+  return store_.chunks(id);
 }
 
 }  // namespace weft

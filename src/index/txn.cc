@@ -31,10 +31,11 @@ __attribute__((no_sanitize("address", "thread"))) void touch(const MDB_val& val)
 }
 
 // LMDB calls a write that came out short an I/O error.
-bool disk_is_full(const std::string& path) {
+bool disk_is_full(MDB_env* env) {
   constexpr std::uint64_t kNext = 1U << 20U;  // more than one of its writes
+  mdb_filehandle_t fd = -1;
   struct statvfs fs {};
-  return ::statvfs(path.c_str(), &fs) == 0 && fs.f_bavail * fs.f_frsize < kNext;
+  return mdb_env_get_fd(env, &fd) == 0 && ::fstatvfs(fd, &fs) == 0 && fs.f_bavail * fs.f_frsize < kNext;
 }
 
 }  // namespace
@@ -150,7 +151,8 @@ Status Txn::end_commit(int code) {
   if (code == 0) return {};
   mapping_->spoil(broken_);
   Error error = failed(code, "commit");
-  if (error.code == Errc::io && disk_is_full(path())) error = {Errc::no_space, path() + ": commit: no space left"};
+  if (error.code == Errc::io && disk_is_full(mapping_->env()))
+    error = {Errc::no_space, path() + ": commit: no space left"};
   return error;
 }
 

@@ -14,7 +14,6 @@
 #include "base/lru_cache.h"
 #include "base/sha256.h"
 #include "blobs/read_memory.h"
-#include "blobs/toc_cache.h"
 #include "diskformat/toc.h"
 #include "origin/dir.h"
 #include "os/direct_read.h"
@@ -27,6 +26,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kPlacesBytesMax = 64U << 20U;
+constexpr std::size_t kTocsBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
 constexpr auto kForgetPatience = std::chrono::seconds(1);
 constexpr std::size_t kLarge = 1U << 20U;  // a read of so many leaves no pages behind, and waits for its turn
@@ -72,6 +72,8 @@ class OriginReader {
   using PlacesPointer = std::shared_ptr<const Places>;
   Result<OriginDir> dir();
   Result<PlacesPointer> places(const Digest& manifest);
+  using TocPointer = std::shared_ptr<const PackToc>;
+  Result<TocPointer> toc(PackId pack);
   using PackPointer = std::shared_ptr<const OpenPack>;
   Result<PackPointer> pack(PackId pack);
   Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size);
@@ -87,10 +89,7 @@ class OriginReader {
   std::map<PackId, PackPointer> open_;  // guarded by mutex_
   std::atomic<bool> used_kept_ = false;
   LruCache<Places> places_{kPlacesBytesMax};
-  TocCache tocs_{path_, [this](PackId pack) -> Result<PackToc> {
-                   WEFT_TRY(const OriginDir dir, this->dir());
-                   return dir.toc(pack);
-                 }};
+  LruCache<PackToc> tocs_{kTocsBytesMax};
 };
 
 Result<OriginDir> OriginReader::dir() {
@@ -114,6 +113,15 @@ Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest)
   auto made = std::make_shared<const Places>(std::move(places));
   places_.put(key_of(manifest), made, made->blobs.size() * sizeof made->blobs[0]);
   return PlacesPointer(made);
+}
+
+Result<OriginReader::TocPointer> OriginReader::toc(PackId pack) {
+  if (auto known = tocs_.find(pack)) return known;
+  WEFT_TRY(const OriginDir dir, this->dir());
+  WEFT_TRY(PackToc toc, dir.toc(pack));
+  auto made = std::make_shared<const PackToc>(std::move(toc));
+  tocs_.put(pack, made, memory_bytes(*made));
+  return TocPointer(made);
 }
 
 Result<OriginReader::PackPointer> OriginReader::pack(PackId pack) {
@@ -151,7 +159,10 @@ Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const C
 Result<std::vector<Digest>> OriginReader::chunks_once(const Places& places, const ContentId& id) {
   const auto place = places.find(id);
   if (!place) return not_there(path_, id);
-  WEFT_TRY(auto digests, tocs_.digests(id, *place));
+  WEFT_TRY(const TocPointer toc, this->toc(place->pack));
+  const PackEntry* listed = find_entry(*toc, id, place->offset);
+  if (listed == nullptr) return not_there(path_, id);
+  const std::vector<Digest>& digests = listed->chunks;
   if (digests.size() == chunk_count(id.length) && tree_root(id.length, digests) == id.root) return digests;
   return Error{Errc::corrupt, fmt::format("{}: other chunk digests than those of the {} bytes with digest {}",
                                           origin_toc_name(path_, place->pack), id.length, to_hex(id.root))};

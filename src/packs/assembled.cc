@@ -18,8 +18,7 @@
 #include "os/file_lock.h"
 #include "os/file_ops.h"
 #include "packs/blob_check.h"
-#include "packs/listing.h"
-#include "packs/use.h"
+#include "packs/toc_cache.h"
 
 namespace weft {
 namespace {

@@ -1,8 +1,4 @@
-// The index: LMDB tables, their keys and records. Everything here can be made again from packs, manifests and journal.
-//
-// Concurrency: LMDB runs with MDB_NOLOCK; generation.h replaces its reader table with open-file-description locks,
-// which need no writable lock file, know no process ids and die with their holder. One writer at a time holds
-// `index/writer`.
+// What packs, imports and gc ask of the index, and what they give it. The room `index` is not among what they know.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +14,14 @@
 #include "weft/store_rows.h"
 
 namespace weft {
+
+// A new blob of an import and where it will be once the import's packs are in place.
+struct NewBlob {
+  ContentId id;
+  BlobPlace place;
+  std::uint64_t hint = 0;
+  bool replaces = false;  // the copy that the index names is damaged
+};
 
 // What packs and gc ask of one state of the index. One thread.
 class BlobIndex {

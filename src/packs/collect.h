@@ -1,4 +1,4 @@
-// The parts of garbage collection; collect_packs() in packs.h is their sum. One gc of a store runs at a time.
+// Garbage collection of packs, and its parts. One gc of a store runs at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,17 @@
 #include "weft/store_rows.h"
 
 namespace weft {
+
+struct CollectInput {
+  GcOptions options;
+  // Might a publish that a registry decides on need this pack, though the index does not say so? Under the writer lock.
+  std::function<bool(const PackToc&)> is_relied_on = {};
+  // What a removed version needs that is not reaped. Errc::not_found, Errc::corrupt: its manifest is lost.
+  std::function<Result<std::vector<ContentId>>(VersionId)> content_of = {};
+};
+// Frees what no version needs. Packs in which nothing is live are deleted first; then packs with dead blobs are
+// rewritten. Temporaries of processes that died go too.
+Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress, GcReport& report);
 
 // What removed versions need that are not reaped: a reader may have them open. One thread.
 class UnreapedContent {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "os/safe_path.h"
+#include "packs/blob_index.h"
 #include "packs/pack_writer.h"
-#include "packs/packs.h"
 #include "weft/result.h"
 
 namespace weft {

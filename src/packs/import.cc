@@ -32,14 +32,6 @@ Status check_cover(const Source& source, std::span<const Range> ranges) {
 
 }  // namespace
 
-Result<std::unique_ptr<PackImport>> PackImport::begin(const SafePath& store_path, IndexAccess& index,
-                                                      Patience patience) {
-  ImportTuning tuning;
-  tuning.patience = std::move(patience);
-  WEFT_TRY(std::unique_ptr<Importer> import, Importer::begin(store_path, index, std::move(tuning)));
-  return std::unique_ptr<PackImport>(std::move(import));
-}
-
 Result<std::unique_ptr<Importer>> Importer::begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning) {
   WEFT_TRY(std::unique_ptr<TempArea> temp, TempArea::make(store_path));
   return std::unique_ptr<Importer>(new Importer(store_path, index, std::move(tuning), std::move(temp)));

@@ -1,4 +1,4 @@
-// The pack side of one import; packs.h says what it promises, this how it goes about it.
+// The pack side of one import: reads sources, finds what is known, writes what is new below tmp/.
 //
 // The calling thread reads the source, once, into windows; a pool computes the SHA-256 trees and compares known content
 // with the stored bytes, and a thread writes. So every byte is hashed in the buffer that it is written from, and a
@@ -38,9 +38,9 @@ inline constexpr std::uint64_t kWholeFileMin = 1U << 20U;
 struct ImportTuning {
   std::size_t window_bytes = 16U << 20U;  // a multiple of kDigestChunk
   std::size_t windows = 4;
-  unsigned threads = 0;     // 0: one for each CPU
-  Source::Hook after_read;  // for tests
-  Patience patience = {};   // with a gc that is at a pack
+  unsigned threads = 0;          // 0: one for each CPU
+  Source::Hook after_read = {};  // for tests
+  Patience patience = {};        // with a gc that is at a pack
 };
 
 // A range of a file that is known, and where its bytes are; none: among the fresh blobs.
@@ -72,21 +72,30 @@ struct FilledWindow {
   std::vector<StoredBlob> stored;  // by extent, once looked up
 };
 
-class Importer final : public PackImport {
+// One thread calls it; it uses others. What was not placed when it is destroyed is removed.
+class Importer {
  public:
   static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
-  ~Importer() override = default;
 
-  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
-                                  Progress& progress) override;
-  Status seal() override;
-  Status place() override;
-  std::span<const NewBlob> new_blobs() const override { return fresh_.all(); }
-  std::uint64_t shared_bytes() const override { return shared_bytes_; }
-  Status hold(std::span<const ContentId> ids) override;
-  Result<std::vector<ContentId>> lost() override { return known_.lost(); }
-  Status store_again(std::span<const ContentId> ids) override;
-  bool holds(PackId pack) const override { return known_.holds(pack); }
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress);
+  // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
+  Status seal();
+  // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else
+  // keeps gc from them.
+  Status place();
+  Status finish() {
+    WEFT_CHECK(seal());
+    return place();
+  }
+  std::span<const NewBlob> new_blobs() const { return fresh_.all(); }
+  std::uint64_t shared_bytes() const { return shared_bytes_; }  // logical bytes given to add() that were known
+  // Opens the packs that this content is in, for as long as this lives.
+  Status hold(std::span<const ContentId> ids);
+  // After seal(), under the writer lock: content that this import shares and that gc has freed since it was looked up.
+  Result<std::vector<ContentId>> lost() { return known_.lost(); }
+  // Without the lock: stores it anew, from packs that this import has open, and durably. It is among new_blobs() then.
+  Status store_again(std::span<const ContentId> ids);
+  bool holds(PackId pack) const { return known_.holds(pack); }
 
  private:
   Importer(const SafePath& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
@@ -100,7 +109,7 @@ class Importer final : public PackImport {
   Status copy_again(const ContentId& id, PackWriter& pack);
   void note_gap(std::size_t range, std::optional<Twin> stored);
 
-  // Extents that fit a window (pack_import_batch.cc).
+  // Extents that fit a window (import_batch.cc).
   Result<std::size_t> add_batch(Source& source, std::size_t first);
   Status look_up_hashed();
   Status resolve_ready();
@@ -111,7 +120,7 @@ class Importer final : public PackImport {
   Claims claim_new(const FilledWindow& filled);
   Status write_new(ImportWindow& window, const Claims& claims);
 
-  // Larger ones (pack_import_large.cc).
+  // Larger ones (import_large.cc).
   Status add_large(Source& source, std::size_t range);
   Result<std::optional<Candidate>> find_candidate(std::uint64_t length, std::uint64_t hint);
   enum class Stored : std::uint8_t { unknown, intact, damaged };

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "diskformat/pack_names.h"
@@ -9,7 +11,8 @@
 #include "os/file_map.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
-#include "packs/listing.h"
+#include "packs/toc_cache.h"
+#include "weft/cluster_store.h"
 
 namespace weft {
 namespace {
@@ -19,13 +22,8 @@ constexpr int kMoves = 16;
 
 class PackFile final : public OpenPack {
  public:
-  PackFile(SafePath directory, PackId id, Fd fd, std::uint64_t size, std::shared_ptr<PackListings> listings)
-      : directory_(std::move(directory)),
-        id_(id),
-        fd_(std::move(fd)),
-        size_(size),
-        listings_(std::move(listings)),
-        map_(fd_.get(), size) {}
+  PackFile(PackId id, Fd fd, std::uint64_t size, std::shared_ptr<TocCache> tocs)
+      : id_(id), fd_(std::move(fd)), size_(size), tocs_(std::move(tocs)), map_(fd_.get(), size) {}
   int fd() const override { return fd_.get(); }
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }
@@ -37,11 +35,10 @@ class PackFile final : public OpenPack {
   Result<std::shared_ptr<const PackListing>> listing() const;
   Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
 
-  const SafePath directory_;
   const PackId id_;
   const Fd fd_;
   const std::uint64_t size_;
-  const std::shared_ptr<PackListings> listings_;
+  const std::shared_ptr<TocCache> tocs_;
   const FileMap map_;  // of that descriptor
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack forgets nothing
@@ -50,7 +47,7 @@ class PackFile final : public OpenPack {
 Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
   std::lock_guard lock(mutex_);
   if (!listing_) {
-    WEFT_TRY(listing_, listings_->get(directory_, id_));
+    WEFT_TRY(listing_, tocs_->listing(id_));
     if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
   }
   return listing_;
@@ -61,7 +58,7 @@ Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentI
   WEFT_TRY(auto listed, listing());
   if (!listed->cached() || listed->has(id, offset)) return listed;
   std::lock_guard lock(mutex_);
-  WEFT_TRY(listing_, listings_->get(directory_, id_));
+  WEFT_TRY(listing_, tocs_->listing(id_));
   return listing_;
 }
 
@@ -81,7 +78,7 @@ Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
 
 }  // namespace
 
-PackDir::PackDir(const SafePath& path) : path_(path.held()), listings_(std::make_shared<PackListings>()) {
+PackDir::PackDir(const SafePath& path) : path_(path.held()), tocs_(std::make_shared<TocCache>(path_)) {
   raise_file_limit();
 }
 
@@ -101,7 +98,7 @@ Packs::Packs(SafePath store_path, IndexAccess& index)
 Result<std::shared_ptr<const OpenPack>> PackDir::open_alone(PackId pack) const {
   WEFT_TRY(OpenedFile file, open_with_stat(pack_in(path_, pack), O_RDONLY));
   auto size = static_cast<std::uint64_t>(file.st.st_size);
-  return std::shared_ptr<const OpenPack>(std::make_shared<PackFile>(path_, pack, std::move(file.fd), size, listings_));
+  return std::shared_ptr<const OpenPack>(std::make_shared<PackFile>(pack, std::move(file.fd), size, tocs_));
 }
 
 Result<std::shared_ptr<const OpenPack>> PackDir::open(PackId pack) {
@@ -151,6 +148,11 @@ Result<OpenPlace> Packs::open_place(const ContentId& id, const BlobPlace& place)
   return OpenPlace{std::move(pack), place.offset};
 }
 
+Result<std::vector<Digest>> Packs::chunks(const ContentId& id) {
+  WEFT_TRY(const OpenPlace place, open_blob(id));
+  return chunks(id, {place.pack->id(), place.offset});
+}
+
 Result<std::vector<PackId>> PackDir::list() const {
   WEFT_TRY(std::vector<std::string> names, list_directory(path_));
   std::vector<PackId> packs;
@@ -164,7 +166,28 @@ Result<PackToc> PackDir::toc(PackId pack) const {
 }
 
 Result<std::shared_ptr<const PackListing>> PackDir::listing(PackId pack) const {
-  return listings_->get(path_, pack);
+  return tocs_->listing(pack);
+}
+
+Result<std::vector<Digest>> PackDir::chunks(const ContentId& id, const BlobPlace& place) const {
+  return tocs_->chunks(id, place);
+}
+
+Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::span<const PackId> ids,
+                                             const std::set<PackId>& pinned) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;  // in nanoseconds
+  std::vector<CachedPack> packs;
+  for (const PackId id : ids) {
+    auto st = stat_file(pack_in(directory, id));
+    if (!st.ok() && st.error().code == Errc::not_found) continue;
+    if (!st.ok()) return std::move(st).error();
+    packs.push_back(
+        {id, static_cast<std::uint64_t>(st->st_size), allocated_bytes(*st),
+         static_cast<std::uint64_t>(st->st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st->st_mtim.tv_nsec),
+         pinned.contains(id)});
+  }
+  std::ranges::sort(packs, {}, &CachedPack::used_ns);
+  return packs;
 }
 
 }  // namespace weft

@@ -1,6 +1,8 @@
 // fsck of packs, beside writers and gc. A pack that gc has removed is no problem. The index, a pack and its .toc are
 // not read at one moment, so a finding counts only if a second look, at all three again, finds it too.
 // Assembled files are packs that no index names.
+#include "packs/verify.h"
+
 #include <algorithm>
 #include <mutex>
 
@@ -15,6 +17,7 @@
 #include "os/sys.h"
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
+#include "weft/fsck.h"
 
 namespace weft {
 namespace {

@@ -10,7 +10,6 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "index/notes.h"
 #include "index/tables.h"
 
 namespace weft {

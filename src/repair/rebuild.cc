@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include <fmt/core.h>
 
@@ -26,18 +27,18 @@ class Rebuilder {
 
  private:
   Result<WantedExtents> wanted();
-  Status replay(const Event& event);
-  Status replay_publish(const PublishEvent& event);
-  Status replay_adoption(const AdoptionEvent& event);
-  Status replay_removal(const RemovalEvent& event);
+  Status replay(const PublishEvent& event);
+  Status replay(TagsEvent event);
+  Status replay(const RemovalEvent& event);
+  Status replay(const RepairEvent& event);
+  Status replay(const AdoptionEvent& event);
+  Status replay(const PinEvent& event);
   bool is_reaped(const VersionRow& version) const {
     return survey_.is_removed(version.model_name, version.number) && !(input_.unreaped && input_.unreaped(version.id));
   }
   bool is_own(const VersionRow& version) const { return !input_.node.empty() && version.publisher == input_.node; }
   // A version of another node may lack extents here: they are fetched when they are read.
   bool may_lack(const VersionRow& version) const { return !version.publisher.empty() && !is_own(version); }
-  Status replay_tags(TagsEvent event);
-  Status replay_repair(const RepairEvent& event);
   Status try_publish(const PublishEvent& event, const VersionContent* content, bool reaped);
   Status try_adoption(const AdoptionEvent& event, const VersionContent* content);
   Result<VersionContent> read_content(const VersionRow& version);
@@ -77,9 +78,8 @@ Result<std::optional<VersionContent>> Rebuilder::content_of(const VersionRow& ve
 // All content that live versions need.
 Result<WantedExtents> Rebuilder::wanted() {
   WantedExtents wanted;
-  for (const JournaledEvent& journaled : journal_.events) {
-    const auto* publish = std::get_if<PublishEvent>(&journaled.event);
-    if (publish == nullptr || is_reaped(publish->version)) continue;
+  for (const PublishEvent* publish : survey_.publishes()) {
+    if (is_reaped(publish->version)) continue;
     auto content = read_content(publish->version);
     if (!content.ok() && !is_damage(content.error())) return std::move(content).error();
     if (!content.ok()) continue;  // reported when the event is replayed
@@ -111,7 +111,7 @@ Status Rebuilder::try_publish(const PublishEvent& event, const VersionContent* c
   return status;
 }
 
-Status Rebuilder::replay_publish(const PublishEvent& event) {
+Status Rebuilder::replay(const PublishEvent& event) {
   const VersionRow& version = event.version;
   bool removed = survey_.is_removed(version.model_name, version.number);
   if (is_reaped(version)) return try_publish(event, nullptr, true);
@@ -126,7 +126,7 @@ Status Rebuilder::replay_publish(const PublishEvent& event) {
 }
 
 // Of a version that went again and is reaped, nothing is left to adopt.
-Status Rebuilder::replay_adoption(const AdoptionEvent& event) {
+Status Rebuilder::replay(const AdoptionEvent& event) {
   std::optional<VersionRow> version;
   {
     WEFT_TRY(Txn txn, env_.read());
@@ -154,7 +154,7 @@ Status Rebuilder::try_adoption(const AdoptionEvent& event, const VersionContent*
   });
 }
 
-Status Rebuilder::replay_removal(const RemovalEvent& event) {
+Status Rebuilder::replay(const RemovalEvent& event) {
   if (survey_.is_lost(event.model, event.number)) return {};
   std::optional<VersionContent> content;
   {
@@ -171,7 +171,7 @@ Status Rebuilder::replay_removal(const RemovalEvent& event) {
 }
 
 // A tag that was set to a lost version is where it was set to after that, or nowhere.
-Status Rebuilder::replay_tags(TagsEvent event) {
+Status Rebuilder::replay(TagsEvent event) {
   for (TagChange& change : event.changes)
     if (change.number != 0 && survey_.is_lost(event.model, change.number)) change.number = 0;
   return env_.write(lock_, [&](Txn& txn) -> Status {
@@ -181,18 +181,12 @@ Status Rebuilder::replay_tags(TagsEvent event) {
   });
 }
 
-Status Rebuilder::replay_repair(const RepairEvent& event) {
+Status Rebuilder::replay(const RepairEvent& event) {
   return env_.write(lock_, [&](Txn& txn) { return apply_repair(txn, event); });
 }
 
-Status Rebuilder::replay(const Event& event) {
-  if (const auto* publish = std::get_if<PublishEvent>(&event)) return replay_publish(*publish);
-  if (const auto* removal = std::get_if<RemovalEvent>(&event)) return replay_removal(*removal);
-  if (const auto* repair = std::get_if<RepairEvent>(&event)) return replay_repair(*repair);
-  if (const auto* adoption = std::get_if<AdoptionEvent>(&event)) return replay_adoption(*adoption);
-  if (const auto* pin = std::get_if<PinEvent>(&event))
-    return env_.write(lock_, [pin](Txn& txn) { return apply_pin(txn, *pin); });
-  return replay_tags(std::get<TagsEvent>(event));
+Status Rebuilder::replay(const PinEvent& event) {
+  return env_.write(lock_, [&](Txn& txn) { return apply_pin(txn, event); });
 }
 
 // A number whose record was lost is never given again, and says so by naming no version.
@@ -227,10 +221,10 @@ Status Rebuilder::run(const std::optional<Counters>& mark, Progress& progress) {
                        env_, lock_, input_, [this] { return wanted(); }, progress, report_));
   for (const JournaledEvent& journaled : journal_.events) {
     if (progress.cancelled()) return Error{Errc::cancelled, "stopped"};
-    WEFT_CHECK(tell(report_, replay(journaled.event),
+    WEFT_CHECK(tell(report_, std::visit([this](const auto& event) { return replay(event); }, journaled.event),
                     fmt::format("{}: the record at {}", input_.journal.path(), journaled.begin)));
   }
-  if (survey_.repair() && input_.accept_loss) WEFT_CHECK(replay_repair(*survey_.repair()));
+  if (survey_.repair() && input_.accept_loss) WEFT_CHECK(replay(*survey_.repair()));
   return finish(mark);
 }
 

@@ -14,6 +14,7 @@
 #include "index/scratch_index.h"
 #include "os/file_lock.h"
 #include "packs/assembled.h"
+#include "packs/verify.h"
 #include "repair/rebuild.h"
 
 namespace weft {
@@ -107,7 +108,7 @@ Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patie
 
 Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress) {
-  WEFT_TRY(const StoreInfo info, recover_identity(path));
+  WEFT_TRY(const StoreIdentity identity, recover_identity(path));
   WEFT_TRY(Fd no_daemon, lock_against_daemon(path));
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   const SafePath index_dir = path / "index";
@@ -122,7 +123,7 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   NoIndex no_index;
   Packs packs(path, no_index);
   FsckReport report;
-  WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, info));
+  WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, identity));
   const char* said =
       identities.size() < 2 ? ": it was damaged or gone" : ": it was damaged or gone, and the store has a new id";
   for (const std::string& file : identities) report.repaired.push_back(file + said);

@@ -12,8 +12,8 @@
 
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
+#include "packs/blob_index.h"
 #include "packs/pack_writer.h"
-#include "packs/packs.h"
 #include "packs/temp_area.h"
 #include "weft/progress.h"
 #include "weft/result.h"

@@ -1,6 +1,8 @@
 #include "repair/survey.h"
 
 #include <algorithm>
+#include <string_view>
+#include <variant>
 
 #include <fmt/core.h>
 
@@ -12,16 +14,25 @@ namespace {
 constexpr std::size_t kNamesMax = 1000;  // lost numbers that are told one by one
 
 // "the publish of m@2": so that a gap has neighbours.
-std::string label(const Event& event) {
-  if (const auto* publish = std::get_if<PublishEvent>(&event))
-    return fmt::format("the publish of {}@{}", publish->version.model_name, publish->version.number);
-  if (const auto* tags = std::get_if<TagsEvent>(&event)) return fmt::format("a change of tags of {}", tags->model);
-  if (const auto* removal = std::get_if<RemovalEvent>(&event))
-    return fmt::format("the removal of {}@{}", removal->model, removal->number);
-  if (const auto* adoption = std::get_if<AdoptionEvent>(&event))
-    return fmt::format("the adoption of {}@{}", adoption->model, adoption->number);
-  if (const auto* pin = std::get_if<PinEvent>(&event)) return fmt::format("a pin of {}@{}", pin->model, pin->number);
-  return "a repair";
+struct Label {
+  std::string operator()(const PublishEvent& event) const {
+    return fmt::format("the publish of {}@{}", event.version.model_name, event.version.number);
+  }
+  std::string operator()(const TagsEvent& event) const { return fmt::format("a change of tags of {}", event.model); }
+  std::string operator()(const RemovalEvent& event) const {
+    return fmt::format("the removal of {}@{}", event.model, event.number);
+  }
+  std::string operator()(const RepairEvent& /*event*/) const { return "a repair"; }
+  std::string operator()(const AdoptionEvent& event) const {
+    return fmt::format("the adoption of {}@{}", event.model, event.number);
+  }
+  std::string operator()(const PinEvent& event) const {
+    return fmt::format("a pin of {}@{}", event.model, event.number);
+  }
+};
+
+std::string label(const Event* event, std::string_view none) {
+  return event == nullptr ? std::string(none) : std::visit(Label(), *event);
 }
 
 }  // namespace
@@ -29,7 +40,10 @@ std::string label(const Event& event) {
 JournalSurvey::JournalSurvey(const JournalTail& tail, const std::optional<Counters>& mark, std::uint64_t expected_end,
                              const std::string& where) {
   if (mark) counters_ = *mark;
-  for (const JournaledEvent& journaled : tail.events) see(journaled.event);
+  for (const JournaledEvent& journaled : tail.events) {
+    sequence_ = std::max(sequence_, event_sequence(journaled.event));
+    std::visit([this](const auto& event) { see(event); }, journaled.event);
+  }
   std::vector<Range> gaps = open_gaps(tail, expected_end);
   any_loss_ = any_loss_ || !gaps.empty();
   if (!gaps.empty()) settle(tail, std::move(gaps), where);
@@ -46,21 +60,19 @@ void JournalSurvey::name(const std::string& model, std::uint64_t number) {
   seen.named_max = std::max(seen.named_max, number);
 }
 
-void JournalSurvey::see(const Event& event) {
-  sequence_ = std::max(sequence_, event_sequence(event));
-  if (const auto* publish = std::get_if<PublishEvent>(&event)) see_publish(*publish);
-  if (const auto* repair = std::get_if<RepairEvent>(&event)) see_repair(*repair);
-  if (const auto* removal = std::get_if<RemovalEvent>(&event)) {
-    removed_.emplace(removal->model, removal->number);
-    name(removal->model, removal->number);
-  }
-  if (const auto* adoption = std::get_if<AdoptionEvent>(&event)) see_adoption(*adoption);
-  if (const auto* tags = std::get_if<TagsEvent>(&event))
-    for (const TagChange& change : tags->changes)
-      if (change.number != 0) name(tags->model, change.number);
+void JournalSurvey::see(const TagsEvent& event) {
+  tags_.push_back(&event);
+  for (const TagChange& change : event.changes)
+    if (change.number != 0) name(event.model, change.number);
 }
 
-void JournalSurvey::see_publish(const PublishEvent& event) {
+void JournalSurvey::see(const RemovalEvent& event) {
+  removed_.emplace(event.model, event.number);
+  name(event.model, event.number);
+}
+
+void JournalSurvey::see(const PublishEvent& event) {
+  publishes_.push_back(&event);
   const VersionRow& version = event.version;
   versions_.insert(version.id);
   counters_.next_version = std::max(counters_.next_version, version.id + 1);
@@ -70,12 +82,12 @@ void JournalSurvey::see_publish(const PublishEvent& event) {
   for (Ino ino : event.local.view_inos) first_views_.try_emplace(ino, FirstView{version.id, version.time_ns});
 }
 
-void JournalSurvey::see_adoption(const AdoptionEvent& event) {
+void JournalSurvey::see(const AdoptionEvent& event) {
   name(event.model, event.number);
   for (Ino ino : event.view_inos) first_views_.try_emplace(ino, FirstView{event.version, event.published_ns});
 }
 
-void JournalSurvey::see_repair(const RepairEvent& event) {
+void JournalSurvey::see(const RepairEvent& event) {
   any_loss_ = true;
   settled_.insert(settled_.end(), event.gaps.begin(), event.gaps.end());
   lost_before_ = std::max(lost_before_, event.lost_versions);
@@ -108,8 +120,7 @@ void JournalSurvey::tell_gap(const JournalTail& tail, const Range& gap, const st
   losses_.push_back(
       fmt::format("{}: {} bytes at {} are whole in neither copy: what was said after {} and before {} is "
                   "lost, tags and removals too",
-                  where, gap.length, gap.offset, before != nullptr ? label(*before) : "the beginning",
-                  after != nullptr ? label(*after) : "the end"));
+                  where, gap.length, gap.offset, label(before, "the beginning"), label(after, "the end")));
 }
 
 // Numbers below the largest that somebody names, without the record of a publish. Returns how many.
@@ -125,15 +136,12 @@ std::uint64_t JournalSurvey::tell_numbers() {
   return count;
 }
 
-void JournalSurvey::tell_tags(const JournalTail& tail) {
-  for (const JournaledEvent& journaled : tail.events) {
-    const auto* tags = std::get_if<TagsEvent>(&journaled.event);
-    if (tags == nullptr) continue;
+void JournalSurvey::tell_tags() {
+  for (const TagsEvent* tags : tags_)
     for (const TagChange& change : tags->changes)
       if (change.number != 0 && is_lost(tags->model, change.number))
         losses_.push_back(fmt::format("tag {} of {}: it was set to {}@{}, which is lost", change.name, tags->model,
                                       tags->model, change.number));
-  }
 }
 
 // Version ids have no holes of their own: they tell how many publishes are lost, also those that no other record names.
@@ -141,7 +149,7 @@ void JournalSurvey::tell_tags(const JournalTail& tail) {
 void JournalSurvey::settle(const JournalTail& tail, std::vector<Range> gaps, const std::string& where) {
   for (const Range& gap : gaps) tell_gap(tail, gap, where);
   std::uint64_t named = tell_numbers();
-  tell_tags(tail);
+  tell_tags();
   std::uint64_t lost = counters_.next_version - 1 - std::min(counters_.next_version - 1, versions_.size());
   std::uint64_t known = lost_before_ + named;
   std::uint64_t unnamed = lost - std::min(lost, known);

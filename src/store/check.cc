@@ -9,6 +9,7 @@
 #include "index/scratch_index.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
+#include "packs/verify.h"
 #include "repair/compare.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"

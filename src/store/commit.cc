@@ -3,8 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <variant>
 
-#include "catalog/spare.h"
+#include "catalog/layout.h"
 #include "diskformat/toc.h"
 #include "store/store_impl.h"
 
@@ -106,14 +107,7 @@ Status StoreImpl::catch_up(const WriterLock& lock) {
 
 Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled) {
   return env_->write(lock, [&](Txn& txn) -> Status {
-    if (std::holds_alternative<RepairEvent>(journaled.event))
-      return damaged(txn, "a rebuild that repaired the journal did not come to its end");
-    if (const auto* publish = std::get_if<PublishEvent>(&journaled.event)) WEFT_CHECK(replay_publish(txn, *publish));
-    if (const auto* tags = std::get_if<TagsEvent>(&journaled.event)) WEFT_CHECK(apply_tags(txn, *tags));
-    if (const auto* removal = std::get_if<RemovalEvent>(&journaled.event)) WEFT_CHECK(replay_removal(txn, *removal));
-    if (const auto* adoption = std::get_if<AdoptionEvent>(&journaled.event))
-      WEFT_CHECK(replay_adoption(txn, *adoption));
-    if (const auto* pin = std::get_if<PinEvent>(&journaled.event)) WEFT_CHECK(apply_pin(txn, *pin));
+    WEFT_CHECK(std::visit([&](const auto& event) { return replay(txn, event); }, journaled.event));
     WEFT_TRY(Counters counters, get_counters(txn));
     counters.journal_end = journaled.end;
     return put_counters(txn, counters);
@@ -128,7 +122,7 @@ PublishInput StoreImpl::input_of(const VersionRow& version) const {
   return input;
 }
 
-Status StoreImpl::replay_publish(Txn& txn, const PublishEvent& event) {
+Status StoreImpl::replay(Txn& txn, const PublishEvent& event) {
   std::optional<VersionContent> content;
   if (!event.bare) {
     WEFT_TRY(content, content_of(event.version.manifest));
@@ -141,7 +135,7 @@ Status StoreImpl::replay_publish(Txn& txn, const PublishEvent& event) {
   return applied.ok() ? Status{} : Status{std::move(applied).error()};
 }
 
-Status StoreImpl::replay_adoption(Txn& txn, const AdoptionEvent& event) {
+Status StoreImpl::replay(Txn& txn, const AdoptionEvent& event) {
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
   WEFT_TRY(VersionContent content, content_of(version.manifest));
   PublishInput input = input_of(version);
@@ -149,7 +143,12 @@ Status StoreImpl::replay_adoption(Txn& txn, const AdoptionEvent& event) {
   return apply_adoption(txn, event, input);
 }
 
-Status StoreImpl::replay_removal(Txn& txn, const RemovalEvent& event) {
+// A rebuild writes this event last, and an index that has applied it.
+Status StoreImpl::replay(Txn& txn, const RepairEvent& /*event*/) const {
+  return damaged(txn, "a rebuild that repaired the journal did not come to its end");
+}
+
+Status StoreImpl::replay(Txn& txn, const RemovalEvent& event) {
   WEFT_TRY(VersionRow version, live_version(txn, event.model, event.number));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version.id));
   WEFT_TRY(std::optional<Bytes> local, txn.get(Table::locals, key_of(version.id)));

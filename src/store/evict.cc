@@ -9,7 +9,7 @@
 #include "diskformat/toc.h"
 #include "os/file_ops.h"
 #include "packs/collect.h"
-#include "packs/use.h"
+#include "packs/packs.h"
 #include "store/fetch_pack.h"
 #include "store/store_impl.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/sha256.h"
 #include "catalog/apply.h"
+#include "packs/import.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -34,7 +35,7 @@ MirroredVersion record_of(VersionRow version, const PublishRequest& request, std
 
 class StorePrepared final : public PreparedPublish {
  public:
-  StorePrepared(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
+  StorePrepared(StoreImpl& store, std::unique_ptr<Importer> packs) : store_(store), packs_(std::move(packs)) {}
   ~StorePrepared() override {
     if (kept_) {
       store_.published(parts.promotion);
@@ -52,12 +53,12 @@ class StorePrepared final : public PreparedPublish {
   }
   void keep() override { kept_ = true; }
 
-  PackImport& packs() { return *packs_; }
+  Importer& packs() { return *packs_; }
   PreparedParts parts;
 
  private:
   StoreImpl& store_;
-  const std::unique_ptr<PackImport> packs_;
+  const std::unique_ptr<Importer> packs_;
   bool kept_ = false;
 };
 
@@ -73,7 +74,7 @@ Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentI
 }  // namespace
 
 Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<const NewBlob> fresh,
-                             const PackImport& import) {
+                             const Importer& import) {
   std::unordered_set<ContentId> brought;
   for (const NewBlob& blob : fresh) brought.insert(blob.id);
   WEFT_TRY(std::vector<std::uint64_t> cached, noted(txn, kCached, 0, SIZE_MAX));
@@ -99,7 +100,7 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
 }
 
 Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
-                                   PackImport& packs, PreparedParts& parts) {
+                                   Importer& packs, PreparedParts& parts) {
   WEFT_TRY(WriterLock lock, lock_with_shared(packs));
   WEFT_CHECK(place(request, manifest, std::move(staged), packs));
   WEFT_CHECK(replace_damaged(lock, packs.new_blobs()));
@@ -119,7 +120,7 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
 }
 
 Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request,
-                                                            std::unique_ptr<PackImport> packs) {
+                                                            std::unique_ptr<Importer> packs) {
   WEFT_CHECK(check_clustered());
   const Digest manifest = sha256(request.manifest);
   WEFT_TRY(StagedManifest staged, seal(request, manifest, *packs));

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "index/tables.h"
-#include "packs/packs.h"
+#include "packs/blob_index.h"
 #include "store/promotion.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
 
 namespace weft {
+
+class Importer;
 
 // What there is of a prepared publish besides its packs.
 struct PreparedParts {
@@ -31,6 +33,6 @@ struct Reliance {
 };
 // Errc::invalid: content that is neither among `fresh` nor known.
 Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<const NewBlob> fresh,
-                             const PackImport& import);
+                             const Importer& import);
 
 }  // namespace weft

@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "diskformat/pack_names.h"
 #include "os/sys.h"
-#include "packs/stream.h"
+#include "packs/import.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -64,7 +64,7 @@ bool any_indexed(Txn& txn, std::span<const NewBlob> blobs) {
 
 class StoreImport final : public Import {
  public:
-  StoreImport(StoreImpl& store, std::unique_ptr<PackImport> packs) : store_(store), packs_(std::move(packs)) {}
+  StoreImport(StoreImpl& store, std::unique_ptr<Importer> packs) : store_(store), packs_(std::move(packs)) {}
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
                                   Progress& progress) override {
@@ -73,32 +73,32 @@ class StoreImport final : public Import {
   }
 
   Result<PublishOutcome> publish(const PublishRequest& request) override {
-    std::unique_ptr<PackImport> packs = std::move(packs_);
+    std::unique_ptr<Importer> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "publish after publish"};
     return store_.publish(request, *packs);
   }
 
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
-    std::unique_ptr<PackImport> packs = std::move(packs_);
+    std::unique_ptr<Importer> packs = std::move(packs_);
     if (!packs) return Error{Errc::internal, "prepare after publish"};
     return store_.prepare(request, std::move(packs));
   }
 
  private:
   StoreImpl& store_;
-  std::unique_ptr<PackImport> packs_;
+  std::unique_ptr<Importer> packs_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<PackImport> packs, PackImport::begin(path_, *this, options_.patience));
+  WEFT_TRY(std::unique_ptr<Importer> packs, Importer::begin(path_, *this, {.patience = options_.patience}));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
 // The packs and the manifest wait for the disk together.
-Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const {
+Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Digest& manifest, Importer& packs) const {
   WEFT_CHECK(check_request(request));
   StagedManifest staged;
   if (!manifests_.open(manifest).ok()) {
@@ -112,7 +112,7 @@ Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Dige
 
 // All renames come before the first sync of a directory, because that sync writes the other renames too.
 Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
-                        PackImport& packs) const {
+                        Importer& packs) const {
   WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest));
   WEFT_CHECK(packs.place());
   return manifests_.sync();
@@ -120,7 +120,7 @@ Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, S
 
 // The writer lock, at a moment when the store has all that the import shares with it. Each round makes what gc has
 // freed meanwhile the import's own, so that this ends.
-Result<WriterLock> StoreImpl::lock_with_shared(PackImport& packs) {
+Result<WriterLock> StoreImpl::lock_with_shared(Importer& packs) {
   for (;;) {
     std::vector<ContentId> lost;
     {
@@ -132,7 +132,7 @@ Result<WriterLock> StoreImpl::lock_with_shared(PackImport& packs) {
   }
 }
 
-Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, PackImport& packs) {
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, Importer& packs) {
   const Digest manifest = sha256(request.manifest);
   WEFT_TRY(StagedManifest staged, seal(request, manifest, packs));
   auto outcome = try_publish(request, manifest, [&]() -> Result<Placed> {
@@ -235,7 +235,7 @@ Status StoreImpl::remove_version(std::string_view model, std::uint64_t number) {
   WEFT_TRY(WriterLock lock, lock_writer());
   return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
-    WEFT_CHECK(replay_removal(txn, event));
+    WEFT_CHECK(replay(txn, event));
     return Events{std::move(event)};
   });
 }

@@ -3,9 +3,8 @@
 
 #include <fmt/core.h>
 
-#include "catalog/spare.h"
+#include "catalog/layout.h"
 #include "diskformat/toc.h"
-#include "index/notes.h"
 #include "os/file_ops.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"

@@ -6,7 +6,6 @@
 
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
-#include "index/notes.h"
 #include "packs/blob_check.h"
 #include "repair/repair_pack.h"
 #include "store/store_impl.h"

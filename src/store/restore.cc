@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "catalog/fs_check.h"
 #include "catalog/layout.h"
 #include "catalog/manifests.h"
 #include "diskformat/pack_names.h"

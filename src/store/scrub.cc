@@ -8,6 +8,7 @@
 #include "catalog/scrub_state.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
+#include "packs/verify.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -48,11 +49,7 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   ScrubReport report;
   auto before = read_scrub_state(path_);
   if (before.ok()) report.state = *std::move(before);  // of a damaged note nothing is known: the pass begins again
-  if (!report.state.now) {
-    report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
-    report.state.next = {};
-    report.state.assembled = false;
-  }
+  if (!report.state.now) report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
   Pace rate(options.bytes_per_s);
   VerifyPace pace;
   pace.from = report.state.next;
@@ -84,9 +81,9 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   report.complete = !pace.over;
   if (report.complete) {
     report.state.now->ended_ns = now_ns();
-    report.state.last = std::exchange(report.state.now, std::nullopt);
-    report.state.next = {};
-    report.state.assembled = false;
+    ScrubState done;  // the next pass begins with the first pack
+    done.last = std::move(report.state.now);
+    report.state = std::move(done);
   }
   const Status recorded = write_scrub_state(path_, report.state);
   if (!recorded.ok()) report.not_recorded = recorded.error().message;

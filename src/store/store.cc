@@ -68,9 +68,9 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, const OpenOptions& options,
                                                         CommitHooks hooks, Holds holds) {
-  WEFT_TRY(StoreInfo info, read_identity(path));
+  WEFT_TRY(StoreIdentity identity, read_identity(path));
   if (options.write) {  // a maker that was killed between its two last steps left one of the two files
-    WEFT_TRY(const std::vector<std::string> mended, mend_identity(path, info));
+    WEFT_TRY(const std::vector<std::string> mended, mend_identity(path, identity));
     for (const std::string& file : mended) log_warning("{}: it was damaged or gone, and is written again", file);
   }
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
@@ -82,8 +82,8 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, co
   auto env = Env::open(path / "index", env_options);
   if (!env.ok()) WEFT_CHECK(check_is_store(path));  // another process may have taken it away just now
   if (!env.ok()) return std::move(env).error();
-  std::unique_ptr<StoreImpl> store(
-      new StoreImpl(path, std::move(info), options, std::move(hooks), std::move(env).value(), std::move(holds)));
+  std::unique_ptr<StoreImpl> store(new StoreImpl(path, std::move(identity.info), options, std::move(hooks),
+                                                 std::move(env).value(), std::move(holds)));
   WEFT_TRY(store->open_versions_, OpenVersions::open(path / "index", options.open_versions));
   store->cluster_ = std::move(cluster);
   store->clustered_ = store->cluster_.has_value();

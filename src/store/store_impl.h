@@ -93,6 +93,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override;
   Result<EvictReport> evict(const EvictOptions& options) override;
+  Result<std::vector<Digest>> chunks(const ContentId& id) override { return packs_.chunks(id); }
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
@@ -108,11 +109,11 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<BlobWriter>> write() override;
 
   // The commit of an import. `packs` are not sealed yet.
-  Result<PublishOutcome> publish(const PublishRequest& request, PackImport& packs);
+  Result<PublishOutcome> publish(const PublishRequest& request, Importer& packs);
   // The same of blobs in packs that are in packs/ already, durable and locked.
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
   // A publish that a registry decides on, up to there. `packs` are not sealed yet.
-  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<PackImport> packs);
+  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<Importer> packs);
   // Takes back what a publish that failed has put into packs/. Its manifest is gc's: another publish may need it.
   void discard(std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
@@ -169,8 +170,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status undo(std::uint64_t journal_end, const Status& failure);
   // seal() makes what a publish brings durable, under names that mean nothing; place() gives the files their names. The
   // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
-  Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, PackImport& packs) const;
-  Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, PackImport& packs) const;
+  Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, Importer& packs) const;
+  Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, Importer& packs) const;
   // What a publish has put in place, and the writer lock that keeps it there until the commit.
   struct Placed {
     WriterLock lock;
@@ -178,14 +179,19 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   };
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      const std::function<Result<Placed>()>& place);
-  Result<WriterLock> lock_with_shared(PackImport& packs);
+  Result<WriterLock> lock_with_shared(Importer& packs);
   void foresee(const PublishRequest& request) const;
   Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
-  Status replay_publish(Txn& txn, const PublishEvent& event);
-  Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
-                          PackImport& packs, PreparedParts& parts);
+  Status replay(Txn& txn, const PublishEvent& event);
+  Status replay(Txn& txn, const TagsEvent& event) const { return apply_tags(txn, event); }
+  Status replay(Txn& txn, const RemovalEvent& event);
+  Status replay(Txn& txn, const RepairEvent& event) const;
+  Status replay(Txn& txn, const AdoptionEvent& event);
+  Status replay(Txn& txn, const PinEvent& event) const { return apply_pin(txn, event); }
+  Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, Importer& packs,
+                          PreparedParts& parts);
   Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain();
@@ -198,8 +204,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);
-  Status replay_adoption(Txn& txn, const AdoptionEvent& event);
-  Status replay_removal(Txn& txn, const RemovalEvent& event);
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live ones
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;

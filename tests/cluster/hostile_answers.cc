@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "blobs/open_blobs.h"
+#include "diskformat/toc.h"
 #include "peers/messages.h"
 #include "testing.h"
 
@@ -61,7 +62,10 @@ Result<std::vector<OpenPlace>> StoredBytes::here(std::span<const ChunkRun> runs)
 
 Result<std::vector<Digest>> StoredBytes::digests(const ContentId& id) {
   WEFT_TRY(const OpenPlace place, store_.open_blob(id));
-  return tocs_.digests(id, {place.pack->id(), place.offset});
+  WEFT_TRY(const PackToc toc, read_toc_of(store_.directory(), place.pack->id()));
+  const PackEntry* listed = find_entry(toc, id, place.offset);
+  if (listed == nullptr) return Error{Errc::not_found, "no such blob"};
+  return listed->chunks;
 }
 
 Result<PeerReply> HostileAnswers::answer(std::string_view node, std::span<const std::byte> request) {

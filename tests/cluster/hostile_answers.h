@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "blobs/local_bytes.h"
-#include "blobs/toc_cache.h"
 #include "conformance/tapped_transport.h"
-#include "diskformat/toc.h"
 #include "peers/answers.h"
 
 namespace weft::hostile {
@@ -27,14 +25,12 @@ bool is_fault(std::string_view name);
 // What a store has, also when no daemon runs. Any thread.
 class StoredBytes final : public LocalBytes {
  public:
-  explicit StoredBytes(Store& store)
-      : store_(store), tocs_(store.path(), [&store](PackId pack) { return read_toc_of(store.directory(), pack); }) {}
+  explicit StoredBytes(Store& store) : store_(store) {}
   Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
 
  private:
   Store& store_;
-  TocCache tocs_;
 };
 
 // Any thread.

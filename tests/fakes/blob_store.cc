@@ -269,6 +269,9 @@ Result<std::vector<CachedPack>> BlobStore::cached_packs() {
 Result<EvictReport> BlobStore::evict(const EvictOptions&) {
   return EvictReport{};
 }
+Result<std::vector<Digest>> BlobStore::chunks(const ContentId&) {
+  return no_versions();
+}
 Result<bool> BlobStore::make_evictable(PackId) {
   return no_versions();
 }

@@ -70,6 +70,7 @@ class BlobStore final : public ClusterStore {
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override;
   Result<EvictReport> evict(const EvictOptions& options) override;
+  Result<std::vector<Digest>> chunks(const ContentId& id) override;
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;

@@ -173,7 +173,7 @@ void flip(const std::string& path, std::uint64_t offset) {
 }
 
 // Adds a file and checks that no byte of it is read twice.
-std::vector<ContentId> add_reading_once(PackStore& store, PackImport& import, const std::vector<Bytes>& parts,
+std::vector<ContentId> add_reading_once(PackStore& store, Importer& import, const std::vector<Bytes>& parts,
                                         std::multiset<std::uint64_t>& reads) {
   reads.clear();
   auto ids = must(store.add(import, parts));

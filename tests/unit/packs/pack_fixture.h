@@ -15,8 +15,10 @@
 #include "fakes/memory_index.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
+#include "packs/collect.h"
 #include "packs/import.h"
 #include "packs/packs.h"
+#include "packs/verify.h"
 #include "store_paths.h"
 #include "testing.h"
 
@@ -70,7 +72,7 @@ struct PackStore {
     write_file(dir / name, as_text(bytes));
     return must(open_file(dir / name, O_RDONLY));
   }
-  Result<std::vector<ContentId>> add(PackImport& import, const std::vector<Bytes>& parts) {
+  Result<std::vector<ContentId>> add(Importer& import, const std::vector<Bytes>& parts) {
     Fd fd = source(join(parts));
     WEFT_TRY(const std::vector<Extent> extents, import.add(fd.get(), "source", ranges_of(parts), no_progress()));
     return ids_of(extents);

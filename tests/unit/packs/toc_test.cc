@@ -3,6 +3,7 @@
 #include "base/sha256.h"
 #include "diskformat/pack_names.h"
 #include "pack_fixture.h"
+#include "packs/toc_cache.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -72,6 +73,27 @@ TEST_CASE("a .toc with a true checksum and wrong content is refused") {
     toc.entries[1].chunks.emplace_back();
   }
   CHECK(code_of(decode_toc(encode_toc(toc), "x.toc")) == Errc::corrupt);
+}
+
+TEST_CASE("chunk digests come from the .toc, also when the pack has grown, and of listed places alone") {
+  PackStore store;
+  const Bytes bytes = random_bytes(3 * kDigestChunk + 5, 1);
+  const ContentId id = store.publish({bytes}).at(0);
+  std::vector<Digest> digests(4);
+  sha256_chunks(bytes, digests);
+  CHECK(must(store.packs->chunks(id)) == digests);
+  const BlobPlace place = *must(must(store.index.read())->find(id));
+  CHECK(code_of(store.packs->chunks(id, {place.pack, place.offset + 1})) == Errc::not_found);
+  CHECK(code_of(store.packs->chunks({id.length, Digest{}}, place)) == Errc::not_found);
+
+  PackToc toc = must(store.packs->toc(place.pack));
+  const ContentId more{5, tree_sha256(std::span(bytes).first(5))};
+  toc.entries.push_back({more, toc.size, {sha256(std::span(bytes).first(5))}, 0});
+  toc.size += 5;
+  must(replace_toc(store.packs->toc_file(place.pack), toc));
+  CHECK(must(store.packs->chunks(more, {place.pack, toc.size - 5})) == toc.entries.back().chunks);
+  CHECK(must(store.packs->listing(place.pack))->has(more, toc.size - 5));
+  CHECK(must(store.packs->chunks(id)) == digests);
 }
 
 TEST_CASE("names of packs") {

@@ -13,7 +13,7 @@
 
 #include <fmt/core.h>
 
-#include "catalog/fs_check.h"
+#include "catalog/layout.h"
 #include "index_support.h"
 #include "os/sys.h"
 

@@ -152,6 +152,13 @@ TEST_CASE("rows of random bytes are errors, never crashes") {
   }
 }
 
+TEST_CASE("an event of a kind that is not known is unsupported") {
+  const auto unknown = static_cast<RecordKind>(static_cast<int>(RecordKind::counters) - 1);
+  const Error refused = decode_event(seal_record(unknown, {}), "event").error();
+  CHECK(refused.code == Errc::unsupported);
+  CHECK(refused.message == "event: another version of weft wrote this: expected a kind of event that is known, got 31");
+}
+
 TEST_CASE("rows and events come back as they went") {
   VersionRow row{7,
                  3,

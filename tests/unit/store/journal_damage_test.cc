@@ -7,9 +7,11 @@
 
 #include <fmt/core.h>
 
-#include "catalog/journal_marks.h"
+#include "catalog/journal.h"
+#include "diskformat/record.h"
 #include "index_support.h"
 #include "os/sys.h"
+#include "store_paths.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -252,6 +254,24 @@ TEST_CASE("a record that was copied to another place says nothing there") {
   test.lose_index();
   CHECK(test.rebuild().rebuilt);
   CHECK(test.state() == before);
+}
+
+TEST_CASE("a journal with an event of a kind that is not known is refused and stays as it is") {
+  DamagedStore test;
+  live(test);
+  {
+    auto store = open_store(test.path);
+    const Journal journal(safe(test.path));
+    const auto record = seal_record(static_cast<RecordKind>(static_cast<int>(RecordKind::counters) - 1), {});
+    Counters counters = journal.mark().value().value();
+    counters.journal_end += record.size();
+    REQUIRE(journal.append(record, counters).ok());
+    CHECK(journal.read(0).error().code == Errc::unsupported);
+    CHECK(store->set_tag("b", "z", 1).error().code == Errc::unsupported);
+  }
+  const std::string log = read_text(test.log());
+  CHECK(Store::rebuild(test.path, decode, no_progress()).error().code == Errc::unsupported);
+  CHECK(read_text(test.log()) == log);
 }
 
 TEST_CASE("a rebuild that died after its repair is finished by the next") {
