@@ -1,7 +1,6 @@
 // Publishing for a client, which finds the files and opens each as it is needed, with its own rights.
 #include <fmt/core.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/call.h"
@@ -18,36 +17,34 @@ namespace {
 // A client that is stopped, or whose file system hangs, is not waited for longer.
 constexpr auto kClientPatience = std::chrono::minutes(5);
 
-Result<control::Message> ask(control::Call& call, std::string_view what, std::size_t number) {
-  JsonWriter json;
-  json.begin_object().member(what, std::uint64_t{number}).end_object();
-  WEFT_CHECK(call.event(json.text()));
-  return call.next(kClientPatience);
-}
-
-class ClientFiles final : public SourceOpener {
+// The files of a client, one question at a time.
+class ClientFiles {
  public:
   explicit ClientFiles(control::Call& call) : call_(call) {}
 
-  Result<std::vector<SourceFile>> list(std::size_t count) {
+  Result<std::vector<SourceFile>> list(std::uint64_t count) {
     std::vector<SourceFile> files;
     while (files.size() < count) {
-      WEFT_TRY(const control::Message message, ask(call_, "files", files.size()));
+      WEFT_TRY(const control::Message message, ask({.files = files.size(), .open = {}}));
       WEFT_CHECK(decode_files(message.body, count, files));
     }
-    for (SourceFile& file : files) file.opener = this;
+    for (std::size_t i = 0; i < files.size(); ++i) files[i].open = [this, i] { return open(i); };
     return check_sources(std::move(files));
   }
 
-  Result<Fd> open(const SourceFile& file) override {
-    WEFT_TRY(control::Message message, ask(call_, "open", file.number));
-    if (!message.fds.empty()) return std::move(message.fds.front());
-    WEFT_TRY(const std::string code, message.body.text("code"));
-    WEFT_TRY(std::string text, message.body.text("message"));
-    return Error{control::errc_named(code).value_or(Errc::io), std::move(text)};
+ private:
+  Result<control::Message> ask(const ImportQuestion& question) {
+    WEFT_CHECK(call_.event(encode_fields(question)));
+    return call_.next(kClientPatience);
   }
 
- private:
+  Result<Fd> open(std::uint64_t number) {
+    WEFT_TRY(control::Message message, ask({.files = {}, .open = number}));
+    if (!message.fds.empty()) return std::move(message.fds.front());
+    WEFT_TRY(OpenFailure failure, decode_fields<OpenFailure>(message.body));
+    return std::move(failure.error);
+  }
+
   control::Call& call_;
 };
 
@@ -65,7 +62,7 @@ void bring_base(DaemonParts& parts, const std::string& base) {
 
 Result<std::string> import(control::Call& call, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
-  WEFT_TRY(const ImportWish wish, decode_import(call.body()));
+  WEFT_TRY(const ImportRequest wish, decode_fields<ImportRequest>(call.body()));
   CallProgress progress(call);
   ClientFiles client(call);
   WEFT_CHECK(check_description(wish.options));
@@ -80,7 +77,7 @@ Result<std::string> import(control::Call& call, DaemonParts& parts) {
   const VersionRow& row = report.outcome.version;
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
-  return encode_report(report);
+  return encode_fields(report);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/parts.h"
+#include "daemon_api/control_messages.h"
 #include "weft/scrub.h"
 
 namespace weft {
@@ -49,14 +50,10 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
 }
 
 std::string peers_json(const Registry& registry) {
-  JsonWriter json;
-  json.begin_object().key("peers").begin_array();
-  for (const Member& member : registry.members()) {
-    json.begin_object().member("node", member.node).member("name", member.name).member("address", member.address);
-    json.member("provider", member.provider).member("since", utc_time(member.since_ns)).end_object();
-  }
-  json.end_array().end_object();
-  return json.take();
+  PeerList list;
+  for (const Member& member : registry.members())
+    list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+  return encode_fields(list);
 }
 
 void serve_status(control::Server& server, DaemonParts& parts) {

@@ -84,18 +84,14 @@ class Builder final : public JsonHandler {
   JsonValue root_;
 };
 
-Error expected(std::string_view name, std::string_view what, const JsonValue* got) {
-  return Error{Errc::invalid, fmt::format("\"{}\": expected {}, got {}", printable(name), what,
-                                          got == nullptr ? "nothing" : got->kind())};
-}
-
-constexpr std::string_view kText = "a text";
-constexpr std::string_view kNumber = "a number without sign and fraction";
-constexpr std::string_view kFlag = "true or false";
-constexpr std::string_view kArray = "an array";
 constexpr std::string_view kTexts = "an array of texts";
 
 }  // namespace
+
+Error unexpected(std::string_view name, std::string_view expected, const JsonValue* got) {
+  return Error{Errc::invalid, fmt::format("\"{}\": expected {}, got {}", printable(name), expected,
+                                          got == nullptr ? "nothing" : got->kind())};
+}
 
 Result<JsonValue> JsonValue::parse(std::string_view text, const JsonBounds& bounds) {
   Builder builder(bounds.values_max);
@@ -105,7 +101,8 @@ Result<JsonValue> JsonValue::parse(std::string_view text, const JsonBounds& boun
 
 std::string_view JsonValue::kind() const {
   constexpr std::array<std::string_view, 8> kKinds = {
-      "null", "a truth value", "a number", "a negative number", "a number with a fraction", kText, kArray, "an object"};
+      "null",    "a truth value", "a number", "a negative number", "a number with a fraction",
+      kJsonText, kJsonArray,      "an object"};
   return kKinds.at(value_.index());
 }
 
@@ -126,35 +123,35 @@ template <class T>
 Result<T> JsonValue::member(std::string_view name, std::string_view what) const {
   const JsonValue* found = find(name);
   const T* value = found == nullptr ? nullptr : std::get_if<T>(&found->value_);
-  if (value == nullptr) return expected(name, what, found);
+  if (value == nullptr) return unexpected(name, what, found);
   return *value;
 }
 
 Result<std::string> JsonValue::text(std::string_view name) const {
-  return member<std::string>(name, kText);
+  return member<std::string>(name, kJsonText);
 }
 
 Result<std::uint64_t> JsonValue::number(std::string_view name) const {
-  return member<std::uint64_t>(name, kNumber);
+  return member<std::uint64_t>(name, kJsonNumber);
 }
 
 Result<double> JsonValue::real(std::string_view name) const {
   const JsonValue* found = find(name);
-  if (found == nullptr) return expected(name, "a number", found);
+  if (found == nullptr) return unexpected(name, "a number", found);
   if (const auto* real = std::get_if<double>(&found->value_)) return *real;
   if (const auto* whole = std::get_if<std::uint64_t>(&found->value_)) return static_cast<double>(*whole);
   if (const auto* negative = std::get_if<std::int64_t>(&found->value_)) return static_cast<double>(*negative);
-  return expected(name, "a number", found);
+  return unexpected(name, "a number", found);
 }
 
 Result<bool> JsonValue::flag(std::string_view name) const {
-  return member<bool>(name, kFlag);
+  return member<bool>(name, kJsonFlag);
 }
 
 Result<const JsonValue::Array*> JsonValue::array(std::string_view name) const {
   const JsonValue* found = find(name);
   const Array* items = found == nullptr ? nullptr : found->array();
-  if (items == nullptr) return expected(name, kArray, found);
+  if (items == nullptr) return unexpected(name, kJsonArray, found);
   return items;
 }
 
@@ -162,7 +159,7 @@ Result<std::vector<std::string>> JsonValue::texts(std::string_view name) const {
   WEFT_TRY(const Array* items, array(name));
   std::vector<std::string> all;
   for (const JsonValue& item : *items) {
-    if (item.text() == nullptr) return expected(name, kTexts, &item);
+    if (item.text() == nullptr) return unexpected(name, kTexts, &item);
     all.push_back(*item.text());
   }
   return all;

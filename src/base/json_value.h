@@ -74,6 +74,13 @@ struct JsonValue::Member {
   JsonValue value;
 };
 
+// Errc::invalid: names a member, what was expected and what was got (null: nothing).
+Error unexpected(std::string_view name, std::string_view expected, const JsonValue* got);
+inline constexpr std::string_view kJsonText = "a text";
+inline constexpr std::string_view kJsonNumber = "a number without sign and fraction";
+inline constexpr std::string_view kJsonFlag = "true or false";
+inline constexpr std::string_view kJsonArray = "an array";
+
 class JsonWriter;
 // The same document; members by name.
 void write_json(JsonWriter& json, const JsonValue& value);

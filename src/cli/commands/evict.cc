@@ -2,6 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -40,23 +41,14 @@ class EvictCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    JsonWriter body;
-    body.begin_object();
-    if (!all_) body.member("spec", spec_);
-    body.member("bytes_max", keep_.empty() ? std::uint64_t{0} : *parse_bytes(keep_)).member("dry_run", dry_run_);
-    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "evict", body.end_object().text()));
-    JsonWriter json;
-    json.begin_object();
-    for (const std::string_view name : {"packs", "disk_bytes", "kept_bytes", "pinned_bytes", "busy_bytes"}) {
-      WEFT_TRY(const std::uint64_t value, answer.number(name));
-      json.member(name, value);
-    }
+    const EvictRequest request{spec_, keep_.empty() ? 0 : *parse_bytes(keep_), dry_run_};
+    WEFT_TRY(const auto report, call_daemon<EvictReport>(context, "evict", request));
     if (context.json)
-      context.print_json(json.end_object());
+      context.print_json(encode_fields(report));
     else
       context.print("{} {}; {} kept, {} of it pinned, {} in use\n", dry_run_ ? "would give back" : "gave back",
-                    human_bytes(*answer.number("disk_bytes")), human_bytes(*answer.number("kept_bytes")),
-                    human_bytes(*answer.number("pinned_bytes")), human_bytes(*answer.number("busy_bytes")));
+                    human_bytes(report.disk_bytes), human_bytes(report.kept_bytes), human_bytes(report.pinned_bytes),
+                    human_bytes(report.busy_bytes));
     return kExitDone;
   }
 

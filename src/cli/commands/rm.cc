@@ -1,7 +1,6 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
-#include "cli/shared/table.h"
-#include "query/removal.h"
+#include "cli/shared/writer.h"
 
 namespace weft {
 namespace {
@@ -43,8 +42,8 @@ class RmCommand final : public Command {
 
   Result<int> run(Context& context) override {
     Said said(context);
-    WEFT_TRY(const auto daemon, context.daemon());
-    WEFT_CHECK(daemon ? remove_through(*daemon, context, said) : remove(context, said));
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_CHECK(writer->remove({specs_, all_}, [&](const VersionName& version) { said.removed(version); }));
     said.end();
     return kExitDone;
   }
@@ -54,9 +53,11 @@ class RmCommand final : public Command {
   class Said {
    public:
     explicit Said(const Context& context) : context_(context) { json_.begin_object().key("removed").begin_array(); }
-    void removed(const std::string& model, std::uint64_t number) {
-      json_.begin_object().member("model", model).member("version", number).end_object();
-      if (!context_.json) context_.print("removed {}\n", spec_of(model, number));
+    void removed(const VersionName& version) {
+      json_.begin_object();
+      write_fields(json_, version);
+      json_.end_object();
+      if (!context_.json) context_.print("removed {}\n", spec_of(version.model, version.number));
     }
     void end() {
       json_.end_array().end_object();
@@ -68,32 +69,6 @@ class RmCommand final : public Command {
     const Context& context_;
     JsonWriter json_;
   };
-
-  Status remove(const Context& context, Said& said) const {
-    WEFT_TRY(auto store, context.open_to_write());
-    WEFT_TRY(const auto rows, versions_to_remove(*store, specs_, all_));
-    for (const VersionRow& row : rows) {
-      WEFT_CHECK(store->remove_version(row.model_name, row.number));
-      said.removed(row.model_name, row.number);
-    }
-    return {};
-  }
-
-  Status remove_through(control::Client& daemon, const Context& context, Said& said) const {
-    JsonWriter body;
-    body.begin_object().member("all", all_).key("specs").begin_array();
-    for (const std::string& spec : specs_) body.value(spec);
-    body.end_array().end_object();
-    control::CallOptions options;
-    options.on_event = [&](const control::Message& event, const control::SendMore& /*more*/) -> Status {
-      WEFT_TRY(const std::string model, event.body.text("model"));
-      WEFT_TRY(const std::uint64_t number, event.body.number("version"));
-      said.removed(model, number);
-      return {};
-    };
-    WEFT_CHECK(context.ask(daemon, "rm", body.text(), std::move(options)));
-    return {};
-  }
 
   std::vector<std::string> specs_;
   bool all_ = false;

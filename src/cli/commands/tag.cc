@@ -2,7 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
-#include "weft/manifest.h"
+#include "cli/shared/writer.h"
 
 namespace weft {
 namespace {
@@ -45,53 +45,23 @@ class TagCommand final : public Command {
 
   Result<int> run(Context& context) override {
     if (tag_.empty()) return list(context);
-    WEFT_CHECK(check_tag_name(tag_));
-    WEFT_TRY(const auto daemon, context.daemon());
-    if (daemon) return change_through(*daemon, context);
-    WEFT_TRY(auto store, context.open_to_write());
-    return delete_ ? remove(context, *store) : set(context, *store);
-  }
-
- private:
-  Result<int> set(const Context& context, Store& store) const {
-    WEFT_TRY(VersionEntry version, version_entry(store, spec_));
-    const VersionRow& row = version.row;
-    WEFT_CHECK(store.set_tag(row.model_name, tag_, row.number));
-    return done(context, row.model_name, row.number);
-  }
-
-  Result<int> remove(const Context& context, Store& store) const {
-    WEFT_CHECK(model_entry(store, spec_));
-    WEFT_CHECK(store.set_tag(spec_, tag_, std::nullopt));
-    return done(context, spec_, std::nullopt);
-  }
-
-  Result<int> change_through(control::Client& daemon, const Context& context) const {
-    JsonWriter body;
-    body.begin_object().member("spec", spec_).member("tag", tag_).member("delete", delete_).end_object();
-    WEFT_TRY(const control::Answer answer, context.ask(daemon, "tag", body.text()));
-    WEFT_TRY(const std::string model, answer.body.text("model"));
-    if (delete_) return done(context, model, std::nullopt);
-    WEFT_TRY(const std::uint64_t number, answer.body.number("version"));
-    return done(context, model, number);
-  }
-
-  Result<int> done(const Context& context, const std::string& model, std::optional<std::uint64_t> number) const {
-    if (context.json)
-      print_change(context, model, number);
-    else if (number)
-      context.print("{} -> {}\n", tag_, spec_of(model, *number));
-    else
-      context.print("{} of {} deleted\n", tag_, model);
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const VersionName tagged, writer->tag({spec_, tag_, delete_}));
+    context.json ? print_change(context, tagged) : print_line(context, tagged);
     return kExitDone;
   }
 
-  void print_change(const Context& context, const std::string& model, std::optional<std::uint64_t> number) const {
+ private:
+  void print_line(const Context& context, const VersionName& tagged) const {
+    if (delete_) return context.print("{} of {} deleted\n", tag_, tagged.model);
+    context.print("{} -> {}\n", tag_, spec_of(tagged.model, tagged.number));
+  }
+
+  void print_change(const Context& context, const VersionName& tagged) const {
     JsonWriter json;
-    json.begin_object().member("model", model).member("tag", tag_).key("version");
-    number ? json.value(*number) : json.null();
-    json.end_object();
-    context.print_json(json);
+    json.begin_object().member("model", tagged.model).member("tag", tag_).key("version");
+    delete_ ? json.null() : json.value(tagged.number);
+    context.print_json(json.end_object());
   }
 
   Result<int> list(const Context& context) const {

@@ -2,27 +2,24 @@
 
 #include <utility>
 
+#include "daemon_api/control_messages.h"
+
 namespace weft {
+
 Status ShownProgress::show(const JsonValue& event) {
-  WEFT_TRY(const std::string phase, event.text("phase"));
-  WEFT_TRY(const std::uint64_t total, event.number("total"));
-  WEFT_TRY(const std::uint64_t done, event.number("done"));
-  progress_.phase(phase);
-  progress_.total(total);
-  if (done > done_) progress_.advance(done - std::exchange(done_, done));
+  WEFT_TRY(const ProgressEvent progress, decode_fields<ProgressEvent>(event));
+  progress_.phase(progress.phase);
+  progress_.total(progress.total);
+  if (progress.done > done_) progress_.advance(progress.done - std::exchange(done_, progress.done));
   return {};
 }
 
-Result<JsonValue> ask_with_progress(const Context& context, std::string_view request, std::string_view body) {
-  WEFT_TRY(const auto daemon, context.daemon());
-  if (!daemon) return Error{Errc::unreachable, fmt::format("{}: no daemon runs for this store", context.store_path())};
-  ProgressBar bar = context.progress();
-  ShownProgress shown(bar);
+Result<JsonValue> ask_with_progress(const Context& context, control::Client& daemon, std::string_view name,
+                                    std::string_view body, Progress& progress) {
+  ShownProgress shown(progress);
   control::CallOptions options;
-  options.on_event = [&](const control::Message& event, const control::SendMore&) {
-    return event.body.find("phase") != nullptr ? shown.show(event.body) : Status();
-  };
-  WEFT_TRY(control::Answer answer, context.ask(*daemon, request, body, std::move(options)));
+  options.on_event = [&](const control::Message& event, const control::SendMore&) { return shown.show(event.body); };
+  WEFT_TRY(control::Answer answer, context.ask(daemon, name, body, std::move(options)));
   return std::move(answer.body);
 }
 
