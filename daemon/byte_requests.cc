@@ -5,7 +5,7 @@
 #include "daemon/access.h"
 #include "daemon/bytes.h"
 #include "daemon/call_progress.h"
-#include "daemon/parts.h"
+#include "daemon/serve.h"
 #include "daemon_api/changes.h"
 #include "daemon_api/cold_wire.h"
 #include "fetch/refetch.h"
@@ -24,14 +24,13 @@ Result<VersionRow> version_of(Bytes& bytes, const std::string& spec) {
   return resolve_version(*snapshot, spec);
 }
 
-Result<std::string> look(control::Call& call, Bytes& bytes) {
-  WEFT_TRY(const LookRequest request, decode_fields<LookRequest>(call.body()));
+Result<Nothing> look(control::Call& /*call*/, const LookRequest& request, Bytes& bytes) {
   WEFT_CHECK(bytes.fetcher.look(request.version));
-  return std::string("{}");
+  return Nothing{};
 }
 
-Result<std::string> cold(control::Call& /*call*/, Bytes& bytes) {
-  return encode_fields(bytes.fetcher.advice());
+Result<ColdAdvice> cold(control::Call& /*call*/, const Nothing& /*request*/, Bytes& bytes) {
+  return bytes.fetcher.advice();
 }
 
 // Answers by itself: descriptors go with it.
@@ -45,24 +44,20 @@ void bring(control::Call& call, Bytes& bytes) {
   call.answer(answer->body, std::move(answer->fds));
 }
 
-Result<std::string> prefetch(control::Call& call, Bytes& bytes) {
-  WEFT_TRY(const PrefetchRequest request, decode_fields<PrefetchRequest>(call.body()));
+Result<FetchReport> prefetch(control::Call& call, const PrefetchRequest& request, Bytes& bytes) {
   WEFT_TRY(const VersionRow row, version_of(bytes, request.spec));
   CallProgress progress(call);
-  WEFT_TRY(const FetchReport report, fetch_version(bytes.store, bytes.fetcher, row, request.layers, progress));
-  return encode_fields(report);
+  return fetch_version(bytes.store, bytes.fetcher, row, request.layers, progress);
 }
 
-Result<std::string> pin(control::Call& call, Bytes& bytes) {
+Result<Nothing> pin(control::Call& call, const PinRequest& request, Bytes& bytes) {
   WEFT_CHECK(check_access(bytes.config.get()->publish, call.peer(), "pin versions"));
-  WEFT_TRY(const PinRequest request, decode_fields<PinRequest>(call.body()));
   WEFT_CHECK(change_pin(bytes.store, request));
-  return std::string("{}");
+  return Nothing{};
 }
 
-Result<std::string> evict(control::Call& call, Bytes& bytes) {
+Result<EvictReport> evict(control::Call& call, const EvictRequest& request, Bytes& bytes) {
   WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "evict bytes"));
-  WEFT_TRY(const EvictRequest request, decode_fields<EvictRequest>(call.body()));
   EvictOptions options;
   options.disk_bytes_max = request.bytes_max;
   options.dry_run = request.dry_run;
@@ -73,7 +68,7 @@ Result<std::string> evict(control::Call& call, Bytes& bytes) {
   if (!options.dry_run) bytes.fetcher.let_go();
   WEFT_TRY(const EvictReport report, bytes.store.evict(options));
   if (!options.dry_run && bytes.peers != nullptr) bytes.peers->evicted();
-  return encode_fields(report);
+  return report;
 }
 
 // What has become cache may be more than that has room for.
@@ -88,26 +83,24 @@ Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::option
 }
 
 // A damaged blob is stored again: from the descriptor that the client sent, else from the origin or a peer.
-Result<std::string> repair(control::Call& call, Bytes& bytes) {
+Result<Nothing> repair(control::Call& call, const RepairRequest& request, Bytes& bytes) {
   WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "repair blobs"));
-  WEFT_TRY(const RepairRequest request, decode_fields<RepairRequest>(call.body()));
   CallProgress progress(call);
   const std::vector<Fd> fds = call.take_fds();
   if (fds.empty()) {
     WEFT_CHECK(refetch_blob(bytes.store, bytes.fetcher, request.blob, progress));
-    return std::string("{}");
+    return Nothing{};
   }
   WEFT_TRY(const struct stat st, stat_fd(fds.front().get(), "repair"));
   if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, "repair: expected a regular file"};
   WEFT_TRY(const auto repair, bytes.store.begin_repair());
   WEFT_CHECK(repair->add(request.blob, fds.front().get(), request.offset, "the file that the client sent", progress));
   WEFT_CHECK(repair->commit());
-  return std::string("{}");
+  return Nothing{};
 }
 
-Result<std::string> stage_out(control::Call& call, Bytes& bytes) {
+Result<HandOverReport> stage_out(control::Call& call, const StageOutRequest& request, Bytes& bytes) {
   if (!bytes.behind) return Error{Errc::unsupported, "this daemon has no origin configured"};
-  WEFT_TRY(const StageOutRequest request, decode_fields<StageOutRequest>(call.body()));
   const auto config = bytes.config.get();
   if (request.evictable) WEFT_CHECK(check_access(config->gc, call.peer(), "make bytes evictable"));
   const auto cancelled = [&call] { return call.cancelled(); };
@@ -125,22 +118,16 @@ Result<std::string> stage_out(control::Call& call, Bytes& bytes) {
   if (request.evictable) {
     WEFT_TRY(report, make_cache(call, bytes, version));
   }
-  return encode_fields(report);
+  return report;
 }
 
-Result<std::string> origin(control::Call& /*call*/, Bytes& bytes) {
+Result<OriginReport> origin(control::Call& /*call*/, const Nothing& /*request*/, Bytes& bytes) {
   OriginReport report;
   report.path = bytes.config.get()->origin;
   if (report.path.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
   WEFT_TRY(report.totals, origin_totals(report.path, kOriginPatience));
   report.waiting = bytes.behind ? bytes.behind->status().waiting : 0;
-  return encode_fields(report);
-}
-
-void serve(control::Server& server, Bytes& bytes, const std::string& name,
-           Result<std::string> (*handle)(control::Call&, Bytes&)) {
-  server.on(name, control::Runs::own_thread,
-            [&bytes, handle](const std::shared_ptr<control::Call>& call) { reply(*call, handle(*call, bytes)); });
+  return report;
 }
 
 }  // namespace

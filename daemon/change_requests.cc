@@ -6,6 +6,7 @@
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
+#include "daemon/serve.h"
 #include "daemon_api/changes.h"
 
 namespace weft {
@@ -18,19 +19,17 @@ void changed(const DaemonParts& parts) {
   if (parts.bytes.behind) parts.bytes.behind->look_again();
 }
 
-Result<std::string> tag(control::Call& call, DaemonParts& parts) {
+Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "tag versions"));
-  WEFT_TRY(const TagRequest request, decode_fields<TagRequest>(call.body()));
   WEFT_TRY(const VersionName tagged,
            change_tag(parts.store, request, [&](auto... change) { return parts.registry.set_tag(change...); }));
   changed(parts);
-  return encode_fields(tagged);
+  return tagged;
 }
 
 // Each removal is told as it happens: what comes after may fail.
-Result<std::string> remove(control::Call& call, DaemonParts& parts) {
+Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
-  WEFT_TRY(const RemoveRequest request, decode_fields<RemoveRequest>(call.body()));
   const RemoveVersion remove_one = [&](const VersionName& version) -> Status {
     WEFT_CHECK(parts.registry.remove_version(version.model, version.number));
     changed(parts);
@@ -38,24 +37,17 @@ Result<std::string> remove(control::Call& call, DaemonParts& parts) {
     return call.event(encode_fields(version));
   };
   WEFT_CHECK(remove_versions(parts.store, request, remove_one));
-  return std::string("{}");
+  return Nothing{};
 }
 
 // What may be freed is judged by a state of the registry that is newer than any removal before the request.
-Result<std::string> collect(control::Call& call, DaemonParts& parts) {
+Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "collect garbage"));
-  WEFT_TRY(GcOptions options, decode_fields<GcOptions>(call.body()));
+  GcOptions options = request;
   WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
   WEFT_CHECK(parts.bytes.look_at_all([&call] { return call.cancelled(); }));
   CallProgress progress(call);
-  WEFT_TRY(const GcOutcome outcome, collect_garbage(parts.store, options, progress));
-  return encode_fields(outcome);
-}
-
-void serve(control::Server& server, DaemonParts& parts, const std::string& name,
-           Result<std::string> (*handle)(control::Call&, DaemonParts&)) {
-  server.on(name, control::Runs::own_thread,
-            [&parts, handle](const std::shared_ptr<control::Call>& call) { reply(*call, handle(*call, parts)); });
+  return collect_garbage(parts.store, options, progress);
 }
 
 }  // namespace

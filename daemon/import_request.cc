@@ -7,7 +7,7 @@
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
-#include "daemon_api/control_messages.h"
+#include "daemon/serve.h"
 #include "fetch/version.h"
 #include "publish/import_sources.h"
 
@@ -60,37 +60,34 @@ void bring_base(DaemonParts& parts, const std::string& base) {
     log_info("{}: {}", printable(base), fetched.error().message);
 }
 
-Result<std::string> import(control::Call& call, DaemonParts& parts) {
+Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
-  WEFT_TRY(const ImportRequest wish, decode_fields<ImportRequest>(call.body()));
   CallProgress progress(call);
   ClientFiles client(call);
-  WEFT_CHECK(check_description(wish.options));
-  WEFT_TRY(auto files, client.list(wish.files));
-  WEFT_TRY(PreparedImport prepared, prepare_sources(wish.options, std::move(files), progress));
-  bring_base(parts, wish.options.inherit);
+  WEFT_CHECK(check_description(request.options));
+  WEFT_TRY(auto files, client.list(request.files));
+  WEFT_TRY(PreparedImport prepared, prepare_sources(request.options, std::move(files), progress));
+  bring_base(parts, request.options.inherit);
   WEFT_TRY(const ImportReport report,
-           run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& request) {
-             return parts.registry.publish(one, request);
+           run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& version) {
+             return parts.registry.publish(one, version);
            }));
   if (parts.bytes.behind) parts.bytes.behind->look_again();
   const VersionRow& row = report.outcome.version;
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
-  return encode_fields(report);
+  return report;
 }
 
 }  // namespace
 
-void reply(control::Call& call, const Result<std::string>& body) {
-  if (body.ok()) return call.answer(*body);
-  log_info("{} of user {} failed: {}", call.name(), call.peer().uid, printable(body.error().message, 1000));
-  call.fail(body.error());
+void fail(control::Call& call, const Error& error) {
+  log_info("{} of user {} failed: {}", call.name(), call.peer().uid, printable(error.message, 1000));
+  call.fail(error);
 }
 
 void serve_imports(control::Server& server, DaemonParts& parts) {
-  server.on("import", control::Runs::own_thread,
-            [&parts](const std::shared_ptr<control::Call>& call) { reply(*call, import(*call, parts)); });
+  serve(server, parts, "import", import);
 }
 
 }  // namespace weft

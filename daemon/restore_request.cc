@@ -12,7 +12,7 @@
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
-#include "daemon_api/control_messages.h"
+#include "daemon/serve.h"
 
 namespace weft {
 namespace {
@@ -97,13 +97,12 @@ class Returning {
 };
 
 // Who may publish and remove may do so.
-Result<std::string> restore(control::Call& call, DaemonParts& parts) {
+Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
   WEFT_CHECK(check_access(config->publish, call.peer(), "restore the registry"));
   WEFT_CHECK(check_access(config->remove, call.peer(), "restore the registry"));
   if (!config->clustered()) return Error{Errc::unsupported, "this daemon has no registry but its store"};
   if (config->origin.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
-  WEFT_TRY(const RestoreRequest request, decode_fields<RestoreRequest>(call.body()));
   CallProgress progress(call);
   WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, request.accept_loss, progress));
   const bool refused = found.report.refused;
@@ -112,14 +111,13 @@ Result<std::string> restore(control::Call& call, DaemonParts& parts) {
   if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
   if (parts.bytes.behind) parts.bytes.behind->look_again();
   log_info("registry restored from {} by user {}", config->origin, call.peer().uid);
-  return encode_fields(report);
+  return report;
 }
 
 }  // namespace
 
 void serve_restore(control::Server& server, DaemonParts& parts) {
-  server.on("restore", control::Runs::own_thread,
-            [&parts](const std::shared_ptr<control::Call>& call) { reply(*call, restore(*call, parts)); });
+  serve(server, parts, "restore", restore);
 }
 
 }  // namespace weft

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/parts.h"
-#include "daemon_api/control_messages.h"
+#include "daemon/serve.h"
 #include "weft/scrub.h"
 
 namespace weft {
@@ -25,6 +25,13 @@ std::string text_answer(std::string_view text) {
   JsonWriter json;
   json.begin_object().member("text", text).end_object();
   return json.take();
+}
+
+Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, DaemonParts& parts) {
+  PeerList list;
+  for (const Member& member : parts.registry.members())
+    list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+  return list;
 }
 
 }  // namespace
@@ -49,19 +56,11 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   return json.take();
 }
 
-std::string peers_json(const Registry& registry) {
-  PeerList list;
-  for (const Member& member : registry.members())
-    list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
-  return encode_fields(list);
-}
-
 void serve_status(control::Server& server, DaemonParts& parts) {
   using control::Call;
   server.on("status", control::Runs::own_thread,
             [&parts, &server](const std::shared_ptr<Call>& call) { call->answer(status_json(parts, server)); });
-  server.on("peers", control::Runs::own_thread,
-            [&parts](const std::shared_ptr<Call>& call) { call->answer(peers_json(parts.registry)); });
+  serve(server, parts, "peers", peers);
   server.on("metrics", control::Runs::own_thread,
             [&parts](const std::shared_ptr<Call>& call) { call->answer(text_answer(parts.figures.text())); });
 }

@@ -146,7 +146,7 @@ class Exchange {
   // Errc::permission, Errc::invalid: the key file, with the reason. Errc::unsupported: no such provider here, with what
   // each lacks.
   static Result<std::unique_ptr<Exchange>> open(const ExchangeOptions& options);
-  class Impl;
+  struct Impl;
   explicit Exchange(std::unique_ptr<Impl> impl);
   ~Exchange();  // waits for answers that are being made
   Exchange(const Exchange&) = delete;

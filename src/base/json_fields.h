@@ -1,15 +1,15 @@
 // The members of a JSON object that one program writes and another reads, listed once for both. A message M has
-//   void fields(JsonFields& fields, M& message) { fields("size", message.size, kSizeMax); … }
-// beside it in its namespace; encode_fields() and decode_fields() do the rest. What is read is hostile: a member that is
-// missing, of another kind or above its bound is Errc::invalid, and names itself.
+//   void fields(JsonFields& f, M& m) { f("name", m.name)("size", m.size, kSizeMax); }
+// in its namespace; encode_fields() and decode_fields() do the rest. What is read is hostile: a member that is missing,
+// of another kind or above its bound is Errc::invalid, and names itself.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,43 +22,46 @@ namespace weft {
 
 class JsonFields {
  public:
-  // The members of an object, by name; or the elements of an array, in the order of the list: texts and whole numbers.
+  // The members of an object, by name; or the elements of an array, in the order of the list.
   enum class Form : std::uint8_t { object, row };
   explicit JsonFields(JsonWriter& out, Form form = Form::object) : out_(&out), form_(form) {}
   explicit JsonFields(const JsonValue& in, Form form = Form::object) : in_(&in), form_(form) {}
 
-  void operator()(std::string_view name, std::string& value, std::size_t bytes_max = SIZE_MAX);
-  void operator()(std::string_view name, std::uint64_t& value, std::uint64_t max = UINT64_MAX);
-  void operator()(std::string_view name, std::uint32_t& value, std::uint32_t max = UINT32_MAX);
-  void operator()(std::string_view name, double& value);
-  void operator()(std::string_view name, bool& value);
-  void operator()(std::string_view name, Digest& value);
-  void operator()(std::string_view name, std::vector<std::string>& value);
-  // Left out, or null, when there is none.
+  JsonFields& operator()(std::string_view name, std::string& value, std::size_t bytes_max = SIZE_MAX);
+  JsonFields& operator()(std::string_view name, std::uint64_t& value, std::uint64_t max = UINT64_MAX);
+  JsonFields& operator()(std::string_view name, std::uint32_t& value, std::uint32_t max = UINT32_MAX);
+  JsonFields& operator()(std::string_view name, double& value);
+  JsonFields& operator()(std::string_view name, bool& value);
+  JsonFields& operator()(std::string_view name, Digest& value);
+  JsonFields& operator()(std::string_view name, std::vector<std::string>& value);
+  template <class M>
+  requires std::is_class_v<M> JsonFields& operator()(std::string_view name, M& message);
+  template <class M>
+  JsonFields& operator()(std::string_view name, std::vector<M>& messages, Form form = Form::object);
   template <class T>
-  void operator()(std::string_view name, std::optional<T>& value);
-  template <class T>
-  void operator()(std::string_view name, std::vector<T>& value, Form form = Form::object);
+  JsonFields& operator()(std::string_view name, std::optional<T>& value);  // left out, or null, when there is none
 
-  bool reading() const { return in_ != nullptr; }
-  void refuse(std::string message);  // what the members say together cannot be
-  // The first refusal; an array that is read as a row and has more elements is one.
+  JsonFields& refuse(std::string message);  // what the members say together cannot be
+  // The first refusal; a row of more elements than the list is one.
   Status status() const;
 
  private:
   const JsonValue* next(std::string_view name);
   JsonWriter& key(std::string_view name);
   template <class T>
-  void member(std::string_view name, std::string_view expected, const T* (JsonValue::*kind)() const, T& value);
+  JsonFields& scalar(std::string_view name, std::string_view expected, const T* (JsonValue::*kind)() const, T& value);
+  const JsonValue::Array& items(std::string_view name);
+  template <class M>
+  void item(M& message, Form form, const JsonValue* read);
 
   JsonWriter* const out_ = nullptr;
-  const JsonValue* const in_ = nullptr;
+  const JsonValue* const in_ = nullptr;  // null: writes
   const Form form_;
   std::size_t row_at_ = 0;
   std::optional<Error> refused_;
 };
 
-// The members alone: of an object or an array that has begun.
+// The members alone, of an object or a row that has begun.
 template <class M>
 void write_fields(JsonWriter& json, M message, JsonFields::Form form = JsonFields::Form::object) {
   JsonFields list(json, form);
@@ -82,37 +85,47 @@ Result<M> decode_fields(const JsonValue& json, JsonFields::Form form = JsonField
   return message;
 }
 
+template <class M>
+void JsonFields::item(M& message, Form form, const JsonValue* read) {
+  static const JsonValue nothing;
+  if (in_ == nullptr) {
+    form == Form::row ? out_->begin_array() : out_->begin_object();
+    write_fields(*out_, message, form);
+    form == Form::row ? out_->end_array() : out_->end_object();
+  } else if (auto got = decode_fields<M>(read == nullptr ? nothing : *read, form); got.ok()) {
+    message = std::move(got).value();
+  } else {
+    refuse(got.error().message);
+  }
+}
+
+template <class M>
+requires std::is_class_v<M> JsonFields& JsonFields::operator()(std::string_view name, M& message) {
+  if (in_ == nullptr) key(name);
+  item(message, Form::object, in_ == nullptr ? nullptr : next(name));
+  return *this;
+}
+
+template <class M>
+JsonFields& JsonFields::operator()(std::string_view name, std::vector<M>& messages, Form form) {
+  if (in_ == nullptr) {
+    key(name).begin_array();
+    for (M& message : messages) item(message, form, nullptr);
+    out_->end_array();
+    return *this;
+  }
+  for (const JsonValue& read : items(name)) item(messages.emplace_back(), form, &read);
+  return *this;
+}
+
 template <class T>
-void JsonFields::operator()(std::string_view name, std::optional<T>& value) {
-  if (reading()) {
+JsonFields& JsonFields::operator()(std::string_view name, std::optional<T>& value) {
+  if (in_ != nullptr) {
     const JsonValue* found = in_->find(name);
     value.reset();
     if (found != nullptr && !found->is_null()) value.emplace();
   }
-  if (value) (*this)(name, *value);
-}
-
-template <class T>
-void JsonFields::operator()(std::string_view name, std::vector<T>& value, Form form) {
-  if (!reading()) {
-    key(name).begin_array();
-    for (T& item : value) {
-      form == Form::row ? out_->begin_array() : out_->begin_object();
-      write_fields(*out_, item, form);
-      form == Form::row ? out_->end_array() : out_->end_object();
-    }
-    out_->end_array();
-    return;
-  }
-  const JsonValue::Array none;
-  const JsonValue* found = next(name);
-  if (found == nullptr || found->array() == nullptr)
-    return refuse(unexpected(name, "an array", found).message);
-  for (const JsonValue& item : *found->array()) {
-    auto read = decode_fields<T>(item, form);
-    if (!read.ok()) return refuse(read.error().message);
-    value.push_back(std::move(read).value());
-  }
+  return value ? (*this)(name, *value) : *this;
 }
 
 }  // namespace weft

@@ -84,8 +84,6 @@ class Builder final : public JsonHandler {
   JsonValue root_;
 };
 
-constexpr std::string_view kTexts = "an array of texts";
-
 }  // namespace
 
 Error unexpected(std::string_view name, std::string_view expected, const JsonValue* got) {
@@ -102,7 +100,7 @@ Result<JsonValue> JsonValue::parse(std::string_view text, const JsonBounds& boun
 std::string_view JsonValue::kind() const {
   constexpr std::array<std::string_view, 8> kKinds = {
       "null",    "a truth value", "a number", "a negative number", "a number with a fraction",
-      kJsonText, kJsonArray,      "an object"};
+      kJsonText, "an array",      "an object"};
   return kKinds.at(value_.index());
 }
 
@@ -112,11 +110,6 @@ const JsonValue* JsonValue::find(std::string_view name) const {
   auto at = std::lower_bound(members->begin(), members->end(), name,
                              [](const Member& member, std::string_view wanted) { return member.name < wanted; });
   return at != members->end() && at->name == name ? &at->value : nullptr;
-}
-
-bool JsonValue::lacks(std::string_view name) const {
-  const JsonValue* member = find(name);
-  return member == nullptr || member->is_null();
 }
 
 template <class T>
@@ -135,46 +128,13 @@ Result<std::uint64_t> JsonValue::number(std::string_view name) const {
   return member<std::uint64_t>(name, kJsonNumber);
 }
 
-Result<double> JsonValue::real(std::string_view name) const {
-  const JsonValue* found = find(name);
-  if (found == nullptr) return unexpected(name, "a number", found);
-  if (const auto* real = std::get_if<double>(&found->value_)) return *real;
-  if (const auto* whole = std::get_if<std::uint64_t>(&found->value_)) return static_cast<double>(*whole);
-  if (const auto* negative = std::get_if<std::int64_t>(&found->value_)) return static_cast<double>(*negative);
-  return unexpected(name, "a number", found);
-}
-
 Result<bool> JsonValue::flag(std::string_view name) const {
   return member<bool>(name, kJsonFlag);
 }
 
-Result<const JsonValue::Array*> JsonValue::array(std::string_view name) const {
-  const JsonValue* found = find(name);
-  const Array* items = found == nullptr ? nullptr : found->array();
-  if (items == nullptr) return unexpected(name, kJsonArray, found);
-  return items;
-}
-
-Result<std::vector<std::string>> JsonValue::texts(std::string_view name) const {
-  WEFT_TRY(const Array* items, array(name));
-  std::vector<std::string> all;
-  for (const JsonValue& item : *items) {
-    if (item.text() == nullptr) return unexpected(name, kTexts, &item);
-    all.push_back(*item.text());
-  }
-  return all;
-}
-
-Result<std::string> JsonValue::text_or(std::string_view name, std::string_view otherwise) const {
-  return lacks(name) ? Result<std::string>(std::string(otherwise)) : text(name);
-}
-
 Result<std::uint64_t> JsonValue::number_or(std::string_view name, std::uint64_t otherwise) const {
-  return lacks(name) ? Result<std::uint64_t>(otherwise) : number(name);
-}
-
-Result<bool> JsonValue::flag_or(std::string_view name, bool otherwise) const {
-  return lacks(name) ? Result<bool>(otherwise) : flag(name);
+  const JsonValue* found = find(name);
+  return found == nullptr || found->is_null() ? Result<std::uint64_t>(otherwise) : number(name);
 }
 
 void write_json(JsonWriter& json, const JsonValue& value) {

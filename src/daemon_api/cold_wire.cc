@@ -26,30 +26,22 @@ struct WirePiece {
   std::uint64_t offset = 0, length = 0;  // of the published file
   std::uint64_t place = 0, pack = 0;     // in the pack of that number
 };
+void fields(JsonFields& f, WirePiece& m) {
+  f("offset", m.offset, limits::kVersionBytesMax)("length", m.length)("place", m.place)("pack", m.pack);
+}
 struct WirePack {
   PackId id = 0;
   std::uint64_t size = 0;
 };
+void fields(JsonFields& f, WirePack& m) {
+  f("id", m.id)("size", m.size);
+}
 struct WireAnswer {
   std::vector<WirePiece> pieces;
   std::vector<WirePack> packs;
 };
-
-void fields(JsonFields& f, WirePiece& m) {
-  f("offset", m.offset, limits::kVersionBytesMax);
-  f("length", m.length);
-  f("place", m.place);
-  f("pack", m.pack);
-}
-
-void fields(JsonFields& f, WirePack& m) {
-  f("id", m.id);
-  f("size", m.size);
-}
-
 void fields(JsonFields& f, WireAnswer& m) {
-  f("pieces", m.pieces, JsonFields::Form::row);
-  f("packs", m.packs, JsonFields::Form::row);
+  f("pieces", m.pieces, JsonFields::Form::row)("packs", m.packs, JsonFields::Form::row);
 }
 
 Error odd(std::string_view what) {
@@ -88,26 +80,18 @@ std::vector<WirePiece> wire_pieces(const std::vector<ColdPiece>& pieces, Packs& 
 
 }  // namespace
 
-void fields(JsonFields& f, LookRequest& m) {
-  f("version", m.version);
-}
-
 void fields(JsonFields& f, ColdRange& m) {
-  f("version", m.version);
-  f("file", m.file, limits::kFilesPerVersionMax);
-  f("offset", m.range.offset, limits::kVersionBytesMax);
-  f("length", m.range.length, limits::kVersionBytesMax);
-  f("ahead", m.ahead, limits::kVersionBytesMax);
-  f("all", m.all);
+  f("version", m.version)("file", m.file, limits::kFilesPerVersionMax)("offset", m.range.offset,
+                                                                       limits::kVersionBytesMax);
+  f("length", m.range.length, limits::kVersionBytesMax)("ahead", m.ahead, limits::kVersionBytesMax)("all", m.all);
 }
 
 void fields(JsonFields& f, ColdAdvice& m) {
   std::string name(name_of(m.policy));
-  f("policy", name);
+  f("policy", name)("bytes_per_s", m.bytes_per_s);
   const auto policy = cold_policy_named(name);
-  if (!policy) f.refuse(fmt::format("policy: expected auto, stream or fetch, got {}", printable(name)));
   m.policy = policy.value_or(m.policy);
-  f("bytes_per_s", m.bytes_per_s);
+  if (!policy) f.refuse(fmt::format("policy: expected auto, stream or fetch, got {}", printable(name)));
 }
 
 Result<ColdAnswer> encode_cold_pieces(const std::vector<ColdPiece>& pieces) {

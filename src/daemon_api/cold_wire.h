@@ -20,8 +20,9 @@ namespace weft {
 struct LookRequest {
   VersionId version = 0;
 };
-
-void fields(JsonFields& f, LookRequest& m);
+inline void fields(JsonFields& f, LookRequest& m) {
+  f("version", m.version);
+}
 void fields(JsonFields& f, ColdRange& m);
 void fields(JsonFields& f, ColdAdvice& m);
 

@@ -35,7 +35,7 @@ Result<int> unpin(const Context& context, const std::string& spec) {
 // In a cluster the version's bytes come first.
 Result<PinReport> pin(const Context& context, const std::string& spec) {
   WEFT_TRY(const auto writer, context.writer());
-  WEFT_TRY(Store* const store, writer->store());
+  WEFT_TRY(const auto store, context.open_to_read());
   if (store->cluster()) WEFT_CHECK(call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec, ""}));
   const RecordPin record = [&writer](const VersionRow& version, bool pinned) {
     return writer->pin({spec_of(version), pinned});

@@ -41,35 +41,19 @@ class RmCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    Said said(context);
     WEFT_TRY(const auto writer, context.writer());
-    WEFT_CHECK(writer->remove({specs_, all_}, [&](const VersionName& version) { said.removed(version); }));
-    said.end();
+    JsonWriter json;
+    json.begin_object().key("removed").begin_array();
+    WEFT_CHECK(writer->remove({specs_, all_}, [&](const VersionName& version) {
+      json.raw(encode_fields(version));
+      if (!context.json) context.print("removed {}\n", spec_of(version.model, version.number));
+    }));
+    if (context.json) context.print_json(json.end_array().end_object());
+    if (!context.json && !context.quiet) context.print("`weft gc` gives its space back\n");
     return kExitDone;
   }
 
  private:
-  // What was removed, said as it happens.
-  class Said {
-   public:
-    explicit Said(const Context& context) : context_(context) { json_.begin_object().key("removed").begin_array(); }
-    void removed(const VersionName& version) {
-      json_.begin_object();
-      write_fields(json_, version);
-      json_.end_object();
-      if (!context_.json) context_.print("removed {}\n", spec_of(version.model, version.number));
-    }
-    void end() {
-      json_.end_array().end_object();
-      if (context_.json) context_.print_json(json_);
-      if (!context_.json && !context_.quiet) context_.print("`weft gc` gives its space back\n");
-    }
-
-   private:
-    const Context& context_;
-    JsonWriter json_;
-  };
-
   std::vector<std::string> specs_;
   bool all_ = false;
 };

@@ -27,13 +27,6 @@ class LocalWriter final : public StoreWriter {
  public:
   explicit LocalWriter(const Context& context) : context_(context) {}
 
-  Result<Store*> store() override {
-    if (!store_) {
-      WEFT_TRY(store_, context_.open_to_write());
-    }
-    return store_.get();
-  }
-
   // What would fail in any case makes no store.
   Result<ImportReport> import(const ImportOptions& options, Progress& progress) override {
     WEFT_TRY(PreparedImport prepared, prepare_import(options, context_.store_path(), progress));
@@ -44,12 +37,12 @@ class LocalWriter final : public StoreWriter {
   }
 
   Result<VersionName> tag(const TagRequest& request) override {
-    WEFT_TRY(Store* const store, this->store());
-    return change_tag(*store, request, [store](auto... change) { return store->set_tag(change...); });
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change...); });
   }
 
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
-    WEFT_TRY(Store* const store, this->store());
+    WEFT_TRY(const auto store, context_.open_to_write());
     return remove_versions(*store, request, [&](const VersionName& version) -> Status {
       WEFT_CHECK(store->remove_version(version.model, version.number));
       removed(version);
@@ -58,12 +51,12 @@ class LocalWriter final : public StoreWriter {
   }
 
   Result<GcOutcome> collect(const GcOptions& options, Progress& progress) override {
-    WEFT_TRY(Store* const store, this->store());
+    WEFT_TRY(const auto store, context_.open_to_write());
     return collect_garbage(*store, options, progress);
   }
 
   Status pin(const PinRequest& request) override {
-    WEFT_TRY(Store* const store, this->store());
+    WEFT_TRY(const auto store, context_.open_to_write());
     return change_pin(*store, request);
   }
 
@@ -99,7 +92,6 @@ class LocalWriter final : public StoreWriter {
   }
 
   const Context& context_;
-  std::unique_ptr<Store> store_;
 };
 
 }  // namespace

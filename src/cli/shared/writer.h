@@ -15,8 +15,6 @@ namespace weft {
 class StoreWriter {
  public:
   virtual ~StoreWriter() = default;
-  // The store, to read what is to be changed. Opened once.
-  virtual Result<Store*> store() = 0;
   // As import_paths. The store is made when there is none, and goes again if the import fails.
   virtual Result<ImportReport> import(const ImportOptions& options, Progress& progress) = 0;
   virtual Result<VersionName> tag(const TagRequest& request) = 0;
