@@ -19,11 +19,6 @@ namespace {
 
 constexpr auto kOriginPatience = std::chrono::seconds(10);
 
-Result<VersionRow> version_of(Bytes& bytes, const std::string& spec) {
-  WEFT_TRY(const auto snapshot, bytes.store.snapshot());
-  return resolve_version(*snapshot, spec);
-}
-
 Result<Nothing> look(control::Call& /*call*/, const LookRequest& request, Bytes& bytes) {
   WEFT_CHECK(bytes.fetcher.look(request.version));
   return Nothing{};
@@ -45,7 +40,7 @@ void bring(control::Call& call, Bytes& bytes) {
 }
 
 Result<FetchReport> prefetch(control::Call& call, const PrefetchRequest& request, Bytes& bytes) {
-  WEFT_TRY(const VersionRow row, version_of(bytes, request.spec));
+  WEFT_TRY(const VersionRow row, version_of(bytes.store, request.spec));
   CallProgress progress(call);
   return fetch_version(bytes.store, bytes.fetcher, row, request.layers, progress);
 }
@@ -62,7 +57,7 @@ Result<EvictReport> evict(control::Call& call, const EvictRequest& request, Byte
   options.disk_bytes_max = request.bytes_max;
   options.dry_run = request.dry_run;
   if (!request.spec.empty()) {
-    WEFT_TRY(const VersionRow row, version_of(bytes, request.spec));
+    WEFT_TRY(const VersionRow row, version_of(bytes.store, request.spec));
     options.version = row.id;
   }
   if (!options.dry_run) bytes.fetcher.let_go();
@@ -110,7 +105,7 @@ Result<HandOverReport> stage_out(control::Call& call, const StageOutRequest& req
   }
   std::optional<VersionId> version;
   if (!request.spec.empty()) {
-    WEFT_TRY(const VersionRow row, version_of(bytes, request.spec));
+    WEFT_TRY(const VersionRow row, version_of(bytes.store, request.spec));
     version = row.id;
   }
   WEFT_CHECK(version ? bytes.behind->wait_for(*version, cancelled) : bytes.behind->wait(cancelled));

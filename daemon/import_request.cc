@@ -8,6 +8,7 @@
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/changes.h"
 #include "fetch/version.h"
 #include "publish/import_sources.h"
 
@@ -51,10 +52,7 @@ class ClientFiles {
 // Of a base that another node brought: without it the import fails, where it is needed, and says why.
 void bring_base(DaemonParts& parts, const std::string& base) {
   if (base.empty()) return;
-  const auto row = [&]() -> Result<VersionRow> {
-    WEFT_TRY(const auto snapshot, parts.store.snapshot());
-    return resolve_version(*snapshot, base);
-  }();
+  const auto row = version_of(parts.store, base);
   if (!row.ok()) return;
   if (const Status fetched = fetch_configs(parts.store, parts.bytes.fetcher, *row); !fetched.ok())
     log_info("{}: {}", printable(base), fetched.error().message);

@@ -39,12 +39,12 @@ Status check_model(Store& store, std::string_view model) {
   return row.error();
 }
 
+}  // namespace
+
 Result<VersionRow> version_of(Store& store, std::string_view spec) {
   WEFT_TRY(const auto snapshot, store.snapshot());
   return resolve_version(*snapshot, spec);
 }
-
-}  // namespace
 
 Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set) {
   WEFT_CHECK(check_tag_name(request.tag));

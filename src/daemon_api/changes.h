@@ -13,6 +13,9 @@
 
 namespace weft {
 
+// As resolve_version, in a snapshot of its own.
+Result<VersionRow> version_of(Store& store, std::string_view spec);
+
 // Store::set_tag, or the registry's.
 using SetTag = std::function<Status(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number)>;
 // The version that is tagged now; number 0 after a deletion.

@@ -27,36 +27,35 @@ class EvictCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the version");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version");
     options.flag("--all", all_, "of all versions");
     options.value("--keep", "SIZE", keep_, "leave so much, what was used last");
-    options.flag("-n,--dry-run", dry_run_, "only say what would go");
+    options.flag("-n,--dry-run", request_.dry_run, "only say what would go");
   }
 
   Status check_usage() const override {
-    if (spec_.empty() != all_) return Error{Errc::invalid, "expected MODEL[@V] or --all"};
+    if (request_.spec.empty() != all_) return Error{Errc::invalid, "expected MODEL[@V] or --all"};
     if (!keep_.empty() && !parse_bytes(keep_))
       return Error{Errc::invalid, fmt::format("--keep: expected a size, as 20G, got {}", printable(keep_))};
     return {};
   }
 
   Result<int> run(Context& context) override {
-    const EvictRequest request{spec_, keep_.empty() ? 0 : *parse_bytes(keep_), dry_run_};
-    WEFT_TRY(const auto report, call_daemon<EvictReport>(context, "evict", request));
+    if (!keep_.empty()) request_.bytes_max = *parse_bytes(keep_);
+    WEFT_TRY(const auto report, call_daemon<EvictReport>(context, "evict", request_));
     if (context.json)
       context.print_json(encode_fields(report));
     else
-      context.print("{} {}; {} kept, {} of it pinned, {} in use\n", dry_run_ ? "would give back" : "gave back",
+      context.print("{} {}; {} kept, {} of it pinned, {} in use\n", request_.dry_run ? "would give back" : "gave back",
                     human_bytes(report.disk_bytes), human_bytes(report.kept_bytes), human_bytes(report.pinned_bytes),
                     human_bytes(report.busy_bytes));
     return kExitDone;
   }
 
  private:
-  std::string spec_;
+  EvictRequest request_;
   std::string keep_;
   bool all_ = false;
-  bool dry_run_ = false;
 };
 
 }  // namespace

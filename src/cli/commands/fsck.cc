@@ -95,7 +95,8 @@ class FsckCommand final : public Command {
   // Checks the records again, because a repair may have changed them.
   Status repair(const Context& context, FsckReport& report) const {
     WEFT_TRY(const auto store, context.open_to_read());
-    WEFT_TRY(report.problems, repaired_but(context, *store, report.damaged));
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(report.problems, writer->repair(*store, report.damaged, from_));
     for (const DamagedBlob& blob : report.damaged)
       if (std::ranges::none_of(report.problems, [&](const std::string& line) { return line.starts_with(blob.what); }))
         report.repaired.push_back(blob.what);
@@ -105,14 +106,6 @@ class FsckCommand final : public Command {
     };
     std::ranges::remove_copy_if(now.problems, std::back_inserter(report.problems), is_damage);
     return {};
-  }
-
-  // What stays damaged.
-  Result<std::vector<std::string>> repaired_but(const Context& context, Store& store,
-                                                const std::vector<DamagedBlob>& damaged) const {
-    WEFT_TRY(const auto writer, context.writer());
-    ProgressBar bar = context.progress();
-    return writer->repair(store, damaged, from_, bar);
   }
 
   static void print_json(const Context& context, const FsckReport& report, const AffectedFiles& affected) {

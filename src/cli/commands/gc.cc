@@ -39,18 +39,13 @@ class GcCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const GcOutcome outcome, collect(context));
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const GcOutcome outcome, writer->collect(gc_));
     context.json ? print_json(context, outcome) : print_lines(context, outcome.report, outcome.swept);
     return kExitDone;
   }
 
  private:
-  Result<GcOutcome> collect(const Context& context) const {
-    WEFT_TRY(const auto writer, context.writer());
-    ProgressBar bar = context.progress();
-    return writer->collect(gc_, bar);
-  }
-
   void print_json(const Context& context, const GcOutcome& outcome) const {
     JsonWriter json;
     json.begin_object().member("dry_run", gc_.dry_run);

@@ -90,7 +90,8 @@ class ImportCommand final : public Command {
     WEFT_TRY(import_.find_parent, find_part());
     const bool to_origin = sync_ || durability_ == "origin";
     if (to_origin) WEFT_CHECK(context.need_daemon());
-    WEFT_TRY(const ImportReport report, import(context));
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const ImportReport report, writer->import(import_));
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     context.json ? print_json(context, report) : print_line(context, report);
     return kExitDone;
@@ -106,12 +107,6 @@ class ImportCommand final : public Command {
     if (failed == std::errc() && at == end && part >= 0 && part < 1) return std::optional(part);
     return Error{Errc::invalid,
                  fmt::format("--find-parent: expected a part from 0 to below 1, got \"{}\"", printable(find_parent_))};
-  }
-
-  Result<ImportReport> import(const Context& context) const {
-    WEFT_TRY(const auto writer, context.writer());
-    ProgressBar bar = context.progress();
-    return writer->import(import_, bar);
   }
 
   static void print_json(const Context& context, ImportReport report) {

@@ -27,12 +27,12 @@ class PrefetchCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
-    options.value("--layers", "PATTERN", layers_, "only these layers or tensors");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the version");
+    options.value("--layers", "PATTERN", request_.layers, "only these layers or tensors");
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const auto report, call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec_, layers_}));
+    WEFT_TRY(const auto report, call_daemon<FetchReport>(context, "prefetch", request_));
     if (context.json)
       context.print_json(encode_fields(report));
     else
@@ -42,8 +42,7 @@ class PrefetchCommand final : public Command {
   }
 
  private:
-  std::string spec_;
-  std::string layers_;
+  PrefetchRequest request_;
 };
 
 }  // namespace

@@ -26,15 +26,15 @@ class RmCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.arguments("MODEL@V", specs_, "a version: a number or a tag; with --all a model");
-    options.flag("--all", all_, "remove all versions of MODEL");
+    options.arguments("MODEL@V", request_.specs, "a version: a number or a tag; with --all a model");
+    options.flag("--all", request_.all, "remove all versions of MODEL");
   }
 
   Status check_usage() const override {
-    for (const std::string& spec : specs_) {
+    for (const std::string& spec : request_.specs) {
       bool version = spec.find('@') != std::string::npos;
-      if (all_ && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};
-      if (!all_ && (!version || spec.ends_with('@')))
+      if (request_.all && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};
+      if (!request_.all && (!version || spec.ends_with('@')))
         return Error{Errc::invalid, fmt::format("expected MODEL@V, got {}; --all removes every version", spec)};
     }
     return {};
@@ -44,7 +44,7 @@ class RmCommand final : public Command {
     WEFT_TRY(const auto writer, context.writer());
     JsonWriter json;
     json.begin_object().key("removed").begin_array();
-    WEFT_CHECK(writer->remove({specs_, all_}, [&](const VersionName& version) {
+    WEFT_CHECK(writer->remove(request_, [&](const VersionName& version) {
       json.raw(encode_fields(version));
       if (!context.json) context.print("removed {}\n", spec_of(version.model, version.number));
     }));
@@ -54,8 +54,7 @@ class RmCommand final : public Command {
   }
 
  private:
-  std::vector<std::string> specs_;
-  bool all_ = false;
+  RemoveRequest request_;
 };
 
 }  // namespace

@@ -33,36 +33,34 @@ class StageOutCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the version; all of this node by default");
-    options.flag("--evictable", evictable_, "make the bytes cache here once the origin has them");
-    options.flag("--new-origin", new_origin_, "take the directory for the origin, whatever was before");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version; all of this node by default");
+    options.flag("--evictable", request_.evictable, "make the bytes cache here once the origin has them");
+    options.flag("--new-origin", request_.new_origin, "take the directory for the origin, whatever was before");
   }
 
   Result<int> run(Context& context) override {
-    const StageOutRequest request{spec_, evictable_, new_origin_};
-    WEFT_TRY(const auto report, call_daemon<HandOverReport>(context, "stage_out", request));
+    WEFT_TRY(const auto report, call_daemon<HandOverReport>(context, "stage_out", request_));
     if (context.json) {
       JsonWriter json;
       json.begin_object().member("staged", true);
-      if (evictable_) write_fields(json, report);
+      if (request_.evictable) write_fields(json, report);
       context.print_json(json.end_object());
     } else if (!context.quiet) {
-      context.print("{} at the origin{}\n", spec_.empty() ? "everything is" : spec_ + " is", text_of(report));
+      context.print("{} at the origin{}\n", request_.spec.empty() ? "everything is" : request_.spec + " is",
+                    text_of(report));
     }
     return kExitDone;
   }
 
  private:
   std::string text_of(const HandOverReport& report) const {
-    if (!evictable_) return "";
+    if (!request_.evictable) return "";
     return fmt::format("; {} in {} {} cache now{}", human_bytes(report.disk_bytes), count_of(report.packs, "pack"),
                        report.packs == 1 ? "is" : "are",
                        report.kept_packs == 0 ? "" : fmt::format(", {} stay", count_of(report.kept_packs, "pack")));
   }
 
-  std::string spec_;
-  bool evictable_ = false;
-  bool new_origin_ = false;
+  StageOutRequest request_;
 };
 
 }  // namespace

@@ -37,11 +37,12 @@ class DaemonWriter final : public StoreWriter {
   DaemonWriter(const Context& context, std::unique_ptr<control::Client> daemon)
       : context_(context), daemon_(std::move(daemon)) {}
 
-  Result<ImportReport> import(const ImportOptions& options, Progress& progress) override {
+  Result<ImportReport> import(const ImportOptions& options) override {
+    ProgressBar bar = context_.progress();
     WEFT_CHECK(check_description(options));
     WEFT_TRY(const auto files, gather_sources(options.paths, context_.store_path()));
     const ImportRequest request{options, files.size()};
-    return ask<ImportReport>("import", request, answered_with(files, progress));
+    return ask<ImportReport>("import", request, answered_with(files, bar));
   }
 
   Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }
@@ -55,8 +56,9 @@ class DaemonWriter final : public StoreWriter {
     return {};
   }
 
-  Result<GcOutcome> collect(const GcOptions& options, Progress& progress) override {
-    return ask<GcOutcome>("gc", options, shown_by(progress));
+  Result<GcOutcome> collect(const GcOptions& options) override {
+    ProgressBar bar = context_.progress();
+    return ask<GcOutcome>("gc", options, shown_by(bar));
   }
 
   Status pin(const PinRequest& request) override {
@@ -66,7 +68,8 @@ class DaemonWriter final : public StoreWriter {
 
   // The daemon asks the origin and the peers.
   Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
-                                          std::vector<std::string> from, Progress& progress) override {
+                                          std::vector<std::string> from) override {
+    ProgressBar bar = context_.progress();
     const TakeBlob take = [&](const ContentId& id, int fd, std::uint64_t offset, std::string_view) -> Status {
       control::CallOptions options;
       options.cancelled = context_.patience().cancelled;
@@ -75,10 +78,10 @@ class DaemonWriter final : public StoreWriter {
       WEFT_CHECK(daemon_->call("repair", encode_fields(RepairRequest{id, offset}), std::move(fds), options));
       return {};
     };
-    WEFT_TRY(const auto missing, search_blobs(store, damaged, from, take, progress));
+    WEFT_TRY(const auto missing, search_blobs(store, damaged, from, take, bar));
     std::vector<std::string> left;
     for (const DamagedBlob& blob : missing) {
-      const auto answer = ask<Nothing>("repair", RepairRequest{blob.id, 0}, shown_by(progress));
+      const auto answer = ask<Nothing>("repair", RepairRequest{blob.id, 0}, shown_by(bar));
       if (answer.ok()) continue;
       if (answer.error().code == Errc::permission || answer.error().code == Errc::cancelled) return answer.error();
       left.push_back(fmt::format("{}; not repaired: {}", blob.what, answer.error().message));

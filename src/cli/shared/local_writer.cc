@@ -28,10 +28,11 @@ class LocalWriter final : public StoreWriter {
   explicit LocalWriter(const Context& context) : context_(context) {}
 
   // What would fail in any case makes no store.
-  Result<ImportReport> import(const ImportOptions& options, Progress& progress) override {
-    WEFT_TRY(PreparedImport prepared, prepare_import(options, context_.store_path(), progress));
+  Result<ImportReport> import(const ImportOptions& options) override {
+    ProgressBar bar = context_.progress();
+    WEFT_TRY(PreparedImport prepared, prepare_import(options, context_.store_path(), bar));
     WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
-    auto report = run_import(*opened.store, std::move(prepared), progress);
+    auto report = run_import(*opened.store, std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
     return report;
   }
@@ -50,9 +51,10 @@ class LocalWriter final : public StoreWriter {
     });
   }
 
-  Result<GcOutcome> collect(const GcOptions& options, Progress& progress) override {
+  Result<GcOutcome> collect(const GcOptions& options) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return collect_garbage(*store, options, progress);
+    ProgressBar bar = context_.progress();
+    return collect_garbage(*store, options, bar);
   }
 
   Status pin(const PinRequest& request) override {
@@ -61,15 +63,16 @@ class LocalWriter final : public StoreWriter {
   }
 
   Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
-                                          std::vector<std::string> from, Progress& progress) override {
+                                          std::vector<std::string> from) override {
+    ProgressBar bar = context_.progress();
     const bool clustered = store.cluster().has_value();
     if (const auto origin = known_origin(context_)) from.push_back(*origin);
     WEFT_TRY(const auto writer, open_to_repair(clustered));
     WEFT_TRY(const auto repair, writer->begin_repair());
     const TakeBlob take = [&](const ContentId& id, int fd, std::uint64_t offset, std::string_view where) {
-      return repair->add(id, fd, offset, where, progress);
+      return repair->add(id, fd, offset, where, bar);
     };
-    WEFT_TRY(const auto missing, search_blobs(*writer, damaged, from, take, progress));
+    WEFT_TRY(const auto missing, search_blobs(*writer, damaged, from, take, bar));
     WEFT_CHECK(repair->commit());
     std::vector<std::string> left;
     for (const DamagedBlob& blob : missing)
