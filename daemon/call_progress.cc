@@ -1,6 +1,6 @@
 #include "daemon/call_progress.h"
 
-#include "base/json.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -31,16 +31,12 @@ void CallProgress::tell() {
   const Clock::rep now = Clock::now().time_since_epoch().count();
   Clock::rep next = next_.load(std::memory_order_relaxed);
   if (now < next || !next_.compare_exchange_strong(next, now + Clock::duration(kPause).count())) return;
-  JsonWriter json;
+  ProgressEvent event{{}, total_.load(), done_.load()};
   {
     const std::lock_guard lock(mutex_);
-    json.begin_object()
-        .member("phase", phase_)
-        .member("total", total_.load())
-        .member("done", done_.load())
-        .end_object();
+    event.phase = phase_;
   }
-  call_.hint(json.text());
+  call_.hint(encode_fields(event));
 }
 
 }  // namespace weft

@@ -1,14 +1,14 @@
 // Publishing for a client, which finds the files and opens each as it is needed, with its own rights.
 #include <fmt/core.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/call.h"
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
-#include "daemon_api/control_messages.h"
+#include "daemon/serve.h"
+#include "daemon_api/changes.h"
 #include "fetch/version.h"
 #include "publish/import_sources.h"
 
@@ -18,82 +18,74 @@ namespace {
 // A client that is stopped, or whose file system hangs, is not waited for longer.
 constexpr auto kClientPatience = std::chrono::minutes(5);
 
-Result<control::Message> ask(control::Call& call, std::string_view what, std::size_t number) {
-  JsonWriter json;
-  json.begin_object().member(what, std::uint64_t{number}).end_object();
-  WEFT_CHECK(call.event(json.text()));
-  return call.next(kClientPatience);
-}
-
-class ClientFiles final : public SourceOpener {
+// The files of a client, one question at a time.
+class ClientFiles {
  public:
   explicit ClientFiles(control::Call& call) : call_(call) {}
 
-  Result<std::vector<SourceFile>> list(std::size_t count) {
+  Result<std::vector<SourceFile>> list(std::uint64_t count) {
     std::vector<SourceFile> files;
     while (files.size() < count) {
-      WEFT_TRY(const control::Message message, ask(call_, "files", files.size()));
+      WEFT_TRY(const control::Message message, ask({.files = files.size(), .open = {}}));
       WEFT_CHECK(decode_files(message.body, count, files));
     }
-    for (SourceFile& file : files) file.opener = this;
+    for (std::size_t i = 0; i < files.size(); ++i) files[i].open = [this, i] { return open(i); };
     return check_sources(std::move(files));
   }
 
-  Result<Fd> open(const SourceFile& file) override {
-    WEFT_TRY(control::Message message, ask(call_, "open", file.number));
-    if (!message.fds.empty()) return std::move(message.fds.front());
-    WEFT_TRY(const std::string code, message.body.text("code"));
-    WEFT_TRY(std::string text, message.body.text("message"));
-    return Error{control::errc_named(code).value_or(Errc::io), std::move(text)};
+ private:
+  Result<control::Message> ask(const ImportQuestion& question) {
+    WEFT_CHECK(call_.event(encode_fields(question)));
+    return call_.next(kClientPatience);
   }
 
- private:
+  Result<Fd> open(std::uint64_t number) {
+    WEFT_TRY(control::Message message, ask({.files = {}, .open = number}));
+    if (!message.fds.empty()) return std::move(message.fds.front());
+    WEFT_TRY(OpenFailure failure, decode_fields<OpenFailure>(message.body));
+    return std::move(failure.error);
+  }
+
   control::Call& call_;
 };
 
 // Of a base that another node brought: without it the import fails, where it is needed, and says why.
 void bring_base(DaemonParts& parts, const std::string& base) {
   if (base.empty()) return;
-  const auto row = [&]() -> Result<VersionRow> {
-    WEFT_TRY(const auto snapshot, parts.store.snapshot());
-    return resolve_version(*snapshot, base);
-  }();
+  const auto row = version_of(parts.store, base);
   if (!row.ok()) return;
   if (const Status fetched = fetch_configs(parts.store, parts.bytes.fetcher, *row); !fetched.ok())
     log_info("{}: {}", printable(base), fetched.error().message);
 }
 
-Result<std::string> import(control::Call& call, DaemonParts& parts) {
+Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
-  WEFT_TRY(const ImportWish wish, decode_import(call.body()));
   CallProgress progress(call);
   ClientFiles client(call);
-  WEFT_CHECK(check_description(wish.options));
-  WEFT_TRY(auto files, client.list(wish.files));
-  WEFT_TRY(PreparedImport prepared, prepare_sources(wish.options, std::move(files), progress));
-  bring_base(parts, wish.options.inherit);
+  WEFT_CHECK(check_description(request.options));
+  WEFT_TRY(auto files, client.list(request.files));
+  WEFT_TRY(PreparedImport prepared, prepare_sources(request.options, std::move(files), progress));
+  bring_base(parts, request.options.inherit);
   WEFT_TRY(const ImportReport report,
-           run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& request) {
-             return parts.registry.publish(one, request);
+           run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& version) {
+             return parts.registry.publish(one, version);
            }));
   if (parts.bytes.behind) parts.bytes.behind->look_again();
   const VersionRow& row = report.outcome.version;
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
-  return encode_report(report);
+  return report;
 }
 
 }  // namespace
 
-void reply(control::Call& call, const Result<std::string>& body) {
-  if (body.ok()) return call.answer(*body);
-  log_info("{} of user {} failed: {}", call.name(), call.peer().uid, printable(body.error().message, 1000));
-  call.fail(body.error());
+void fail(control::Call& call, const Error& error) {
+  log_info("{} of user {} failed: {}", call.name(), call.peer().uid, printable(error.message, 1000));
+  call.fail(error);
 }
 
 void serve_imports(control::Server& server, DaemonParts& parts) {
-  server.on("import", control::Runs::own_thread,
-            [&parts](const std::shared_ptr<control::Call>& call) { reply(*call, import(*call, parts)); });
+  serve(server, parts, "import", import);
 }
 
 }  // namespace weft

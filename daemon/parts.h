@@ -27,12 +27,8 @@ void serve_changes(control::Server& server, DaemonParts& parts);  // tag, rm, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 
-// An error's answer, or this one.
-void reply(control::Call& call, const Result<std::string>& body);
-
 // The figures that every daemon has.
 void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server);
 std::string status_json(DaemonParts& parts, const control::Server& server);
-std::string peers_json(const Registry& registry);
 
 }  // namespace weft

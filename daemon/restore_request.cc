@@ -7,13 +7,12 @@
 
 #include <fmt/core.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "control/call.h"
 #include "daemon/access.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
-#include "weft/origin.h"
+#include "daemon/serve.h"
 
 namespace weft {
 namespace {
@@ -36,10 +35,12 @@ class Returning {
         progress_(progress) {}
 
   // A model of which the registry has another version is left as it is, all of it.
-  Result<std::string> run() {
+  Result<RestoreReport> run() {
     WEFT_CHECK(look());
     WEFT_CHECK(bring_back());
-    return json();
+    cut(report_.problems);
+    cut(report_.mended);
+    return report_;
   }
 
  private:
@@ -81,18 +82,11 @@ class Returning {
     return {};
   }
 
-  std::string json() const {
-    JsonWriter json;
-    json.begin_object().member("refused", report_.refused).member("models", report_.models);
-    json.member("versions", report_.versions).member("removed", report_.removed).member("tags", report_.tags);
-    for (const auto& [key, lines] : {std::pair("problems", &report_.problems), std::pair("mended", &report_.mended)}) {
-      json.key(key).begin_array();
-      for (std::size_t i = 0; i < std::min(lines->size(), kLinesMax); ++i) json.value((*lines)[i]);
-      if (lines->size() > kLinesMax) json.value(fmt::format("and {} more", lines->size() - kLinesMax));
-      json.end_array();
-    }
-    json.end_object();
-    return json.take();
+  static void cut(std::vector<std::string>& lines) {
+    if (lines.size() <= kLinesMax) return;
+    const std::size_t more = lines.size() - kLinesMax;
+    lines.resize(kLinesMax);
+    lines.push_back(fmt::format("and {} more", more));
   }
 
   Registry& registry_;
@@ -103,17 +97,16 @@ class Returning {
 };
 
 // Who may publish and remove may do so.
-Result<std::string> restore(control::Call& call, DaemonParts& parts) {
+Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
   WEFT_CHECK(check_access(config->publish, call.peer(), "restore the registry"));
   WEFT_CHECK(check_access(config->remove, call.peer(), "restore the registry"));
   if (!config->clustered()) return Error{Errc::unsupported, "this daemon has no registry but its store"};
   if (config->origin.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
-  WEFT_TRY(const bool accept_loss, call.body().flag("accept_loss"));
   CallProgress progress(call);
-  WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, accept_loss, progress));
+  WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, request.accept_loss, progress));
   const bool refused = found.report.refused;
-  WEFT_TRY(std::string report, Returning(parts.registry, std::move(found), progress).run());
+  WEFT_TRY(const RestoreReport report, Returning(parts.registry, std::move(found), progress).run());
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
   if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
   if (parts.bytes.behind) parts.bytes.behind->look_again();
@@ -124,8 +117,7 @@ Result<std::string> restore(control::Call& call, DaemonParts& parts) {
 }  // namespace
 
 void serve_restore(control::Server& server, DaemonParts& parts) {
-  server.on("restore", control::Runs::own_thread,
-            [&parts](const std::shared_ptr<control::Call>& call) { reply(*call, restore(*call, parts)); });
+  serve(server, parts, "restore", restore);
 }
 
 }  // namespace weft

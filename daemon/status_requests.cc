@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/parts.h"
+#include "daemon/serve.h"
 #include "weft/scrub.h"
 
 namespace weft {
@@ -24,6 +25,13 @@ std::string text_answer(std::string_view text) {
   JsonWriter json;
   json.begin_object().member("text", text).end_object();
   return json.take();
+}
+
+Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, DaemonParts& parts) {
+  PeerList list;
+  for (const Member& member : parts.registry.members())
+    list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+  return list;
 }
 
 }  // namespace
@@ -48,23 +56,11 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   return json.take();
 }
 
-std::string peers_json(const Registry& registry) {
-  JsonWriter json;
-  json.begin_object().key("peers").begin_array();
-  for (const Member& member : registry.members()) {
-    json.begin_object().member("node", member.node).member("name", member.name).member("address", member.address);
-    json.member("provider", member.provider).member("since", utc_time(member.since_ns)).end_object();
-  }
-  json.end_array().end_object();
-  return json.take();
-}
-
 void serve_status(control::Server& server, DaemonParts& parts) {
   using control::Call;
   server.on("status", control::Runs::own_thread,
             [&parts, &server](const std::shared_ptr<Call>& call) { call->answer(status_json(parts, server)); });
-  server.on("peers", control::Runs::own_thread,
-            [&parts](const std::shared_ptr<Call>& call) { call->answer(peers_json(parts.registry)); });
+  serve(server, parts, "peers", peers);
   server.on("metrics", control::Runs::own_thread,
             [&parts](const std::shared_ptr<Call>& call) { call->answer(text_answer(parts.figures.text())); });
 }

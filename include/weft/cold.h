@@ -67,6 +67,13 @@ class ColdReads {
   virtual ColdAdvice advice() { return {}; }
 };
 
+// What it took to bring a version, or some of its layers, before anybody reads it.
+struct FetchReport {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;        // that were asked for
+  std::uint64_t moved_bytes = 0;  // of these, those that were not here
+};
+
 // By way of the daemon that serves the store at `store_path`, whenever there is one: while there is none, and when it
 // is lost, a call looks for one until its time is over.
 std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path);

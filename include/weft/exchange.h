@@ -146,25 +146,31 @@ class Exchange {
   // Errc::permission, Errc::invalid: the key file, with the reason. Errc::unsupported: no such provider here, with what
   // each lacks.
   static Result<std::unique_ptr<Exchange>> open(const ExchangeOptions& options);
-  virtual ~Exchange() = default;  // waits for answers that are being made
+  struct Impl;
+  explicit Exchange(std::unique_ptr<Impl> impl);
+  ~Exchange();  // waits for answers that are being made
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
-  virtual const std::string& provider() const = 0;
-  virtual const EndpointAddress& address() const = 0;  // what others call this one by
+  const std::string& provider() const;
+  const EndpointAddress& address() const;  // what others call this one by
 
   // Connects when there is no session. Errc::timed_out at the deadline; Errc::permission: whoever is at this address
   // does not hold the cluster's key, or is another node; Errc::busy: the peer has too much to do; else what its server
   // said. A session that the peer no longer knows is made anew, once.
-  virtual Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline) = 0;
+  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline);
 
   // Errc::busy when none was free by the deadline.
-  virtual Result<LandingBuffer> landing(Deadline deadline) = 0;
+  Result<LandingBuffer> landing(Deadline deadline);
   // Memory of the caller's own to read into; Errc::unsupported where this provider cannot.
   // `owner` is kept until the last read into it is over, also one that was given up: until then (Landing::idle) a late
   // read may write there.
-  virtual Result<std::shared_ptr<Landing>> register_landing(std::span<std::byte> memory,
-                                                            std::shared_ptr<const void> owner) = 0;
+  Result<std::shared_ptr<Landing>> register_landing(std::span<std::byte> memory, std::shared_ptr<const void> owner);
 
-  virtual ExchangeFigures figures() const = 0;
+  ExchangeFigures figures() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace weft

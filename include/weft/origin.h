@@ -31,6 +31,12 @@ struct OriginTotals {
 // Of all that nodes have put there. Errc::timed_out when the directory does not answer.
 Result<OriginTotals> origin_totals(const std::string& path, std::chrono::milliseconds patience);
 
+// Packs that this node must keep, and that became cache because the origin has them.
+struct HandOverReport {
+  std::uint64_t packs = 0, disk_bytes = 0;            // that are cache now
+  std::uint64_t kept_packs = 0, kept_disk_bytes = 0;  // that stay this node's own
+};
+
 struct RestoreOptions {
   bool accept_loss = false;  // go on without what is damaged or missing there
   Patience patience = {};    // with another who makes a store there

@@ -84,18 +84,12 @@ class Builder final : public JsonHandler {
   JsonValue root_;
 };
 
-Error expected(std::string_view name, std::string_view what, const JsonValue* got) {
-  return Error{Errc::invalid, fmt::format("\"{}\": expected {}, got {}", printable(name), what,
+}  // namespace
+
+Error unexpected(std::string_view name, std::string_view expected, const JsonValue* got) {
+  return Error{Errc::invalid, fmt::format("\"{}\": expected {}, got {}", printable(name), expected,
                                           got == nullptr ? "nothing" : got->kind())};
 }
-
-constexpr std::string_view kText = "a text";
-constexpr std::string_view kNumber = "a number without sign and fraction";
-constexpr std::string_view kFlag = "true or false";
-constexpr std::string_view kArray = "an array";
-constexpr std::string_view kTexts = "an array of texts";
-
-}  // namespace
 
 Result<JsonValue> JsonValue::parse(std::string_view text, const JsonBounds& bounds) {
   Builder builder(bounds.values_max);
@@ -105,7 +99,8 @@ Result<JsonValue> JsonValue::parse(std::string_view text, const JsonBounds& boun
 
 std::string_view JsonValue::kind() const {
   constexpr std::array<std::string_view, 8> kKinds = {
-      "null", "a truth value", "a number", "a negative number", "a number with a fraction", kText, kArray, "an object"};
+      "null",    "a truth value", "a number", "a negative number", "a number with a fraction",
+      kJsonText, "an array",      "an object"};
   return kKinds.at(value_.index());
 }
 
@@ -117,67 +112,29 @@ const JsonValue* JsonValue::find(std::string_view name) const {
   return at != members->end() && at->name == name ? &at->value : nullptr;
 }
 
-bool JsonValue::lacks(std::string_view name) const {
-  const JsonValue* member = find(name);
-  return member == nullptr || member->is_null();
-}
-
 template <class T>
 Result<T> JsonValue::member(std::string_view name, std::string_view what) const {
   const JsonValue* found = find(name);
   const T* value = found == nullptr ? nullptr : std::get_if<T>(&found->value_);
-  if (value == nullptr) return expected(name, what, found);
+  if (value == nullptr) return unexpected(name, what, found);
   return *value;
 }
 
 Result<std::string> JsonValue::text(std::string_view name) const {
-  return member<std::string>(name, kText);
+  return member<std::string>(name, kJsonText);
 }
 
 Result<std::uint64_t> JsonValue::number(std::string_view name) const {
-  return member<std::uint64_t>(name, kNumber);
-}
-
-Result<double> JsonValue::real(std::string_view name) const {
-  const JsonValue* found = find(name);
-  if (found == nullptr) return expected(name, "a number", found);
-  if (const auto* real = std::get_if<double>(&found->value_)) return *real;
-  if (const auto* whole = std::get_if<std::uint64_t>(&found->value_)) return static_cast<double>(*whole);
-  if (const auto* negative = std::get_if<std::int64_t>(&found->value_)) return static_cast<double>(*negative);
-  return expected(name, "a number", found);
+  return member<std::uint64_t>(name, kJsonNumber);
 }
 
 Result<bool> JsonValue::flag(std::string_view name) const {
-  return member<bool>(name, kFlag);
-}
-
-Result<const JsonValue::Array*> JsonValue::array(std::string_view name) const {
-  const JsonValue* found = find(name);
-  const Array* items = found == nullptr ? nullptr : found->array();
-  if (items == nullptr) return expected(name, kArray, found);
-  return items;
-}
-
-Result<std::vector<std::string>> JsonValue::texts(std::string_view name) const {
-  WEFT_TRY(const Array* items, array(name));
-  std::vector<std::string> all;
-  for (const JsonValue& item : *items) {
-    if (item.text() == nullptr) return expected(name, kTexts, &item);
-    all.push_back(*item.text());
-  }
-  return all;
-}
-
-Result<std::string> JsonValue::text_or(std::string_view name, std::string_view otherwise) const {
-  return lacks(name) ? Result<std::string>(std::string(otherwise)) : text(name);
+  return member<bool>(name, kJsonFlag);
 }
 
 Result<std::uint64_t> JsonValue::number_or(std::string_view name, std::uint64_t otherwise) const {
-  return lacks(name) ? Result<std::uint64_t>(otherwise) : number(name);
-}
-
-Result<bool> JsonValue::flag_or(std::string_view name, bool otherwise) const {
-  return lacks(name) ? Result<bool>(otherwise) : flag(name);
+  const JsonValue* found = find(name);
+  return found == nullptr || found->is_null() ? Result<std::uint64_t>(otherwise) : number(name);
 }
 
 void write_json(JsonWriter& json, const JsonValue& value) {

@@ -47,23 +47,17 @@ class JsonValue {
   const JsonValue* find(std::string_view name) const;
 
   // A member that must be there and of that kind: Errc::invalid names it, what was expected and what was got. Numbers
-  // are without sign and fraction; real() takes any number.
+  // are without sign and fraction.
   Result<std::string> text(std::string_view name) const;
   Result<std::uint64_t> number(std::string_view name) const;
-  Result<double> real(std::string_view name) const;
   Result<bool> flag(std::string_view name) const;
-  Result<const Array*> array(std::string_view name) const;
-  Result<std::vector<std::string>> texts(std::string_view name) const;
   // The same, and the default where it is not there (null counts as not there).
-  Result<std::string> text_or(std::string_view name, std::string_view otherwise) const;
   Result<std::uint64_t> number_or(std::string_view name, std::uint64_t otherwise) const;
-  Result<bool> flag_or(std::string_view name, bool otherwise) const;
 
   // "an object", "a text", …
   std::string_view kind() const;
 
  private:
-  bool lacks(std::string_view name) const;
   template <class T>
   Result<T> member(std::string_view name, std::string_view expected) const;
   std::variant<std::monostate, bool, std::uint64_t, std::int64_t, double, std::string, Array, Object> value_;
@@ -73,6 +67,12 @@ struct JsonValue::Member {
   std::string name;
   JsonValue value;
 };
+
+// Errc::invalid: names a member, what was expected and what was got (null: nothing).
+Error unexpected(std::string_view name, std::string_view expected, const JsonValue* got);
+inline constexpr std::string_view kJsonText = "a text";
+inline constexpr std::string_view kJsonNumber = "a number without sign and fraction";
+inline constexpr std::string_view kJsonFlag = "true or false";
 
 class JsonWriter;
 // The same document; members by name.

@@ -8,8 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "base/json.h"
-#include "base/json_value.h"
+#include "base/json_fields.h"
 #include "base/text.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
@@ -25,48 +24,22 @@ SafePath path_of(const SafePath& store_path) {
   return store_path / "scrub";
 }
 
-void write_pass(JsonWriter& json, std::string_view key, const std::optional<ScrubPass>& pass) {
-  json.key(key);
-  if (!pass) {
-    json.null();
-    return;
-  }
-  json.begin_object().member("begun_ns", pass->begun_ns).member("ended_ns", pass->ended_ns);
-  json.member("packs", pass->packs).member("blobs", pass->blobs).member("bytes", pass->bytes);
-  json.member("problems", pass->problems).key("lines").begin_array();
-  for (const std::string& line : pass->lines) json.value(printable(line, kLineBytesMax));
-  json.end_array().end_object();
-}
-
-Result<std::optional<ScrubPass>> read_pass(const JsonValue& state, std::string_view key) {
-  const JsonValue* value = state.find(key);
-  if (value == nullptr || value->is_null()) return std::optional<ScrubPass>();
-  ScrubPass pass;
-  WEFT_TRY(pass.begun_ns, value->number("begun_ns"));
-  WEFT_TRY(pass.ended_ns, value->number("ended_ns"));
-  WEFT_TRY(pass.packs, value->number("packs"));
-  WEFT_TRY(pass.blobs, value->number("blobs"));
-  WEFT_TRY(pass.bytes, value->number("bytes"));
-  WEFT_TRY(pass.problems, value->number("problems"));
-  WEFT_TRY(pass.lines, value->texts("lines"));
-  pass.lines.resize(std::min(pass.lines.size(), kScrubLinesMax));
-  return std::optional(std::move(pass));
-}
-
-Result<ScrubState> state_of(const JsonValue& value) {
-  ScrubState state;
-  WEFT_TRY(state.last, read_pass(value, "last"));
-  WEFT_TRY(state.now, read_pass(value, "now"));
-  WEFT_TRY(const std::string pack, value.text("next_pack"));
-  const auto id = pack_of_name(pack, "");
-  if (!id) return Error{Errc::invalid, "\"next_pack\": expected 16 hexadecimal digits"};
-  WEFT_TRY(const std::uint64_t offset, value.number("next_offset"));
-  state.next = {*id, offset};
-  WEFT_TRY(state.assembled, value.flag("next_assembled"));
-  return state;
-}
-
 }  // namespace
+
+void fields(JsonFields& f, ScrubPass& m) {
+  for (std::string& line : m.lines) line = printable(line, kLineBytesMax);
+  f("begun_ns", m.begun_ns)("ended_ns", m.ended_ns)("packs", m.packs)("blobs", m.blobs)("bytes", m.bytes);
+  f("problems", m.problems)("lines", m.lines);
+  m.lines.resize(std::min(m.lines.size(), kScrubLinesMax));
+}
+
+void fields(JsonFields& f, ScrubState& m) {
+  std::string pack = pack_name(m.next.pack);
+  f("last", m.last)("now", m.now)("next_pack", pack)("next_offset", m.next.offset)("next_assembled", m.assembled);
+  const auto id = pack_of_name(pack, "");
+  m.next.pack = id.value_or(m.next.pack);
+  if (!id) f.refuse("\"next_pack\": expected 16 hexadecimal digits");
+}
 
 Result<ScrubState> read_scrub_state(const std::string& store_path) {
   WEFT_TRY(const SafePath store, open_store_directory(store_path));
@@ -79,7 +52,7 @@ Result<ScrubState> read_scrub_state(const SafePath& store_path) {
   if (!bytes.ok() && bytes.error().code == Errc::invalid) return Error{Errc::corrupt, bytes.error().message};
   if (!bytes.ok()) return std::move(bytes).error();
   const auto value = JsonValue::parse({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
-  auto state = value.ok() ? state_of(*value) : Result<ScrubState>(value.error());
+  auto state = value.ok() ? decode_fields<ScrubState>(*value) : Result<ScrubState>(value.error());
   if (state.ok()) return state;
   return Error{Errc::corrupt, fmt::format("{}: not what a scrub writes: {}", path, state.error().message)};
 }
@@ -97,13 +70,7 @@ void write_scrub(JsonWriter& json, const std::optional<ScrubPass>& pass) {
 }
 
 Status write_scrub_state(const SafePath& store_path, const ScrubState& state) {
-  JsonWriter json;
-  json.begin_object();
-  write_pass(json, "last", state.last);
-  write_pass(json, "now", state.now);
-  json.member("next_pack", pack_name(state.next.pack)).member("next_offset", state.next.offset);
-  json.member("next_assembled", state.assembled).end_object();
-  const std::string text = json.text() + "\n";
+  const std::string text = encode_fields(state) + "\n";
   const SafePath path = path_of(store_path);
   const SafePath fresh = path + ".new";
   WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC));

@@ -28,9 +28,11 @@ struct Answer {
 // Sends {"more"} messages of one request.
 using SendMore = std::function<Status(std::string_view body, std::vector<Fd> fds)>;
 
+using OnEvent = std::function<Status(Message& event, const SendMore& more)>;
+
 struct CallOptions {
   // Events, on the thread that calls. An Error gives the request up and is what call() returns.
-  std::function<Status(Message& event, const SendMore& more)> on_event = {};
+  OnEvent on_event = {};
   // Polled. True: the daemon is told, and its answer waited for, which may be that it is done all the same.
   std::function<bool()> cancelled = {};
   std::chrono::milliseconds patience{

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/json.h"
 #include "control/client.h"
 #include "daemon_api/cold_wire.h"
 #include "weft/cold.h"
@@ -27,12 +26,12 @@ class ColdClient final : public ColdReads {
   explicit ColdClient(std::string socket_path) : link_(std::move(socket_path)) {}
 
   Status look(VersionId version) override {
-    WEFT_CHECK(call("look", JsonWriter().begin_object().member("version", version).end_object().take()));
+    WEFT_CHECK(call("look", encode_fields(LookRequest{version})));
     return {};
   }
 
   Result<std::vector<Run>> bring(const ColdRange& what) override {
-    WEFT_TRY(control::Answer answer, call("bring", encode_cold_range(what)));
+    WEFT_TRY(control::Answer answer, call("bring", encode_fields(what)));
     return decode_cold_pieces(answer.body, std::move(answer.fds), what.range);
   }
 
@@ -40,7 +39,7 @@ class ColdClient final : public ColdReads {
     if (!is_new(what)) return nullptr;
     const auto client = link_.client();
     if (!client.ok()) return nullptr;
-    auto begun = control::Client::begin(*client, "bring", encode_cold_range(what));
+    auto begun = control::Client::begin(*client, "bring", encode_fields(what));
     return begun ? std::make_unique<BegunBring>(std::move(begun), what.range) : nullptr;
   }
 
@@ -60,7 +59,7 @@ class ColdClient final : public ColdReads {
     auto client = link_.client();
     auto answer = client.ok() ? ask(**client, "cold", "", kAdviceMax) : Result<control::Answer>(client.error());
     if (!answer.ok()) return advice_;
-    if (const auto said = decode_cold_advice(answer->body); said.ok()) advice_ = *said;
+    if (const auto said = decode_fields<ColdAdvice>(answer->body); said.ok()) advice_ = *said;
     return advice_;
   }
 

@@ -1,6 +1,6 @@
 // What a mount and the daemon say to each other about bytes that are not here: requests of the control socket.
 //   look   {"version"}                                            answer {}
-//   bring  {"version", "file", "offset", "length", "ahead"}       answer {"pieces": [[offset, length, place, pack]…],
+//   bring  {"version", "file", "offset", "length", "ahead", "all"} answer {"pieces": [[offset, length, place, pack]…],
 //                                                                 "packs": [[id, size]…]}, a descriptor for each pack
 //   cold   {}                                                     answer {"policy", "bytes_per_s"}
 // Pure: text in, values out, every byte checked.
@@ -11,17 +11,20 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json_value.h"
+#include "base/json_fields.h"
 #include "os/sys.h"
 #include "weft/cold.h"
 
 namespace weft {
 
-std::string encode_cold_advice(const ColdAdvice& advice);
-Result<ColdAdvice> decode_cold_advice(const JsonValue& body);
-
-std::string encode_cold_range(const ColdRange& what);
-Result<ColdRange> decode_cold_range(const JsonValue& body);
+struct LookRequest {
+  VersionId version = 0;
+};
+inline void fields(JsonFields& f, LookRequest& m) {
+  f("version", m.version);
+}
+void fields(JsonFields& f, ColdRange& m);
+void fields(JsonFields& f, ColdAdvice& m);
 
 struct ColdAnswer {
   std::string body;

@@ -1,41 +1,202 @@
-// What the command line and the daemon say to each other about publishing and gc, as bodies of control messages. What
-// comes back from the other end is hostile until it is decoded here.
+// The bodies of control messages that the command line and the daemon exchange (control/message.h frames them). Each
+// has one list of its members, fields(), by which encode_fields() writes it and decode_fields() reads it. What comes
+// from the other end is hostile until it is decoded so.
+//
+//   request    body             events                          answer
+//   import     ImportRequest    ImportQuestion, ProgressEvent   ImportReport
+//   tag        TagRequest                                       VersionName
+//   rm         RemoveRequest    VersionName                     {}
+//   gc         GcOptions        ProgressEvent                   GcOutcome
+//   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
+//   pin        PinRequest                                       {}
+//   evict      EvictRequest                                     EvictReport
+//   stage_out  StageOutRequest                                  HandOverReport
+//   repair     RepairRequest    ProgressEvent                   {}
+//   restore    RestoreRequest   ProgressEvent                   RestoreReport
+//   origin     {}                                               OriginReport
+//   peers      {}                                               PeerList
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/json_value.h"
+#include "base/json_fields.h"
+#include "base/limits.h"
 #include "publish/gather.h"
 #include "weft/assembly.h"
+#include "weft/cold.h"
 #include "weft/gc.h"
 #include "weft/node.h"
+#include "weft/origin.h"
 
 namespace weft {
 
-// But for the paths: files travel as below.
-std::string encode_import(const ImportOptions& options, std::size_t files);
-struct ImportWish {
-  ImportOptions options;
-  std::size_t files = 0;
+struct Nothing {};
+inline void fields(JsonFields& /*f*/, Nothing& /*m*/) {}
+
+struct ProgressEvent {
+  std::string phase;
+  std::uint64_t total = 0, done = 0;
 };
-Result<ImportWish> decode_import(const JsonValue& body);
+inline void fields(JsonFields& f, ProgressEvent& m) {
+  f("phase", m.phase)("total", m.total)("done", m.done);
+}
+
+struct VersionName {
+  std::string model;
+  std::uint64_t number = 0;
+};
+inline void fields(JsonFields& f, VersionName& m) {
+  f("model", m.model)("version", m.number);
+}
+
+// The paths stay with the client: the daemon asks for the files.
+struct ImportRequest {
+  ImportOptions options;
+  std::uint64_t files = 0;
+};
+void fields(JsonFields& f, ImportRequest& m);
+
+// Either a list of the files from that number on, answered with encode_files(), or one of them, open: answered with its
+// descriptor, or with an OpenFailure.
+struct ImportQuestion {
+  std::optional<std::uint64_t> files, open;
+};
+inline void fields(JsonFields& f, ImportQuestion& m) {
+  f("files", m.files)("open", m.open);
+}
+
+struct OpenFailure {
+  Error error;
+};
+void fields(JsonFields& f, OpenFailure& m);
 
 // As many of the files from `first` on as one message holds, at least one.
 std::string encode_files(std::span<const SourceFile> files, std::size_t first);
 // Appends to `files`, which gets no longer than `count`.
 Status decode_files(const JsonValue& body, std::size_t count, std::vector<SourceFile>& files);
 
-std::string encode_report(const ImportReport& report);
-// Of the version's row, what a publish prints.
-Result<ImportReport> decode_report(const JsonValue& body);
+void shown_fields(JsonFields& f, ImportReport& m);  // what `weft import --json` prints of it
+inline void fields(JsonFields& f, ImportReport& m) {
+  shown_fields(f, m);
+  f("version_tensors", m.outcome.version.tensors);
+}
+
+struct TagRequest {
+  std::string spec;  // the model alone, to delete a tag
+  std::string tag;
+  bool gone = false;
+};
+inline void fields(JsonFields& f, TagRequest& m) {
+  f("spec", m.spec)("tag", m.tag)("delete", m.gone);
+}
+
+struct RemoveRequest {
+  std::vector<std::string> specs;
+  bool all = false;
+};
+inline void fields(JsonFields& f, RemoveRequest& m) {
+  f("specs", m.specs)("all", m.all);
+}
+
+inline void fields(JsonFields& f, GcOptions& m) {
+  f("dry_run", m.dry_run)("all", m.all);
+}
 
 struct GcOutcome {
   GcReport report;
   AssembledSweep swept;
 };
-std::string encode_gc(const GcOutcome& outcome);
-Result<GcOutcome> decode_gc(const JsonValue& body);
+void fields(JsonFields& f, GcOutcome& m);
+
+struct PrefetchRequest {
+  std::string spec;
+  std::string layers;  // "": all
+};
+inline void fields(JsonFields& f, PrefetchRequest& m) {
+  f("spec", m.spec)("layers", m.layers, limits::kTensorNameMax);
+}
+
+inline void fields(JsonFields& f, FetchReport& m) {
+  f("files", m.files)("bytes", m.bytes)("moved_bytes", m.moved_bytes);
+}
+
+struct PinRequest {
+  std::string spec;
+  bool pinned = false;
+};
+inline void fields(JsonFields& f, PinRequest& m) {
+  f("spec", m.spec)("pinned", m.pinned);
+}
+
+struct EvictRequest {
+  std::string spec;  // "": of all versions
+  std::uint64_t bytes_max = 0;
+  bool dry_run = false;
+};
+inline void fields(JsonFields& f, EvictRequest& m) {
+  f("spec", m.spec)("bytes_max", m.bytes_max)("dry_run", m.dry_run);
+}
+
+inline void fields(JsonFields& f, EvictReport& m) {
+  f("packs", m.packs)("disk_bytes", m.disk_bytes)("kept_bytes", m.kept_bytes)("pinned_bytes", m.pinned_bytes);
+  f("busy_bytes", m.busy_bytes);
+}
+
+struct StageOutRequest {
+  std::string spec;  // "": all of this node
+  bool evictable = false, new_origin = false;
+};
+inline void fields(JsonFields& f, StageOutRequest& m) {
+  f("spec", m.spec)("evictable", m.evictable)("new_origin", m.new_origin);
+}
+
+inline void fields(JsonFields& f, HandOverReport& m) {
+  f("packs", m.packs)("disk_bytes", m.disk_bytes)("kept_packs", m.kept_packs)("kept_disk_bytes", m.kept_disk_bytes);
+}
+
+struct RepairRequest {
+  ContentId blob;
+  std::uint64_t offset = 0;  // where it begins in the file whose descriptor comes with the request, if one does
+};
+void fields(JsonFields& f, RepairRequest& m);
+
+struct RestoreRequest {
+  bool accept_loss = false;
+};
+inline void fields(JsonFields& f, RestoreRequest& m) {
+  f("accept_loss", m.accept_loss);
+}
+
+inline void fields(JsonFields& f, RestoreReport& m) {
+  f("refused", m.refused)("models", m.models)("versions", m.versions)("removed", m.removed)("tags", m.tags);
+  f("packs", m.packs)("bytes", m.bytes)("problems", m.problems)("mended", m.mended);
+}
+
+struct OriginReport {
+  std::string path;
+  OriginTotals totals;
+  std::uint64_t waiting = 0;  // versions that are still to be written there
+};
+inline void fields(JsonFields& f, OriginReport& m) {
+  f("path", m.path)("packs", m.totals.packs)("bytes", m.totals.bytes)("manifests", m.totals.manifests);
+  f("versions", m.totals.versions)("waiting", m.waiting);
+}
+
+struct PeerEntry {
+  std::string node, name, address, provider, since;
+};
+inline void fields(JsonFields& f, PeerEntry& m) {
+  f("node", m.node)("name", m.name)("address", m.address)("provider", m.provider)("since", m.since);
+}
+
+struct PeerList {
+  std::vector<PeerEntry> peers;
+};
+inline void fields(JsonFields& f, PeerList& m) {
+  f("peers", m.peers);
+}
 
 }  // namespace weft

@@ -1,7 +1,5 @@
 #include "fetch/version.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <set>
 
@@ -9,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "weft/find.h"
 #include "weft/node.h"
 #include "weft/run_list.h"
 
@@ -17,10 +16,11 @@ namespace {
 
 constexpr std::uint64_t kStep = 32U << 20U;
 
-bool matches(const std::string& pattern, const std::string& name) {
-  if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
-  for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
-    if (::fnmatch(pattern.c_str(), name.substr(0, dot).c_str(), 0) == 0) return true;
+// The name of the tensor, or of a layer above it.
+bool matches(std::string_view pattern, std::string_view name) {
+  if (glob_matches(pattern, name)) return true;
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1))
+    if (glob_matches(pattern, name.substr(0, dot))) return true;
   return false;
 }
 

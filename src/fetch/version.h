@@ -5,19 +5,14 @@
 #include <string>
 
 #include "fetch/fetcher.h"
+#include "weft/cold.h"
 #include "weft/manifest.h"
 #include "weft/progress.h"
 
 namespace weft {
 
-struct FetchReport {
-  std::uint64_t files = 0;
-  std::uint64_t bytes = 0;        // that were asked for
-  std::uint64_t moved_bytes = 0;  // of these, those that were not here
-};
-
-// The runs of a file that hold the tensors `layers` names, and what lies between tensors. `layers` is a pattern of the
-// shell for the name of a tensor, or of any layer above it ("encoder.layer.[0-3]"); "" means all.
+// The runs of a file that hold the tensors `layers` names, and what lies between tensors. `layers` is a pattern,
+// as glob_matches() takes it, for the name of a tensor or of any layer above it ("encoder.layer.[0-3]"); "" means all.
 std::vector<Range> wanted_ranges(const File& file, const std::string& layers);
 
 // All of the version that is wanted is in the store when it returns. Errc::cancelled: what has come stays.

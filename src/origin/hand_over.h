@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "weft/cluster_store.h"
+#include "weft/origin.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -18,11 +18,6 @@ struct HandOverOptions {
   std::chrono::milliseconds patience{10'000};  // with the origin, for a pack
   std::function<bool()> cancelled = [] { return false; };
 };
-struct HandOverReport {
-  std::uint64_t packs = 0, disk_bytes = 0;            // that are cache now
-  std::uint64_t kept_packs = 0, kept_disk_bytes = 0;  // that stay this node's own
-};
-
 // A pack becomes cache when every blob in it that a version needs lies at the origin, by what that says, in a pack of
 // the right size. Others stay, and so do those with blobs that a publish has just brought or relied on, or of versions
 // that are not taken to the origin yet. Errc::timed_out: the origin does not answer. Errc::cancelled.

@@ -70,7 +70,7 @@ class Walk {
     WEFT_CHECK(check_named(where, path));
     if (files_.size() >= limits::kFilesPerVersionMax)
       return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
-    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size), nullptr, 0});
+    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size)});
     return {};
   }
 
@@ -150,7 +150,7 @@ Result<Fd> open_to_read(const std::string& where) {
 }
 
 Result<Fd> open_source(const SourceFile& file, struct stat& seen) {
-  WEFT_TRY(Fd fd, file.opener != nullptr ? file.opener->open(file) : open_to_read(file.where));
+  WEFT_TRY(Fd fd, file.open ? file.open() : open_to_read(file.where));
   WEFT_TRY(seen, stat_fd(fd.get(), file.where));
   if (!S_ISREG(seen.st_mode))
     return Error{Errc::changed, fmt::format("{}: expected a regular file, got {}", file.where, kind_of(seen.st_mode))};

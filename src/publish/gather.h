@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,21 +14,13 @@
 
 namespace weft {
 
-struct SourceFile;
-
-// Opens files that this process may not open by itself: another one does, with its own rights. One thread at a time.
-class SourceOpener {
- public:
-  virtual ~SourceOpener() = default;
-  virtual Result<Fd> open(const SourceFile& file) = 0;
-};
-
 struct SourceFile {
-  std::string path;                // File::path: its place in the version
-  std::string where;               // its place on disk, as the user knows it
-  std::uint64_t size = 0;          // bytes, when it was found
-  SourceOpener* opener = nullptr;  // null: opened by `where`; outlives this
-  std::size_t number = 0;          // for `opener`
+  std::string path;        // File::path: its place in the version
+  std::string where;       // its place on disk, as the user knows it
+  std::uint64_t size = 0;  // bytes, when it was found
+  // Opens a file that this process may not open by itself: another one does, with its own rights. Empty: opened by
+  // `where`. One thread at a time.
+  std::function<Result<Fd>()> open = {};
 };
 
 // Sorted by `path`. A path that is a file gives its base name; a directory (or a link to one) gives its contents,

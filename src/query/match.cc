@@ -21,7 +21,7 @@ bool looks_like_path(std::string_view argument) {
 
 Result<MatchSubject> read_graph(const std::string& path) {
   struct stat seen {};
-  WEFT_TRY(Fd fd, open_source({path, path, 0, nullptr, 0}, seen));
+  WEFT_TRY(Fd fd, open_source({path, path, 0}, seen));
   auto size = static_cast<std::uint64_t>(seen.st_size);
   if (size > limits::kGraphJsonMax)
     return Error{Errc::invalid,

@@ -1,10 +1,10 @@
 // Answers of etcd's gateway from text.
 #include <fmt/core.h>
 
-#include "base/base64.h"
 #include "base/json_value.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "registry/base64.h"
 #include "registry/etcd_wire.h"
 
 namespace weft::etcd {

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "base/base64.h"
 #include "base/json.h"
+#include "registry/base64.h"
 
 namespace weft::etcd {
 namespace {

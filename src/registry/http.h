@@ -30,13 +30,39 @@ struct HttpAnswer {
 class HttpStream {
  public:
   using Clock = std::chrono::steady_clock;
-  virtual ~HttpStream() = default;
+  ~HttpStream();
+  HttpStream(const HttpStream&) = delete;
+  HttpStream& operator=(const HttpStream&) = delete;
+
   // The next whole line, without its end; nothing when none came until the deadline or wake(). Errc::unreachable: the
   // stream has ended, or its peer answers no more (noticed within some seconds, also when nobody closes the
   // connection). Errc::io: a line longer than answer_max.
-  virtual Result<std::optional<std::string>> next(Clock::time_point deadline) = 0;
-  virtual int status() const = 0;  // of HTTP; 0 before the first line
-  virtual void wake() = 0;         // any thread: next() returns soon
+  Result<std::optional<std::string>> next(Clock::time_point deadline);
+  int status() const;  // of HTTP; 0 before the first line
+  void wake();         // any thread: next() returns soon
+
+ private:
+  friend class HttpClient;
+  struct Curl;
+  HttpStream(HttpOptions options, std::string url, std::string_view body);
+  Status begin(const std::string& token, const std::string& header);
+  static std::size_t receive(char* bytes, std::size_t size, std::size_t count, void* user);
+  void take_bytes(std::string_view bytes);
+  std::optional<std::string> take_line();
+  Status transfer();
+  Result<std::optional<std::string>> end();
+
+  const HttpOptions options_;
+  const std::string url_;
+  const std::string body_;
+  const std::unique_ptr<Curl> curl_;
+  std::atomic<bool> woken_{false};
+  std::string buffer_;
+  std::size_t begin_ = 0;                    // of the first line in buffer_ that is not taken
+  std::size_t newline_ = std::string::npos;  // its end, if it is whole
+  std::size_t tail_ = 0;                     // bytes after the last line end
+  bool too_long_ = false;
+  bool ended_ = false;
 };
 
 // Keeps connections between requests. Any thread. Follows no redirection and asks no proxy.

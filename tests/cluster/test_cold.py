@@ -521,7 +521,7 @@ def test_a_slow_origin_is_read_and_keeps_nobody_local_waiting(tmp_path):
         cluster.publish(one, far, "far")
         two.store.weft("prefetch", "near")
         with two.mounted() as mount, two.daemon.connect() as connection:
-            send(connection, {"id": 1, "request": "prefetch", "body": {"spec": "far@1"}})
+            send(connection, {"id": 1, "request": "prefetch", "body": {"spec": "far@1", "layers": ""}})
             told = []
             while (message := receive(connection)).get("event"):
                 told.append(message["body"])

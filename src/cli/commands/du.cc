@@ -5,6 +5,7 @@
 #include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 #include "weft/assembly.h"
 #include "weft/node.h"
 
@@ -164,21 +165,14 @@ class DuCommand final : public Command {
 
  private:
   static Result<int> show_origin(const Context& context) {
-    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "origin", ""));
-    WEFT_TRY(const std::string path, answer.text("path"));
-    JsonWriter json;
-    json.begin_object().member("path", path);
-    for (const std::string_view name : {"packs", "bytes", "manifests", "versions", "waiting"}) {
-      WEFT_TRY(const std::uint64_t value, answer.number(name));
-      json.member(name, value);
-    }
+    WEFT_TRY(const auto report, call_daemon<OriginReport>(context, "origin", Nothing{}));
+    const OriginTotals& totals = report.totals;
     if (context.json)
-      context.print_json(json.end_object());
+      context.print_json(encode_fields(report));
     else
-      context.print("{}  {} of {}, {} in {}; {} of this node to come\n", printable(path),
-                    count_of(*answer.number("versions"), "version"), count_of(*answer.number("manifests"), "manifest"),
-                    human_bytes(*answer.number("bytes")), count_of(*answer.number("packs"), "pack"),
-                    *answer.number("waiting"));
+      context.print("{}  {} of {}, {} in {}; {} of this node to come\n", printable(report.path),
+                    count_of(totals.versions, "version"), count_of(totals.manifests, "manifest"),
+                    human_bytes(totals.bytes), count_of(totals.packs, "pack"), report.waiting);
     return kExitDone;
   }
 

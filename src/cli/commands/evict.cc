@@ -2,6 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -26,45 +27,35 @@ class EvictCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the version");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version");
     options.flag("--all", all_, "of all versions");
     options.value("--keep", "SIZE", keep_, "leave so much, what was used last");
-    options.flag("-n,--dry-run", dry_run_, "only say what would go");
+    options.flag("-n,--dry-run", request_.dry_run, "only say what would go");
   }
 
   Status check_usage() const override {
-    if (spec_.empty() != all_) return Error{Errc::invalid, "expected MODEL[@V] or --all"};
+    if (request_.spec.empty() != all_) return Error{Errc::invalid, "expected MODEL[@V] or --all"};
     if (!keep_.empty() && !parse_bytes(keep_))
       return Error{Errc::invalid, fmt::format("--keep: expected a size, as 20G, got {}", printable(keep_))};
     return {};
   }
 
   Result<int> run(Context& context) override {
-    JsonWriter body;
-    body.begin_object();
-    if (!all_) body.member("spec", spec_);
-    body.member("bytes_max", keep_.empty() ? std::uint64_t{0} : *parse_bytes(keep_)).member("dry_run", dry_run_);
-    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "evict", body.end_object().text()));
-    JsonWriter json;
-    json.begin_object();
-    for (const std::string_view name : {"packs", "disk_bytes", "kept_bytes", "pinned_bytes", "busy_bytes"}) {
-      WEFT_TRY(const std::uint64_t value, answer.number(name));
-      json.member(name, value);
-    }
+    if (!keep_.empty()) request_.bytes_max = *parse_bytes(keep_);
+    WEFT_TRY(const auto report, call_daemon<EvictReport>(context, "evict", request_));
     if (context.json)
-      context.print_json(json.end_object());
+      context.print_json(encode_fields(report));
     else
-      context.print("{} {}; {} kept, {} of it pinned, {} in use\n", dry_run_ ? "would give back" : "gave back",
-                    human_bytes(*answer.number("disk_bytes")), human_bytes(*answer.number("kept_bytes")),
-                    human_bytes(*answer.number("pinned_bytes")), human_bytes(*answer.number("busy_bytes")));
+      context.print("{} {}; {} kept, {} of it pinned, {} in use\n", request_.dry_run ? "would give back" : "gave back",
+                    human_bytes(report.disk_bytes), human_bytes(report.kept_bytes), human_bytes(report.pinned_bytes),
+                    human_bytes(report.busy_bytes));
     return kExitDone;
   }
 
  private:
-  std::string spec_;
+  EvictRequest request_;
   std::string keep_;
   bool all_ = false;
-  bool dry_run_ = false;
 };
 
 }  // namespace

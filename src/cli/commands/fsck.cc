@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/json_lines.h"
-#include "cli/shared/repair.h"
 #include "cli/shared/table.h"
+#include "cli/shared/writer.h"
 #include "weft/node.h"
 #include "weft/repair.h"
 
@@ -97,14 +97,16 @@ class FsckCommand final : public Command {
   // Checks the records again, because a repair may have changed them.
   Status repair(const Context& context, FsckReport& report) const {
     WEFT_TRY(const auto store, context.open_to_read());
-    WEFT_TRY(RepairOutcome outcome, repair_blobs(context, *store, report.damaged, from_));
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(report.problems, writer->repair(*store, report.damaged, from_));
+    for (const DamagedBlob& blob : report.damaged)
+      if (std::ranges::none_of(report.problems, [&](const std::string& line) { return line.starts_with(blob.what); }))
+        report.repaired.push_back(blob.what);
     WEFT_TRY(const FsckReport now, store->fsck({.rebuild = false, .data = false}, content_decoder(), no_progress()));
     const auto is_damage = [&now](const std::string& line) {
       return std::ranges::find(now.damaged, line, &DamagedBlob::what) != now.damaged.end();
     };
-    report.problems = std::move(outcome.left);
     std::ranges::remove_copy_if(now.problems, std::back_inserter(report.problems), is_damage);
-    report.repaired = std::move(outcome.repaired);
     return {};
   }
 

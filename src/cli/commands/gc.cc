@@ -2,8 +2,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/table.h"
-#include "daemon_api/control_messages.h"
-#include "weft/assembly.h"
+#include "cli/shared/writer.h"
 
 namespace weft {
 namespace {
@@ -41,43 +40,18 @@ class GcCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const auto daemon, context.daemon());
-    WEFT_TRY(const GcOutcome outcome, daemon ? collect_through(*daemon, context) : collect(context));
-    const auto& [report, swept] = outcome;
-    context.json ? print_json(context, report, swept) : print_lines(context, report, swept);
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const GcOutcome outcome, writer->collect(gc_));
+    context.json ? print_json(context, outcome) : print_lines(context, outcome.report, outcome.swept);
     return kExitDone;
   }
 
  private:
-  Result<GcOutcome> collect(const Context& context) const {
-    WEFT_TRY(auto store, context.open_to_write());
-    GcOutcome outcome;
-    {
-      ProgressBar bar = context.progress();
-      WEFT_TRY(outcome.report, store->gc(gc_, bar));
-    }
-    WEFT_TRY(outcome.swept, sweep_assembled(*store, gc_.dry_run));
-    return outcome;
-  }
-
-  Result<GcOutcome> collect_through(control::Client& daemon, const Context& context) const {
-    JsonWriter body;
-    body.begin_object().member("dry_run", gc_.dry_run).member("all", gc_.all).end_object();
-    WEFT_TRY(const control::Answer answer, context.ask(daemon, "gc", body.text()));
-    return decode_gc(answer.body);
-  }
-
-  void print_json(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
+  void print_json(const Context& context, const GcOutcome& outcome) const {
     JsonWriter json;
-    json.begin_object().member("dry_run", gc_.dry_run).member("versions_reaped", report.versions_reaped);
-    json.member("versions_open", report.versions_open);
-    json.member("blobs_freed", report.blobs_freed).member("bytes_freed", report.bytes_freed);
-    json.member("packs_deleted", report.packs_deleted).member("packs_compacted", report.packs_compacted);
-    json.member("disk_bytes_freed", report.disk_bytes_freed).member("busy_packs", report.busy_packs);
-    json.member("dead_bytes", report.dead_bytes).member("packs_waiting", report.packs_waiting);
-    json.member("bytes_wanted", report.bytes_wanted).member("stale_temporaries", report.stale_temporaries);
-    json.member("assembled_files_removed", swept.files).member("assembled_bytes_removed", swept.bytes).end_object();
-    context.print_json(json);
+    json.begin_object().member("dry_run", gc_.dry_run);
+    write_fields(json, outcome);
+    context.print_json(json.end_object());
   }
 
   void print_lines(const Context& context, const GcReport& report, const AssembledSweep& swept) const {

@@ -4,8 +4,8 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
-#include "cli/shared/remote_import.h"
 #include "cli/shared/table.h"
+#include "cli/shared/writer.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -88,10 +88,12 @@ class ImportCommand final : public Command {
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
     WEFT_TRY(import_.find_parent, find_part());
-    auto report = import(context);
-    if (!report.ok()) return std::move(report).error();
-    if (sync_ || durability_ == "origin") WEFT_CHECK(wait_for_origin(context, report->outcome.version));
-    context.json ? print_json(context, *report) : print_line(context, *report);
+    const bool to_origin = sync_ || durability_ == "origin";
+    if (to_origin) WEFT_CHECK(context.need_daemon());
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const ImportReport report, writer->import(import_));
+    if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
+    context.json ? print_json(context, report) : print_line(context, report);
     return kExitDone;
   }
 
@@ -107,34 +109,12 @@ class ImportCommand final : public Command {
                  fmt::format("--find-parent: expected a part from 0 to below 1, got \"{}\"", printable(find_parent_))};
   }
 
-  // What would fail in any case makes no store; one that was made for an import that fails goes again.
-  Result<ImportReport> import(const Context& context) const {
-    ProgressBar bar = context.progress();
-    WEFT_TRY(const auto daemon, context.daemon());
-    if (!daemon && (sync_ || durability_ == "origin"))
-      return Error{Errc::unreachable,
-                   fmt::format("{}: no daemon runs for this store, to take it to an origin", context.store_path())};
-    if (daemon) return import_through(*daemon, context, import_, bar);
-    WEFT_TRY(PreparedImport prepared, prepare_import(import_, context.store_path(), bar));
-    WEFT_TRY(Context::OpenedStore opened, context.open_or_create());
-    auto report = run_import(*opened.store, std::move(prepared), bar);
-    if (!report.ok()) context.unmake(std::move(opened));
-    return report;
-  }
-
-  static void print_json(const Context& context, const ImportReport& report) {
-    const VersionRow& row = report.outcome.version;
+  static void print_json(const Context& context, ImportReport report) {
     JsonWriter json;
-    json.begin_object().member("model", row.model_name).member("version", row.number);
-    json.member("made", report.outcome.made).member("manifest", to_hex(row.manifest));
-    json.member("files", report.files).member("tensors", report.tensors);
-    json.member("logical_bytes", report.logical_bytes).member("new_bytes", report.outcome.new_bytes);
-    json.member("shared_bytes", report.outcome.shared_bytes).key("parents").begin_array();
-    for (const ParentRef& parent : row.parents) json.raw(edge_json(parent));
-    json.end_array().key("parents_elsewhere").begin_array();
-    for (const std::string& name : row.elsewhere) json.value(name);
-    json.end_array().end_object();
-    context.print_json(json);
+    json.begin_object();
+    JsonFields list(json);
+    shown_fields(list, report);
+    context.print_json(json.end_object());
   }
 
   static void print_line(const Context& context, const ImportReport& report) {
@@ -150,9 +130,7 @@ class ImportCommand final : public Command {
   }
 
   static Status wait_for_origin(const Context& context, const VersionRow& row) {
-    JsonWriter body;
-    body.begin_object().member("spec", spec_of(row)).end_object();
-    auto staged = ask_with_progress(context, "stage_out", body.text());
+    const auto staged = call_daemon<HandOverReport>(context, "stage_out", StageOutRequest{spec_of(row)});
     if (staged.ok()) return {};
     return Error{staged.error().code,
                  fmt::format("{} is published, and not at the origin: {}", spec_of(row), staged.error().message)};

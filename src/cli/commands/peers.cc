@@ -1,6 +1,8 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -22,27 +24,12 @@ class PeersCommand final : public Command {
   void declare(OptionSet& /*options*/) override {}
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const auto daemon, context.daemon());
-    if (!daemon)
-      return Error{Errc::unreachable, fmt::format("{}: no daemon runs for this store", context.store_path())};
-    WEFT_TRY(const control::Answer answer, context.ask(*daemon, "peers", ""));
-    WEFT_TRY(const auto* peers, answer.body.array("peers"));
-    JsonWriter json;
-    json.begin_object().key("peers").begin_array();
+    WEFT_TRY(const auto list, call_daemon<PeerList>(context, "peers", Nothing{}));
     TextTable table({{"NAME"}, {"ADDRESS"}, {"PROVIDER"}, {"SINCE"}, {"NODE"}});
-    for (const JsonValue& peer : *peers) {
-      json.begin_object();
-      for (const std::string_view key : {"node", "name", "address", "provider", "since"}) {
-        WEFT_TRY(const std::string value, peer.text(key));
-        json.member(key, value);
-      }
-      json.end_object();
-      table.row({printable(*peer.text("name")), printable(*peer.text("address")), printable(*peer.text("provider")),
-                 *peer.text("since"), *peer.text("node")});
-    }
-    json.end_array().end_object();
+    for (const PeerEntry& peer : list.peers)
+      table.row({printable(peer.name), printable(peer.address), printable(peer.provider), peer.since, peer.node});
     if (context.json)
-      context.print_json(json);
+      context.print_json(encode_fields(list));
     else if (!table.empty())
       context.print("{}", table.text());
     return kExitDone;

@@ -3,6 +3,7 @@
 #include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "cli/shared/writer.h"
 #include "weft/assembly.h"
 
 namespace weft {
@@ -24,40 +25,23 @@ constexpr CommandInfo kInfo = {
     .interrupted = "the version is not pinned; files that are complete stay in the cache",
 };
 
-// The store, and who records its pins: the daemon while one runs.
-struct PinnedStore {
-  std::unique_ptr<Store> store;
-  RecordPin record;
-};
-
-Result<PinnedStore> open_to_pin(const Context& context) {
-  PinnedStore opened;
-  WEFT_TRY(const auto daemon, context.daemon());
-  WEFT_TRY(opened.store, daemon ? context.open_to_read() : context.open_to_write());
-  opened.record = [&context, ask = daemon != nullptr, store = opened.store.get()](const VersionRow& version,
-                                                                                  bool pinned) -> Status {
-    if (!ask) return store->pin(version.model_name, version.number, pinned);
-    JsonWriter body;
-    body.begin_object().member("spec", spec_of(version)).member("pinned", pinned);
-    WEFT_CHECK(ask_with_progress(context, "pin", body.end_object().text()));
-    return {};
-  };
-  return opened;
-}
-
-Status fetch(const Context& context, const std::string& spec) {
-  JsonWriter version;
-  version.begin_object().member("spec", spec).end_object();
-  WEFT_CHECK(ask_with_progress(context, "prefetch", version.text()));
-  return {};
-}
-
 Result<int> unpin(const Context& context, const std::string& spec) {
-  WEFT_TRY(const PinnedStore opened, open_to_pin(context));
-  WEFT_TRY(const VersionEntry version, version_entry(*opened.store, spec));
-  WEFT_CHECK(opened.record(version.row, false));
+  WEFT_TRY(const auto writer, context.writer());
+  WEFT_CHECK(writer->pin({spec, false}));
   if (context.json) context.print_json(JsonWriter().begin_object().member("pinned", false).end_object());
   return kExitDone;
+}
+
+// In a cluster the version's bytes come first.
+Result<PinReport> pin(const Context& context, const std::string& spec) {
+  WEFT_TRY(const auto writer, context.writer());
+  WEFT_TRY(const auto store, context.open_to_read());
+  if (store->cluster()) WEFT_CHECK(call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec, ""}));
+  const RecordPin record = [&writer](const VersionRow& version, bool pinned) {
+    return writer->pin({spec_of(version), pinned});
+  };
+  ProgressBar bar = context.progress();
+  return pin_version(*store, spec, record, bar);
 }
 
 constexpr CommandInfo kUnpinInfo = {
@@ -92,14 +76,8 @@ class PinCommand final : public Command {
 
   Result<int> run(Context& context) override {
     if (delete_) return unpin(context, spec_);
-    WEFT_TRY(const PinnedStore opened, open_to_pin(context));
-    if (opened.store->cluster()) WEFT_CHECK(fetch(context, spec_));
-    auto report = [&] {
-      ProgressBar bar = context.progress();
-      return pin_version(*opened.store, spec_, opened.record, bar);
-    }();
-    if (!report.ok()) return std::move(report).error();
-    print(context, *report);
+    WEFT_TRY(const PinReport report, pin(context, spec_));
+    print(context, report);
     return kExitDone;
   }
 

@@ -2,6 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -13,7 +14,7 @@ constexpr CommandInfo kInfo = {
         "Where a daemon serves the store, versions of other nodes are here by name, and\n"
         "their bytes come when they are read. This brings them now. Bytes that are here\n"
         "do not move again. With --layers only tensors of that name come, or of a layer\n"
-        "of that name: a pattern as of the shell.\n",
+        "of that name: a glob as in weft-find(7).\n",
     .examples =
         "weft prefetch llama@2\n"
         "weft prefetch llama --layers 'model.layers.[0-3]'\n",
@@ -26,30 +27,22 @@ class PrefetchCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
-    options.value("--layers", "PATTERN", layers_, "only these layers or tensors");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the version");
+    options.value("--layers", "PATTERN", request_.layers, "only these layers or tensors");
   }
 
   Result<int> run(Context& context) override {
-    JsonWriter body;
-    body.begin_object().member("spec", spec_).member("layers", layers_).end_object();
-    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "prefetch", body.text()));
-    WEFT_TRY(const std::uint64_t files, answer.number("files"));
-    WEFT_TRY(const std::uint64_t bytes, answer.number("bytes"));
-    WEFT_TRY(const std::uint64_t moved, answer.number("moved_bytes"));
-    if (context.json) {
-      JsonWriter json;
-      json.begin_object().member("files", files).member("bytes", bytes).member("moved_bytes", moved).end_object();
-      context.print_json(json);
-    } else {
-      context.print("{}, {}; {} moved\n", count_of(files, "file"), human_bytes(bytes), human_bytes(moved));
-    }
+    WEFT_TRY(const auto report, call_daemon<FetchReport>(context, "prefetch", request_));
+    if (context.json)
+      context.print_json(encode_fields(report));
+    else
+      context.print("{}, {}; {} moved\n", count_of(report.files, "file"), human_bytes(report.bytes),
+                    human_bytes(report.moved_bytes));
     return kExitDone;
   }
 
  private:
-  std::string spec_;
-  std::string layers_;
+  PrefetchRequest request_;
 };
 
 }  // namespace

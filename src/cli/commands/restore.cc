@@ -1,9 +1,8 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
-#include "cli/shared/json_lines.h"
 #include "cli/shared/table.h"
-#include "weft/origin.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -63,36 +62,16 @@ class RestoreCommand final : public Command {
 
  private:
   Result<RestoreReport> restore(const Context& context) const {
-    if (registry_) return restore_registry(context);
+    if (registry_) return call_daemon<RestoreReport>(context, "restore", RestoreRequest{accept_loss_});
     ProgressBar bar = context.progress();
     return restore_store(origin_, context.store_path(), {accept_loss_, context.patience()}, bar);
-  }
-
-  Result<RestoreReport> restore_registry(const Context& context) const {
-    JsonWriter body;
-    body.begin_object().member("accept_loss", accept_loss_);
-    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "restore", body.end_object().text()));
-    RestoreReport report;
-    WEFT_TRY(report.refused, answer.flag("refused"));
-    WEFT_TRY(report.models, answer.number("models"));
-    WEFT_TRY(report.versions, answer.number("versions"));
-    WEFT_TRY(report.removed, answer.number("removed"));
-    WEFT_TRY(report.tags, answer.number("tags"));
-    WEFT_TRY(report.problems, answer.texts("problems"));
-    WEFT_TRY(report.mended, answer.texts("mended"));
-    return report;
   }
 
   static void print_json(const Context& context, const RestoreReport& report) {
     JsonWriter json;
     json.begin_object().member("store", context.store_path()).member("restored", !report.refused);
-    json.member("refused", report.refused).member("models", report.models).member("versions", report.versions);
-    json.member("removed", report.removed).member("tags", report.tags).member("packs", report.packs);
-    json.member("bytes", report.bytes);
-    write_lines(json, "problems", report.problems);
-    write_lines(json, "mended", report.mended);
-    json.end_object();
-    context.print_json(json);
+    write_fields(json, report);
+    context.print_json(json.end_object());
   }
 
   void print_lines(const Context& context, const RestoreReport& report) const {

@@ -1,7 +1,6 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
-#include "cli/shared/table.h"
-#include "query/removal.h"
+#include "cli/shared/writer.h"
 
 namespace weft {
 namespace {
@@ -27,76 +26,35 @@ class RmCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.arguments("MODEL@V", specs_, "a version: a number or a tag; with --all a model");
-    options.flag("--all", all_, "remove all versions of MODEL");
+    options.arguments("MODEL@V", request_.specs, "a version: a number or a tag; with --all a model");
+    options.flag("--all", request_.all, "remove all versions of MODEL");
   }
 
   Status check_usage() const override {
-    for (const std::string& spec : specs_) {
+    for (const std::string& spec : request_.specs) {
       bool version = spec.find('@') != std::string::npos;
-      if (all_ && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};
-      if (!all_ && (!version || spec.ends_with('@')))
+      if (request_.all && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};
+      if (!request_.all && (!version || spec.ends_with('@')))
         return Error{Errc::invalid, fmt::format("expected MODEL@V, got {}; --all removes every version", spec)};
     }
     return {};
   }
 
   Result<int> run(Context& context) override {
-    Said said(context);
-    WEFT_TRY(const auto daemon, context.daemon());
-    WEFT_CHECK(daemon ? remove_through(*daemon, context, said) : remove(context, said));
-    said.end();
+    WEFT_TRY(const auto writer, context.writer());
+    JsonWriter json;
+    json.begin_object().key("removed").begin_array();
+    WEFT_CHECK(writer->remove(request_, [&](const VersionName& version) {
+      json.raw(encode_fields(version));
+      if (!context.json) context.print("removed {}\n", spec_of(version.model, version.number));
+    }));
+    if (context.json) context.print_json(json.end_array().end_object());
+    if (!context.json && !context.quiet) context.print("`weft gc` gives its space back\n");
     return kExitDone;
   }
 
  private:
-  // What was removed, said as it happens.
-  class Said {
-   public:
-    explicit Said(const Context& context) : context_(context) { json_.begin_object().key("removed").begin_array(); }
-    void removed(const std::string& model, std::uint64_t number) {
-      json_.begin_object().member("model", model).member("version", number).end_object();
-      if (!context_.json) context_.print("removed {}\n", spec_of(model, number));
-    }
-    void end() {
-      json_.end_array().end_object();
-      if (context_.json) context_.print_json(json_);
-      if (!context_.json && !context_.quiet) context_.print("`weft gc` gives its space back\n");
-    }
-
-   private:
-    const Context& context_;
-    JsonWriter json_;
-  };
-
-  Status remove(const Context& context, Said& said) const {
-    WEFT_TRY(auto store, context.open_to_write());
-    WEFT_TRY(const auto rows, versions_to_remove(*store, specs_, all_));
-    for (const VersionRow& row : rows) {
-      WEFT_CHECK(store->remove_version(row.model_name, row.number));
-      said.removed(row.model_name, row.number);
-    }
-    return {};
-  }
-
-  Status remove_through(control::Client& daemon, const Context& context, Said& said) const {
-    JsonWriter body;
-    body.begin_object().member("all", all_).key("specs").begin_array();
-    for (const std::string& spec : specs_) body.value(spec);
-    body.end_array().end_object();
-    control::CallOptions options;
-    options.on_event = [&](const control::Message& event, const control::SendMore& /*more*/) -> Status {
-      WEFT_TRY(const std::string model, event.body.text("model"));
-      WEFT_TRY(const std::uint64_t number, event.body.number("version"));
-      said.removed(model, number);
-      return {};
-    };
-    WEFT_CHECK(context.ask(daemon, "rm", body.text(), std::move(options)));
-    return {};
-  }
-
-  std::vector<std::string> specs_;
-  bool all_ = false;
+  RemoveRequest request_;
 };
 
 }  // namespace

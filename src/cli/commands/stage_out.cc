@@ -2,6 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 
 namespace weft {
 namespace {
@@ -32,43 +33,34 @@ class StageOutCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the version; all of this node by default");
-    options.flag("--evictable", evictable_, "make the bytes cache here once the origin has them");
-    options.flag("--new-origin", new_origin_, "take the directory for the origin, whatever was before");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version; all of this node by default");
+    options.flag("--evictable", request_.evictable, "make the bytes cache here once the origin has them");
+    options.flag("--new-origin", request_.new_origin, "take the directory for the origin, whatever was before");
   }
 
   Result<int> run(Context& context) override {
-    JsonWriter body;
-    body.begin_object();
-    if (!spec_.empty()) body.member("spec", spec_);
-    body.member("evictable", evictable_).member("new_origin", new_origin_);
-    WEFT_TRY(const JsonValue answer, ask_with_progress(context, "stage_out", body.end_object().text()));
-    JsonWriter json;
-    json.begin_object().member("staged", true);
-    if (evictable_)
-      for (const std::string_view name : {"packs", "disk_bytes", "kept_packs", "kept_disk_bytes"}) {
-        WEFT_TRY(const std::uint64_t value, answer.number(name));
-        json.member(name, value);
-      }
-    if (context.json)
+    WEFT_TRY(const auto report, call_daemon<HandOverReport>(context, "stage_out", request_));
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("staged", true);
+      if (request_.evictable) write_fields(json, report);
       context.print_json(json.end_object());
-    else if (!context.quiet)
-      context.print("{} at the origin{}\n", spec_.empty() ? "everything is" : spec_ + " is", text_of(answer));
+    } else if (!context.quiet) {
+      context.print("{} at the origin{}\n", request_.spec.empty() ? "everything is" : request_.spec + " is",
+                    text_of(report));
+    }
     return kExitDone;
   }
 
  private:
-  std::string text_of(const JsonValue& answer) const {
-    if (!evictable_) return "";
-    const std::uint64_t kept = *answer.number("kept_packs");
-    return fmt::format("; {} in {} {} cache now{}", human_bytes(*answer.number("disk_bytes")),
-                       count_of(*answer.number("packs"), "pack"), *answer.number("packs") == 1 ? "is" : "are",
-                       kept == 0 ? "" : fmt::format(", {} stay", count_of(kept, "pack")));
+  std::string text_of(const HandOverReport& report) const {
+    if (!request_.evictable) return "";
+    return fmt::format("; {} in {} {} cache now{}", human_bytes(report.disk_bytes), count_of(report.packs, "pack"),
+                       report.packs == 1 ? "is" : "are",
+                       report.kept_packs == 0 ? "" : fmt::format(", {} stay", count_of(report.kept_packs, "pack")));
   }
 
-  std::string spec_;
-  bool evictable_ = false;
-  bool new_origin_ = false;
+  StageOutRequest request_;
 };
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 #include "cli/shared/configured_store.h"
+#include "cli/shared/writer.h"
+#include "daemon_api/cold_wire.h"
 #include "os/file_lock.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
@@ -82,6 +84,17 @@ Result<std::unique_ptr<control::Client>> Context::daemon() const {
   }
 }
 
+Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
+  WEFT_TRY(auto client, daemon());
+  if (!client) return Error{Errc::unreachable, fmt::format("{}: no daemon runs for this store", store_path())};
+  return client;
+}
+
+Result<std::unique_ptr<StoreWriter>> Context::writer() const {
+  WEFT_TRY(auto client, daemon());
+  return client ? make_daemon_writer(*this, std::move(client)) : make_local_writer(*this);
+}
+
 Result<control::Answer> Context::ask(control::Client& daemon, std::string_view request, std::string_view body,
                                      control::CallOptions options) const {
   options.cancelled = patience().cancelled;
@@ -113,9 +126,7 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
 Status Context::look(VersionId version) const {
   WEFT_TRY(const auto client, daemon());
   if (!client) return Error{Errc::absent, "its manifest is not on this node, and no daemon runs that could fetch it"};
-  JsonWriter body;
-  body.begin_object().member("version", version).end_object();
-  WEFT_CHECK(ask(*client, "look", body.text()));
+  WEFT_CHECK(ask(*client, "look", encode_fields(LookRequest{version})));
   return {};
 }
 

@@ -17,6 +17,8 @@
 
 namespace weft {
 
+class StoreWriter;
+
 class Context {
  public:
   explicit Context(const CliEnvironment& environment) : environment_(environment) {}
@@ -36,6 +38,9 @@ class Context {
   // The daemon that has the store; null when none runs, and this process may write to the store itself. Waits some
   // seconds for one that begins or ends.
   Result<std::unique_ptr<control::Client>> daemon() const;
+  Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable when none runs
+  // What writes to the store: that daemon, or else this process.
+  Result<std::unique_ptr<StoreWriter>> writer() const;
   // Asks it; Ctrl-C is passed on. Where the connection is lost, the message says that the outcome is not known.
   Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
                               control::CallOptions options = {}) const;
@@ -64,7 +69,8 @@ class Context {
   }
   // For programs that read fields ended by NUL. The text itself steers no terminal.
   void print_field(std::string_view text) const { environment_.out << printable_lines(text) << '\0'; }
-  void print_json(const JsonWriter& json_value) const { environment_.out << json_value.text() << '\n'; }
+  void print_json(const JsonWriter& json_value) const { print_json(json_value.text()); }
+  void print_json(std::string_view json_text) const { environment_.out << json_text << '\n'; }
   void note(std::string_view line) const { environment_.err << "weft: " << printable_lines(line) << '\n'; }
 
  private:

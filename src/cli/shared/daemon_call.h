@@ -1,25 +1,33 @@
-// Commands that only a daemon can carry out.
+// Requests to the daemon of the store, of messages with fields().
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <string_view>
+#include <utility>
 
+#include "base/json_fields.h"
 #include "cli/shared/context.h"
 
 namespace weft {
 
-// What a daemon tells of its progress ("phase", "total", "done"), shown here.
-class ShownProgress {
- public:
-  explicit ShownProgress(Progress& progress) : progress_(progress) {}
-  Status show(const JsonValue& event);
+// For ProgressEvents of one request.
+control::OnEvent shown_by(Progress& progress);
 
- private:
-  Progress& progress_;
-  std::uint64_t done_ = 0;
-};
+template <class Answer, class Request>
+Result<Answer> call_daemon(const Context& context, control::Client& daemon, std::string_view name,
+                           const Request& request, control::OnEvent on_event = {}) {
+  control::CallOptions options;
+  options.on_event = std::move(on_event);
+  WEFT_TRY(const control::Answer answer, context.ask(daemon, name, encode_fields(request), std::move(options)));
+  return decode_fields<Answer>(answer.body);
+}
 
-// Asks the store's daemon; Errc::unreachable when none runs. Its progress is shown.
-Result<JsonValue> ask_with_progress(const Context& context, std::string_view request, std::string_view body);
+// For what only a daemon can do: Errc::unreachable when none runs. Its progress is shown.
+template <class Answer, class Request>
+Result<Answer> call_daemon(const Context& context, std::string_view name, const Request& request) {
+  WEFT_TRY(const auto daemon, context.need_daemon());
+  ProgressBar bar = context.progress();
+  return call_daemon<Answer>(context, *daemon, name, request, shown_by(bar));
+}
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Keys and what is made with them. Only user of libsodium (in the .cc).
+// Keys and what is made with them. Includes libsodium in the .cc alone.
 //
 // All of it is BLAKE2b with a key (RFC 7693), X25519 (RFC 7748), and ChaCha20-Poly1305 (RFC 8439), which encrypts.
 #pragma once

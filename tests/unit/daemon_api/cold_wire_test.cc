@@ -27,26 +27,26 @@ Errc refused(const std::string& text, std::size_t descriptors, Range range = {0,
 
 TEST_CASE("a range to bring travels as it is") {
   const ColdRange what{7, 3, {1ULL << 40U, 99}, 1U << 20U};
-  const auto got = decode_cold_range(parsed(encode_cold_range(what)));
+  const auto got = decode_fields<ColdRange>(parsed(encode_fields(what)));
   REQUIRE(got.ok());
   CHECK(got->version == 7);
   CHECK(got->file == 3);
   CHECK(got->range == what.range);
   CHECK(got->ahead == what.ahead);
   CHECK(got->all == what.all);
-  CHECK(!decode_cold_range(parsed(R"({"version":1,"file":4294967296,"offset":0,"length":1})")).ok());
-  CHECK(!decode_cold_range(parsed(R"({"version":1,"file":0,"offset":0})")).ok());
+  CHECK(!decode_fields<ColdRange>(parsed(R"({"version":1,"file":4294967296,"offset":0,"length":1})")).ok());
+  CHECK(!decode_fields<ColdRange>(parsed(R"({"version":1,"file":0,"offset":0})")).ok());
 }
 
 TEST_CASE("advice travels as it is, and an unknown policy is refused") {
   for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream, ColdPolicy::fetch}) {
-    const auto got = decode_cold_advice(parsed(encode_cold_advice({policy, 123})));
+    const auto got = decode_fields<ColdAdvice>(parsed(encode_fields(ColdAdvice{policy, 123})));
     REQUIRE(got.ok());
     CHECK(got->policy == policy);
     CHECK(got->bytes_per_s == 123);
   }
-  CHECK_FALSE(decode_cold_advice(parsed(R"({"policy":"ice","bytes_per_s":1})")).ok());
-  CHECK_FALSE(decode_cold_advice(parsed(R"({"policy":"auto"})")).ok());
+  CHECK_FALSE(decode_fields<ColdAdvice>(parsed(R"({"policy":"ice","bytes_per_s":1})")).ok());
+  CHECK_FALSE(decode_fields<ColdAdvice>(parsed(R"({"policy":"auto"})")).ok());
 }
 
 TEST_CASE("whole files are waited for where that is quick") {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <span>
 
-#include "base/base64.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "testing.h"
@@ -105,11 +105,14 @@ TEST_CASE("a message that is cut short or changed is refused or another message"
 }
 
 TEST_CASE("runs that do not lie where numbers may be read are refused") {
-  const auto bytes = from_base64(
-      "EAAAAAAAAAAIAA4ABwAIAAgAAAAAAAADDAAAAAAABgAIAAQABgAAAAgAAAAAAAAAAgAAAGQAAAAAAAAABwcHBwcHBwcHBwcHBwcH"
-      "BwcHBwcHBwcHBwcHBwcHBwcAAAAAAAAAAAEAAAAAAAAAAAAwAAAAAAAHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwEA"
-      "AAAAAAAAAgAAAAAAAAA=");  // the seed misaligned_runs of peers_fuzz
-  const auto request = decode_request(bytes.value());
+  // The seed misaligned_runs of peers_fuzz.
+  alignas(16) constexpr std::uint8_t kBytes[] = {
+      16, 0, 0, 0, 0, 0, 0, 0, 8, 0, 14, 0,  7, 0, 8, 0, 8, 0, 0, 0,   0, 0, 0, 3, 12, 0, 0, 0, 0, 0, 6, 0, 8,
+      0,  4, 0, 6, 0, 0, 0, 8, 0, 0, 0,  0,  0, 0, 0, 2, 0, 0, 0, 100, 0, 0, 0, 0, 0,  0, 0, 7, 7, 7, 7, 7, 7,
+      7,  7, 7, 7, 7, 7, 7, 7, 7, 7, 7,  7,  7, 7, 7, 7, 7, 7, 7, 7,   7, 7, 7, 7, 7,  7, 0, 0, 0, 0, 0, 0, 0,
+      0,  1, 0, 0, 0, 0, 0, 0, 0, 0, 0,  48, 0, 0, 0, 0, 0, 7, 7, 7,   7, 7, 7, 7, 7,  7, 7, 7, 7, 7, 7, 7, 7,
+      7,  7, 7, 7, 7, 7, 7, 7, 7, 7, 7,  7,  7, 7, 7, 7, 1, 0, 0, 0,   0, 0, 0, 0, 2,  0, 0, 0, 0, 0, 0, 0};
+  const auto request = decode_request(std::as_bytes(std::span(kBytes)));
   REQUIRE(!request.ok());
   CHECK(request.error().message.find("alignment") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-#include "base/base64.h"
+#include "registry/base64.h"
 
 #include <doctest/doctest.h>
 

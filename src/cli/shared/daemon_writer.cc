@@ -1,0 +1,110 @@
+// A daemon has the store: it writes. This process opens the files that it publishes, with its own rights.
+#include <fcntl.h>
+
+#include <utility>
+
+#include "cli/shared/daemon_call.h"
+#include "cli/shared/writer.h"
+#include "publish/gather.h"
+#include "publish/import_sources.h"
+#include "weft/fsck.h"
+#include "weft/repair.h"
+#include "weft/store.h"
+
+namespace weft {
+namespace {
+
+Status send_file(const SourceFile& file, const control::SendMore& more) {
+  auto fd = open_to_read(file.where);
+  if (!fd.ok()) return more(encode_fields(OpenFailure{fd.error()}), {});  // the import ends by the daemon's word
+  std::vector<Fd> fds;
+  fds.push_back(std::move(fd).value());
+  return more("{}", std::move(fds));
+}
+
+// Answers what the daemon asks while it imports these files.
+control::OnEvent answered_with(const std::vector<SourceFile>& files, Progress& progress) {
+  return [&files, shown = shown_by(progress)](control::Message& event, const control::SendMore& more) -> Status {
+    WEFT_TRY(const ImportQuestion question, decode_fields<ImportQuestion>(event.body));
+    if (!question.files && !question.open) return shown(event, more);
+    const std::uint64_t number = question.files ? *question.files : *question.open;
+    if (number >= files.size())
+      return Error{Errc::invalid, fmt::format("weftd: asked for file {} of {}", number, files.size())};
+    return question.files ? more(encode_files(files, number), {}) : send_file(files[number], more);
+  };
+}
+
+class DaemonWriter final : public StoreWriter {
+ public:
+  DaemonWriter(const Context& context, std::unique_ptr<control::Client> daemon)
+      : context_(context), daemon_(std::move(daemon)) {}
+
+  Result<ImportReport> import(const ImportOptions& options) override {
+    ProgressBar bar = context_.progress();
+    WEFT_CHECK(check_description(options));
+    WEFT_TRY(const auto files, gather_sources(options.paths, context_.store_path()));
+    const ImportRequest request{options, files.size()};
+    return ask<ImportReport>("import", request, answered_with(files, bar));
+  }
+
+  Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }
+
+  Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
+    WEFT_CHECK(ask<Nothing>("rm", request, [&](const control::Message& event, const control::SendMore&) -> Status {
+      WEFT_TRY(const VersionName version, decode_fields<VersionName>(event.body));
+      removed(version);
+      return {};
+    }));
+    return {};
+  }
+
+  Result<GcOutcome> collect(const GcOptions& options) override {
+    ProgressBar bar = context_.progress();
+    return ask<GcOutcome>("gc", options, shown_by(bar));
+  }
+
+  Status pin(const PinRequest& request) override {
+    WEFT_CHECK(ask<Nothing>("pin", request));
+    return {};
+  }
+
+  // The daemon asks the origin and the peers.
+  Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
+                                          std::vector<std::string> from) override {
+    ProgressBar bar = context_.progress();
+    const TakeBlob take = [&](const ContentId& id, int fd, std::uint64_t offset, std::string_view) -> Status {
+      control::CallOptions options;
+      options.cancelled = context_.patience().cancelled;
+      std::vector<Fd> fds;
+      fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+      WEFT_CHECK(daemon_->call("repair", encode_fields(RepairRequest{id, offset}), std::move(fds), options));
+      return {};
+    };
+    WEFT_TRY(const auto missing, search_blobs(store, damaged, from, take, bar));
+    std::vector<std::string> left;
+    for (const DamagedBlob& blob : missing) {
+      const auto answer = ask<Nothing>("repair", RepairRequest{blob.id, 0}, shown_by(bar));
+      if (answer.ok()) continue;
+      if (answer.error().code == Errc::permission || answer.error().code == Errc::cancelled) return answer.error();
+      left.push_back(fmt::format("{}; not repaired: {}", blob.what, answer.error().message));
+    }
+    return left;
+  }
+
+ private:
+  template <class Answer, class Request>
+  Result<Answer> ask(std::string_view name, const Request& request, control::OnEvent on_event = {}) {
+    return call_daemon<Answer>(context_, *daemon_, name, request, std::move(on_event));
+  }
+
+  const Context& context_;
+  const std::unique_ptr<control::Client> daemon_;
+};
+
+}  // namespace
+
+std::unique_ptr<StoreWriter> make_daemon_writer(const Context& context, std::unique_ptr<control::Client> daemon) {
+  return std::make_unique<DaemonWriter>(context, std::move(daemon));
+}
+
+}  // namespace weft

@@ -1,0 +1,108 @@
+// No daemon has the store: this process writes to it.
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "cli/shared/configured_store.h"
+#include "cli/shared/writer.h"
+#include "daemon_api/changes.h"
+#include "weft/cluster_store.h"
+#include "weft/fsck.h"
+#include "weft/node.h"
+#include "weft/repair.h"
+#include "weft/store.h"
+
+namespace weft {
+namespace {
+
+// The origin of this machine's weft.conf, if that is for this store and a directory is there.
+std::optional<std::string> known_origin(const Context& context) {
+  const std::string& file = context.environment().config_file;
+  const auto store = configured_value(file, "store");
+  const auto origin = configured_value(file, "origin");
+  std::error_code none;
+  if (!store || !origin || !std::filesystem::equivalent(*store, context.store_path(), none)) return {};
+  return std::filesystem::is_directory(*origin, none) ? origin : std::nullopt;
+}
+
+class LocalWriter final : public StoreWriter {
+ public:
+  explicit LocalWriter(const Context& context) : context_(context) {}
+
+  // What would fail in any case makes no store.
+  Result<ImportReport> import(const ImportOptions& options) override {
+    ProgressBar bar = context_.progress();
+    WEFT_TRY(PreparedImport prepared, prepare_import(options, context_.store_path(), bar));
+    WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
+    auto report = run_import(*opened.store, std::move(prepared), bar);
+    if (!report.ok()) context_.unmake(std::move(opened));
+    return report;
+  }
+
+  Result<VersionName> tag(const TagRequest& request) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change...); });
+  }
+
+  Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return remove_versions(*store, request, [&](const VersionName& version) -> Status {
+      WEFT_CHECK(store->remove_version(version.model, version.number));
+      removed(version);
+      return {};
+    });
+  }
+
+  Result<GcOutcome> collect(const GcOptions& options) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    ProgressBar bar = context_.progress();
+    return collect_garbage(*store, options, bar);
+  }
+
+  Status pin(const PinRequest& request) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return change_pin(*store, request);
+  }
+
+  Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
+                                          std::vector<std::string> from) override {
+    ProgressBar bar = context_.progress();
+    const bool clustered = store.cluster().has_value();
+    if (const auto origin = known_origin(context_)) from.push_back(*origin);
+    WEFT_TRY(const auto writer, open_to_repair(clustered));
+    WEFT_TRY(const auto repair, writer->begin_repair());
+    const TakeBlob take = [&](const ContentId& id, int fd, std::uint64_t offset, std::string_view where) {
+      return repair->add(id, fd, offset, where, bar);
+    };
+    WEFT_TRY(const auto missing, search_blobs(*writer, damaged, from, take, bar));
+    WEFT_CHECK(repair->commit());
+    std::vector<std::string> left;
+    for (const DamagedBlob& blob : missing)
+      left.push_back(fmt::format("{}; not repaired: {}", blob.what,
+                                 clustered      ? "only a peer may have it: start weftd and run this again"
+                                 : from.empty() ? "--from PATH names where it may be"
+                                                : "no PATH has it"));
+    return left;
+  }
+
+ private:
+  // The store of a cluster is opened as its daemon opens it, so that none can begin meanwhile.
+  Result<std::unique_ptr<Store>> open_to_repair(bool clustered) const {
+    if (!clustered) return context_.open_to_write();
+    OpenOptions options;
+    options.decode = content_decoder();
+    options.patience = context_.patience();
+    WEFT_TRY(auto store, ClusterStore::open(context_.store_path(), options));
+    return std::unique_ptr<Store>(std::move(store));
+  }
+
+  const Context& context_;
+};
+
+}  // namespace
+
+std::unique_ptr<StoreWriter> make_local_writer(const Context& context) {
+  return std::make_unique<LocalWriter>(context);
+}
+
+}  // namespace weft

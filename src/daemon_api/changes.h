@@ -1,0 +1,34 @@
+// Changes of names, and gc, as requests describe them: weftd makes them for its clients, and the command line by itself
+// while no weftd runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "daemon_api/control_messages.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// As resolve_version, in a snapshot of its own.
+Result<VersionRow> version_of(Store& store, std::string_view spec);
+
+// Store::set_tag, or the registry's.
+using SetTag = std::function<Status(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number)>;
+// The version that is tagged now; number 0 after a deletion.
+Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set);
+
+// Calls `remove` for each version once, in the order of the specs: MODEL@V, or with `all` every live version of MODEL.
+// Nothing is removed unless all are found.
+using RemoveVersion = std::function<Status(const VersionName& version)>;
+Status remove_versions(Store& store, const RemoveRequest& request, const RemoveVersion& remove);
+
+Status change_pin(Store& store, const PinRequest& request);
+
+// gc of the store, then of the assembled files.
+Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, Progress& progress);
+
+}  // namespace weft

@@ -1,0 +1,131 @@
+#include "daemon_api/control_messages.h"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include "base/limits.h"
+
+namespace weft::testing {
+namespace {
+
+JsonValue parsed(const std::string& text) {
+  auto value = JsonValue::parse(text);
+  REQUIRE_MESSAGE(value.ok(), text);
+  return std::move(value).value();
+}
+
+template <class M>
+M again(const M& message) {
+  auto got = decode_fields<M>(parsed(encode_fields(message)));
+  REQUIRE_MESSAGE(got.ok(), (got.ok() ? "" : got.error().message));
+  return std::move(got).value();
+}
+
+template <class M>
+std::string refusal(const std::string& text) {
+  const auto got = decode_fields<M>(parsed(text));
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::invalid);
+  return got.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("an import travels as it is, but for its paths") {
+  ImportOptions options;
+  options.paths = {"/secret"};
+  options.name = "org/m";
+  options.inherit = "base@1";
+  options.add = true;
+  options.parents = {"a", "b@2"};
+  options.find_parent = 0.25;
+  options.tags = {"x"};
+  options.message = "why \"so\"";
+  options.metrics = {{"loss", "1"}, {"loss", "2"}};
+  const ImportRequest got = again(ImportRequest{options, 3});
+  CHECK(got.files == 3);
+  CHECK(got.options.paths.empty());
+  CHECK(got.options.name == options.name);
+  CHECK(got.options.inherit == options.inherit);
+  CHECK(got.options.add);
+  CHECK(got.options.parents == options.parents);
+  CHECK(got.options.find_parent == options.find_parent);
+  CHECK(got.options.tags == options.tags);
+  CHECK(got.options.message == options.message);
+  CHECK(got.options.metrics == options.metrics);
+  options.find_parent.reset();
+  CHECK(!again(ImportRequest{options, 1}).options.find_parent);
+}
+
+TEST_CASE("an import of no files, of too many, or with half a metric is refused") {
+  const std::string rest = R"(,"name":"m","inherit":"","add":false,"parents":[],"tags":[],"message":""})";
+  CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
+  CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
+  CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");
+  CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":["x"])" + rest).starts_with("\"key\": "));
+  CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x","1","2"]])" + rest).starts_with("expected an array of 2"));
+}
+
+TEST_CASE("a report of an import holds what is printed") {
+  ImportReport report;
+  report.files = 1;
+  report.tensors = 2;
+  report.logical_bytes = 3;
+  report.outcome.made = true;
+  report.outcome.new_bytes = 4;
+  report.outcome.shared_bytes = 5;
+  VersionRow& row = report.outcome.version;
+  row.model_name = "m";
+  row.number = 6;
+  row.manifest.bytes[31] = 7;
+  row.tensors = 8;
+  row.elsewhere = {"org/gone"};
+  row.parents = {{"p", 9, false, 10, 11}};
+  const ImportReport got = again(report);
+  CHECK(got.outcome.version.manifest == row.manifest);
+  CHECK(got.outcome.version.tensors == 8);
+  CHECK(got.outcome.version.elsewhere == row.elsewhere);
+  REQUIRE(got.outcome.version.parents.size() == 1);
+  CHECK(got.outcome.version.parents[0].same_bytes == 11);
+  CHECK(!got.outcome.version.parents[0].declared);
+  CHECK(encode_fields(got) == encode_fields(report));
+}
+
+TEST_CASE("files travel in messages of bounded size, and no more of them than were announced") {
+  std::vector<SourceFile> files;
+  for (int i = 0; i < 20'000; ++i) files.push_back({fmt::format("f{}", i), "/models/of/somebody", 7});
+  std::vector<SourceFile> got;
+  while (got.size() < files.size()) {
+    const std::string body = encode_files(files, got.size());
+    CHECK(body.size() < limits::kControlMessageMax);
+    REQUIRE(decode_files(parsed(body), files.size(), got).ok());
+  }
+  CHECK(got.back().path == "f19999");
+  CHECK(got.back().where == "/models/of/somebody");
+  CHECK(got.back().size == 7);
+  std::vector<SourceFile> one;
+  CHECK(decode_files(parsed(R"({"files":[["a","/a",1],["b","/b",1]]})"), 1, one).error().code == Errc::invalid);
+  CHECK(decode_files(parsed(R"({"files":[]})"), 1, one).error().code == Errc::invalid);
+  CHECK(decode_files(parsed(R"({"files":[["a","/a"]]})"), 1, one).error().code == Errc::invalid);
+  const std::string far(2 * limits::kPathMax + 1, 'x');
+  CHECK(decode_files(parsed(R"({"files":[["a",")" + far + R"(",1]]})"), 1, one).error().code == Errc::invalid);
+}
+
+TEST_CASE("a failure to open a file keeps its kind") {
+  const OpenFailure got = again(OpenFailure{{Errc::permission, "a: not yours"}});
+  CHECK(got.error.code == Errc::permission);
+  CHECK(got.error.message == "a: not yours");
+  CHECK(decode_fields<OpenFailure>(parsed(R"({"code":"ice","message":""})"))->error.code == Errc::io);
+}
+
+TEST_CASE("a pattern of layers, and a blob to repair, are bounded") {
+  const std::string pattern(limits::kTensorNameMax + 1, '*');
+  CHECK(refusal<PrefetchRequest>(R"({"spec":"m","layers":")" + pattern + "\"}") ==
+        "\"layers\": expected at most 4096 bytes, got 4097");
+  CHECK(refusal<RepairRequest>(R"({"length":0,"root":")" + std::string(64, '0') + R"(","offset":0})") ==
+        "\"length\": expected at least 1, got 0");
+  CHECK(refusal<RepairRequest>(R"({"length":1,"root":"zz","offset":0})") ==
+        "\"root\": expected 64 hexadecimal digits, got zz");
+}
+
+}  // namespace weft::testing
