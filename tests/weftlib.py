@@ -1,5 +1,6 @@
 """How the tests in Python drive weft: its command line, a mount, and the files that they publish."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +21,8 @@ NOBODY = 65534
 # How many times as long our programs may take as those of a release: under a sanitizer (scripts/check) more than once.
 PATIENCE = float(os.environ.get("WEFT_TEST_PATIENCE", "1"))
 COMMAND_SECONDS_MAX = 120 * PATIENCE
+# How many times as long as in scripts/test the tests that are marked `long` go on.
+LENGTH = float(os.environ.get("WEFT_TEST_LENGTH", "1"))
 
 
 def environment(**extra):
@@ -38,6 +41,14 @@ def run(command, check=True, **options):
     if check and done.returncode != 0:
         raise AssertionError(f"{command} gave {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done
+
+
+@contextlib.contextmanager
+def page_cache(how):
+    """fcntl.LOCK_EX: no other test counts what the kernel keeps meanwhile. LOCK_SH: none drops it."""
+    with open(TOP / "tests/weftlib.py", encoding="utf-8") as file:
+        fcntl.flock(file, how)
+        yield
 
 
 class Store:

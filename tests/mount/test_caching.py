@@ -16,6 +16,7 @@ from weftlib import (MOUNT_WEFT, WEFT, Mount, context_switches, in_mount_namespa
 
 VISIBLE_SECONDS_MAX = 0.1
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+pytestmark = pytest.mark.usefixtures("caches_stay")
 
 
 def seen(root):

@@ -15,7 +15,8 @@ import pytest
 from loaders import LIBC, cached_pages, forget
 from weftlib import MOUNT_WEFT, Mount, Store, environment, random_tensors, run, wait_until, write_model
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root"),
+              pytest.mark.usefixtures("caches_stay")]
 
 MIB = 1 << 20
 WINDOW_FIRST, WINDOW_MAX = 16 * MIB, 64 * MIB
