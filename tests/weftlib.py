@@ -5,11 +5,13 @@ import hashlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import struct
 import subprocess
 import time
+import traceback
 
 import pytest
 
@@ -90,6 +92,13 @@ class Store:
         self.weft("fsck")
 
 
+def store_with(area, source, name="m", group=None, **options):
+    """A Store at AREA/store that has NAME@1: of a directory, or of tensors, whose directory is then AREA/model."""
+    store = Store(area / "store", group)
+    store.publish(write_model(area / "model", source) if isinstance(source, dict) else source, name=name, **options)
+    return store
+
+
 class Mount:
     """A store mounted on a directory, as a context. It is unmounted whatever happens inside."""
 
@@ -156,6 +165,46 @@ def foreground_mount(store, where, **options):
         server.kill()
         server.wait()
         Mount(store, where).unmount()
+
+
+class Companion:
+    """What the work of process_of() says and asks."""
+
+    def __init__(self, said, end):
+        self.said, self.end = said, end
+
+    def is_ready(self):
+        os.write(self.said, b"1")
+
+    def is_over(self, wait=False):
+        return bool(select.select([self.end], [], [], None if wait else 0)[0])
+
+
+@contextlib.contextmanager
+def process_of(user, work):
+    """A process of this user beside, from the time that its work is ready: work(companion), which ends once is_over()."""
+    hears, said = os.pipe()
+    end, kept = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(kept)
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            work(Companion(said, end))
+        except BaseException:  # pylint: disable=broad-except
+            traceback.print_exc()
+        os._exit(0)
+    os.close(said)
+    os.close(end)
+    try:
+        assert os.read(hears, 1) == b"1"
+        yield
+    finally:
+        os.close(kept)
+        os.close(hears)
+        os.waitpid(pid, 0)
 
 
 def is_alive(pid):
