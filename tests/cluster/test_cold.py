@@ -557,8 +557,9 @@ def test_without_a_daemon_what_is_here_is_read_and_the_rest_is_eio(cluster, pair
         two.daemon.kill()
         assert (mount.version("near", 1) / FILE).read_bytes() == (tmp_path / "near" / FILE).read_bytes()
         start = time.monotonic()
-        assert errno_of(mount.version("far", 1) / FILE) == errno.EIO
-        assert time.monotonic() - start < SECONDS_MAX
+        for _ in range(5):
+            assert errno_of(mount.version("far", 1) / FILE) == errno.EIO
+        assert time.monotonic() - start < SECONDS_MAX  # five times the wait would be longer
         two.daemon.start()
         assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
 
