@@ -66,6 +66,10 @@ class Host:
             run(["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
                  "latency", latency])
 
+    def unshape(self):
+        for space, device in ((self.space, "eth0"), (self.network.switch, self.port)):
+            run(["tc", "-n", space, "qdisc", "del", "dev", device, "root"])
+
 
 class Network:
     """The switch. `host()` plugs one more in."""
