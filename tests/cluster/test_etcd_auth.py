@@ -59,7 +59,7 @@ class TlsEtcd(Etcd):
         self.authority = authority
         self.server = authority.sign("server", host.address)
         certificate, key = self.server
-        self.options = ["--cert-file", certificate, "--key-file", key, "--client-cert-auth", "--trusted-ca-file",
+        self.options += ["--cert-file", certificate, "--key-file", key, "--client-cert-auth", "--trusted-ca-file",
                         authority.certificate]
         self.words = ["--cacert", authority.certificate, "--cert", certificate, "--key", key]
 
