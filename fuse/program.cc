@@ -113,11 +113,12 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_CHECK(set_up_process(options));
   keep_memory_small();
   raise_file_limit();
-  const auto cold = make_cold_client(options.store);
+  std::unique_ptr<ColdReads> cold;  // made before anybody looks
   OpenOptions reading;
   reading.open_versions = ends.open;
   reading.look = [&cold](VersionId version) { return cold->look(version); };
   WEFT_TRY(const auto store, Store::open(options.store, reading));
+  cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
   const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, "", cold.get(), options.cold});
   return serve(*vfs, options, ends);
 }

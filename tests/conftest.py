@@ -1,5 +1,8 @@
 """Fixtures of all tests in Python."""
+import ctypes
+import fcntl
 import os
+import pathlib
 import shutil
 import signal
 import tempfile
@@ -7,14 +10,63 @@ from pathlib import Path
 
 import pytest
 
-from weftlib import NOBODY, Mount, Store, random_tensors, run, write_model
+from weftlib import NOBODY, Mount, Store, page_cache, random_tensors, run, write_model
+
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+left_behind = []  # mounts that were there at the end of this process or of a worker
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Who is told to end cleans up first, as at Ctrl-C. A shell has what it starts in the background ignore Ctrl-C, and
     the programs under test would ignore it too."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    if os.geteuid() == 0:
+        own_mounts()
+    config.weft_mounts_before = weft_mounts()
+
+
+def own_mounts():
+    """Workers run side by side. A namespace that a test of one makes would keep the mounts of the others alive."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) == 0:
+        libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
+
+
+def weft_mounts():
+    lines = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
+    return {fields[1] for fields in lines if fields[2] == "fuse.weft"}
+
+
+def pytest_sessionfinish(session):
+    left = sorted(weft_mounts() - session.config.weft_mounts_before)
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_behind"] = left if os.geteuid() == 0 else []  # users' workers share mounts
+        return
+    left_behind.extend(left)
+    if left_behind:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    left_behind.extend(getattr(node, "workeroutput", {}).get("left_behind", []))
+
+
+def pytest_terminal_summary(terminalreporter):
+    for place in left_behind:
+        terminalreporter.write_line(f"A mount is left at {place}", red=True)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """The JUnit file says of a test that was run again why its first run failed."""
+    made = yield
+    report = made.get_result()
+    if report.failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        reason = (crash.message if crash else report.longreprtext).partition("\n")[0]
+        item.user_properties.append(("failure", f"{report.when}: {reason}"))
 
 
 @pytest.fixture(scope="session")
@@ -65,9 +117,14 @@ def small_disk(tmp_path):
 
 
 @pytest.fixture
+def caches_stay():
+    """No test of another worker drops the kernel's caches meanwhile."""
+    with page_cache(fcntl.LOCK_SH):
+        yield
+
+
+@pytest.fixture
 def as_nobody():
-    """Options of run() for an ordinary user. /dev/fuse is for everybody where udev runs; elsewhere for this test."""
-    before = os.stat("/dev/fuse").st_mode & 0o777
+    """Options of run() for an ordinary user. /dev/fuse is for everybody from now on, as where udev runs."""
     os.chmod("/dev/fuse", 0o666)
-    yield {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
-    os.chmod("/dev/fuse", before)
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}

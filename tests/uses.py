@@ -1,15 +1,19 @@
 """Ways in which a program has bytes of a file: each is made of a path, and says whether it reads as what is expected."""
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import pathlib
 import socket
 
+from weftlib import page_cache
+
 
 def drop_caches():
     os.sync()
-    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
+    with page_cache(fcntl.LOCK_EX):
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 def in_child(work):

@@ -1,14 +1,17 @@
 """How the tests in Python drive weft: its command line, a mount, and the files that they publish."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import struct
 import subprocess
 import time
+import traceback
 
 import pytest
 
@@ -20,6 +23,8 @@ NOBODY = 65534
 # How many times as long our programs may take as those of a release: under a sanitizer (scripts/check) more than once.
 PATIENCE = float(os.environ.get("WEFT_TEST_PATIENCE", "1"))
 COMMAND_SECONDS_MAX = 120 * PATIENCE
+# How many times as long as in scripts/test the tests that are marked `long` go on.
+LENGTH = float(os.environ.get("WEFT_TEST_LENGTH", "1"))
 
 
 def environment(**extra):
@@ -38,6 +43,14 @@ def run(command, check=True, **options):
     if check and done.returncode != 0:
         raise AssertionError(f"{command} gave {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done
+
+
+@contextlib.contextmanager
+def page_cache(how):
+    """fcntl.LOCK_EX: no other test counts what the kernel keeps meanwhile. LOCK_SH: none drops it."""
+    with open(TOP / "tests/weftlib.py", encoding="utf-8") as file:
+        fcntl.flock(file, how)
+        yield
 
 
 class Store:
@@ -77,6 +90,13 @@ class Store:
 
     def assert_sound(self):
         self.weft("fsck")
+
+
+def store_with(area, source, name="m", group=None, **options):
+    """A Store at AREA/store that has NAME@1: of a directory, or of tensors, whose directory is then AREA/model."""
+    store = Store(area / "store", group)
+    store.publish(write_model(area / "model", source) if isinstance(source, dict) else source, name=name, **options)
+    return store
 
 
 class Mount:
@@ -147,6 +167,46 @@ def foreground_mount(store, where, **options):
         server.kill()
         server.wait()
         Mount(store, where).unmount()
+
+
+class Companion:
+    """What the work of process_of() says and asks."""
+
+    def __init__(self, said, end):
+        self.said, self.end = said, end
+
+    def is_ready(self):
+        os.write(self.said, b"1")
+
+    def is_over(self, wait=False):
+        return bool(select.select([self.end], [], [], None if wait else 0)[0])
+
+
+@contextlib.contextmanager
+def process_of(user, work):
+    """A process of this user beside, from the time that its work is ready: work(companion), which ends once is_over()."""
+    hears, said = os.pipe()
+    end, kept = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(kept)
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            work(Companion(said, end))
+        except BaseException:  # pylint: disable=broad-except
+            traceback.print_exc()
+        os._exit(0)
+    os.close(said)
+    os.close(end)
+    try:
+        assert os.read(hears, 1) == b"1"
+        yield
+    finally:
+        os.close(kept)
+        os.close(hears)
+        os.waitpid(pid, 0)
 
 
 def is_alive(pid):

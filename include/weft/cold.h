@@ -74,8 +74,8 @@ struct FetchReport {
   std::uint64_t moved_bytes = 0;  // of these, those that were not here
 };
 
-// By way of the daemon that serves the store at `store_path`, whenever there is one: while there is none, and when it
-// is lost, a call looks for one until its time is over.
-std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path);
+// Asks the daemon that serves the store at `store_path`. While a daemon that was there is away, calls wait some seconds
+// for it; then they fail at once until it is back. `expected`: the first one is waited for too.
+std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path, bool expected);
 
 }  // namespace weft

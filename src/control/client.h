@@ -41,7 +41,7 @@ struct CallOptions {
 
 class Client {
  public:
-  // Errc::not_found: no daemon was ever there; Errc::unreachable: none answers now; Errc::permission.
+  // Errc::not_found: none has the store; Errc::unreachable: none answers now; Errc::permission.
   static Result<std::unique_ptr<Client>> connect(const std::string& socket_path);
   ~Client();  // no call() may be running
   Client(const Client&) = delete;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/client.h"
+#include "daemon_api/absence.h"
 #include "daemon_api/cold_wire.h"
 #include "weft/cold.h"
 #include "weft/deadline.h"
@@ -14,16 +15,16 @@
 namespace weft {
 namespace {
 
-// For a daemon to come back, and for its answer: it gives up by itself before.
-constexpr std::chrono::milliseconds kAwayMax{5'000};
-constexpr std::chrono::milliseconds kAnswerMax{15'000};
+constexpr std::chrono::milliseconds kBusyMax{5'000};
+constexpr std::chrono::milliseconds kAnswerMax{15'000};  // the daemon gives up by itself before
 constexpr std::chrono::milliseconds kAdviceMax{500};
 constexpr std::chrono::milliseconds kAdviceKept{2'000};
 constexpr std::size_t kBegunKept = 4'096;
 
 class ColdClient final : public ColdReads {
  public:
-  explicit ColdClient(std::string socket_path) : link_(std::move(socket_path)) {}
+  ColdClient(std::string socket_path, bool expected)
+      : link_(std::move(socket_path)), absence_(expected, std::chrono::steady_clock::now()) {}
 
   Status look(VersionId version) override {
     WEFT_CHECK(call("look", encode_fields(LookRequest{version})));
@@ -86,15 +87,17 @@ class ColdClient final : public ColdReads {
     return begun_lately_.insert({what.version, what.file, what.range.offset}).second;
   }
 
-  // What was asked of a daemon that went away meanwhile is asked again of the next; one that is busy is asked again.
+  // A request that a daemon left unanswered goes to the next daemon. One that is busy is asked again.
   Result<control::Answer> call(std::string_view name, const std::string& body) {
-    const Deadline away = deadline_in(kAwayMax);
+    const Deadline busy_until = deadline_in(kBusyMax);
     for (;;) {
       auto client = link_.client();
       auto answer = client.ok() ? ask(**client, name, body, kAnswerMax) : Result<control::Answer>(client.error());
       const bool nobody = !client.ok() || (!answer.ok() && (*client)->lost());
-      const bool busy = !answer.ok() && answer.error().code == Errc::busy;
-      if (!(nobody || busy) || std::chrono::steady_clock::now() >= away) return answer;
+      if (!nobody) absence_.end();
+      const auto now = std::chrono::steady_clock::now();
+      const bool busy = !answer.ok() && answer.error().code == Errc::busy && now < busy_until;
+      if (nobody ? absence_.is_over(now) : !busy) return answer;
       std::this_thread::sleep_for(control::kLinkPause);
     }
   }
@@ -107,6 +110,7 @@ class ColdClient final : public ColdReads {
   }
 
   control::Link link_;
+  Absence absence_;
   std::mutex begun_mutex_;
   std::set<std::tuple<VersionId, std::uint32_t, std::uint64_t>> begun_lately_;  // guarded by begun_mutex_
   std::mutex advice_mutex_;
@@ -116,8 +120,8 @@ class ColdClient final : public ColdReads {
 
 }  // namespace
 
-std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path) {
-  return std::make_unique<ColdClient>(store_path + "/" + std::string(control::kSocketName));
+std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path, bool expected) {
+  return std::make_unique<ColdClient>(store_path + "/" + std::string(control::kSocketName), expected);
 }
 
 }  // namespace weft

@@ -39,6 +39,8 @@ for byte, that nothing else is shown, and that `weft fsck` tells the truth. Runs
   damage  flips bits, truncates, zeroes, swaps, extends and deletes files of every kind. If every byte that a version needs is
           undamaged somewhere in the store, `weft fsck --rebuild` must bring that version back, whatever else is damaged
   all     each of them in turn
+  long    runs each test that goes on for some time ten times as long as scripts/test does, or WEFT_TEST_LENGTH times. Words
+          that follow are pytest's
   report  writes the totals over all runs into bench/RESULTS.md
 
 Each state has a name, and each load a seed. A finding prints the command that replays it; what a replay needs (the log of a

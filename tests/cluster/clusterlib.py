@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -66,6 +67,10 @@ class Host:
             run(["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
                  "latency", latency])
 
+    def unshape(self):
+        for space, device in ((self.space, "eth0"), (self.network.switch, self.port)):
+            run(["tc", "-n", space, "qdisc", "del", "dev", device, "root"])
+
 
 class Network:
     """The switch. `host()` plugs one more in."""
@@ -117,7 +122,7 @@ class Etcd:
         self.host, self.directory, self.process = host, directory, None
         self.endpoint = f"http://{host.address}:{ETCD_PORT}"
         self.local = f"http://127.0.0.1:{ETCD_PORT}"
-        self.options = []  # of etcd
+        self.options = ["--heartbeat-interval", "10", "--election-timeout", "100"]  # it has no rival to wait for
         self.words = []  # of etcdctl, whom etcd knows it as
         self.peer = f"http://127.0.0.1:{ETCD_PEER_PORT}"
 
@@ -139,7 +144,7 @@ class Etcd:
                  *map(str, self.options)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
-            wait_until(self.healthy, seconds_max=START_SECONDS_MAX, pause=0.05)
+            wait_until(self.healthy, seconds_max=START_SECONDS_MAX, pause=0.01)
         except BaseException:
             self.kill()
             raise
@@ -147,7 +152,15 @@ class Etcd:
     def healthy(self):
         if self.process.poll() is not None:
             raise AssertionError((self.directory / "log").read_text())
-        return self.control("endpoint", "health", check=False).returncode == 0
+        return self.listens() and self.control("endpoint", "health", check=False).returncode == 0
+
+    def listens(self):
+        """etcdctl that is refused tries again after a second."""
+        for line in pathlib.Path(f"/proc/{self.process.pid}/net/tcp").read_text().splitlines():
+            _, place, _, state = line.split()[:4]
+            if place.endswith(f":{ETCD_PORT:04X}") and state == "0A":
+                return True
+        return False
 
     def control(self, *words, check=True, **options):
         return run([*self.host.inside, "etcdctl", "--endpoints", self.local, *self.words, *words], check=check,

@@ -4,9 +4,11 @@ import random
 import statistics
 import time
 
+import pytest
+
 from daemonlib import metrics
 from threenodes import SECONDS_MAX
-from weftlib import PATIENCE, Deadline, random_tensors, wait_until, write_model
+from weftlib import LENGTH, PATIENCE, Deadline, random_tensors, wait_until, write_model
 
 FILE = "model.safetensors"
 VISIBLE_SECONDS_MAX = 0.2 * PATIENCE  # from the end of a publish until every mount shows it
@@ -128,11 +130,12 @@ def test_without_etcd(nodes, etcd, small_model, tmp_path):
     assert_all_sound(nodes)
 
 
+@pytest.mark.long
 def test_etcd_stopped_while_nodes_publish(nodes, etcd, tmp_path):
     """Whatever a publish was answered: what is said to be published is, and what shows is whole where it came from."""
     rng = random.Random(13)
     said = {}
-    for i in range(6):
+    for i in range(int(3 * LENGTH)):
         clients = {}
         for k, node in enumerate(nodes):
             name = f"m{i}-{k}"

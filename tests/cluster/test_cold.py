@@ -8,13 +8,13 @@ import signal
 import subprocess
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from clusterlib import can_make_networks
 from daemonlib import metrics, receive, send
 from nodes import SECONDS_MAX, Cluster, errno_of, fuse_directory
+from uses import drop_caches
 from weftlib import WEFT, Deadline, environment, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -292,7 +292,7 @@ def test_what_is_mapped_keeps_its_bytes_when_it_is_evicted(cluster, pair, tmp_pa
             assert two.store.json("evict", "--all")["disk_bytes"] > 0
             two.daemon.stop()
             two.daemon.start()
-            Path("/proc/sys/vm/drop_caches").write_text("3")
+            drop_caches()
             assert mapped[:] == expected
         assert two.store.json("evict", "--all")["disk_bytes"] == 0
         assert (mount.version("model", 1) / FILE).read_bytes() == expected
@@ -557,8 +557,9 @@ def test_without_a_daemon_what_is_here_is_read_and_the_rest_is_eio(cluster, pair
         two.daemon.kill()
         assert (mount.version("near", 1) / FILE).read_bytes() == (tmp_path / "near" / FILE).read_bytes()
         start = time.monotonic()
-        assert errno_of(mount.version("far", 1) / FILE) == errno.EIO
-        assert time.monotonic() - start < SECONDS_MAX
+        for _ in range(5):
+            assert errno_of(mount.version("far", 1) / FILE) == errno.EIO
+        assert time.monotonic() - start < SECONDS_MAX  # five times the wait would be longer
         two.daemon.start()
         assert (mount.version("far", 1) / FILE).read_bytes() == (tmp_path / "far" / FILE).read_bytes()
 

@@ -1,6 +1,7 @@
 """A real etcd that wants certificates of its own authority, or a user and a password."""
 import contextlib
 import json
+import sys
 import time
 
 import pytest
@@ -10,6 +11,18 @@ from threenodes import SECONDS_MAX, Node
 from weftlib import run, wait_until
 
 USER, PASSWORD = "weft", "correct horse"
+# Writes so many keys as root: etcdctl would log in for each.
+WRITE_KEYS = """
+import base64, http.client, json, sys
+etcd = http.client.HTTPConnection(sys.argv[1])
+def ask(what, body, **headers):
+    etcd.request("POST", "/v3/" + what, json.dumps(body), headers)
+    return json.load(etcd.getresponse())
+token = ask("auth/authenticate", {"name": "root", "password": "root"})["token"]
+for number in range(int(sys.argv[2])):
+    text = base64.b64encode(b"%d" % number).decode()
+    assert "header" in ask("kv/put", {"key": text, "value": text}, Authorization=token)
+"""
 
 
 class Authority:
@@ -46,7 +59,7 @@ class TlsEtcd(Etcd):
         self.authority = authority
         self.server = authority.sign("server", host.address)
         certificate, key = self.server
-        self.options = ["--cert-file", certificate, "--key-file", key, "--client-cert-auth", "--trusted-ca-file",
+        self.options += ["--cert-file", certificate, "--key-file", key, "--client-cert-auth", "--trusted-ca-file",
                         authority.certificate]
         self.words = ["--cacert", authority.certificate, "--cert", certificate, "--key", key]
 
@@ -167,8 +180,7 @@ def test_an_etcd_restored_from_a_snapshot(network, guarded, tmp_path, small_mode
     with node_of(network, guarded, tmp_path, "n0", *login(tmp_path)) as one, \
             node_of(network, guarded, tmp_path, "n1", *login(tmp_path)) as two:
         works([one, two], small_model)
-        for number in range(200):
-            guarded.control("put", "elsewhere", str(number))
+        run([*guarded.host.inside, sys.executable, "-c", WRITE_KEYS, f"127.0.0.1:{ETCD_PORT}", 200])
         for node in (one, two):  # they log in after these
             node.daemon.stop()
             node.daemon.start()

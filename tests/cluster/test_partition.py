@@ -1,4 +1,4 @@
-"""Links that are cut for a minute, and hosts that vanish: when they are back, nodes that have nobody else read from each
+"""Links that are cut, and hosts that vanish: when they are back, nodes that have nobody else read from each
 other as soon as users may expect it, whatever TCP below the fabric had given up hope of."""
 import concurrent.futures
 import contextlib
@@ -13,7 +13,8 @@ from weftlib import random_tensors, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 PROVIDERS = ["net", "tcp;ofi_rxm"]
-CUT_SECONDS = 60  # TCP doubles its pauses: it sends again about 52 s after the cut, and then only at 105 s
+# TCP doubles its pauses. It sends again about 26 s after the cut, and then at 52 s: too late for SECONDS_MAX.
+CUT_SECONDS = 29
 TRY_PAUSE = 5
 PORT = 7711
 
@@ -85,7 +86,7 @@ def cut_off(hosts, how):
         yield
 
 
-def test_links_that_are_cut_for_a_minute(networks, tmp_path):
+def test_links_that_are_cut(networks, tmp_path):
     with contextlib.ExitStack() as stack:
         pairs = []
         for number, provider in enumerate(PROVIDERS):

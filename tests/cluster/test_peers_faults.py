@@ -134,6 +134,7 @@ def test_the_only_holder_killed_mid_read_is_an_errno_and_the_bytes_when_it_is_ba
     with reading(three[1], source) as reader:
         three[0].daemon.kill()
         ends_with_an_errno(reader)
+    three[0].host.unshape()
     three[0].daemon.start()
     comes_right_on(three[1], source)
     nothing_is_lost(three[0], three[1])
@@ -148,6 +149,7 @@ def test_a_holder_that_is_stopped_costs_the_only_reader_an_errno_in_time(cluster
             assert three[1].daemon.alive()
         finally:
             os.kill(three[0].daemon.pid, signal.SIGCONT)
+    three[0].host.unshape()
     comes_right_on(three[1], source)
     nothing_is_lost(three[0], three[1])
 
@@ -160,6 +162,7 @@ def test_a_partition_is_an_errno_and_its_end_brings_the_bytes(cluster, three):
             ends_with_an_errno(reader)
         finally:
             three[0].host.mend()
+    three[0].host.unshape()
     comes_right_on(three[1], source)
     nothing_is_lost(three[0], three[1])
 
@@ -179,6 +182,7 @@ def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, th
         reader.join(SECONDS_MAX)
         assert not reader.is_alive()
         three[1].daemon.start()
+    three[0].host.unshape()
     comes_right_on(three[2], source)
     comes_right_on(three[1], source)
     nothing_is_lost(*three)

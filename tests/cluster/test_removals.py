@@ -8,10 +8,10 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import MODEL_FILE, SECONDS_MAX
-from weftlib import PATIENCE, random_tensors, wait_until, write_model
+from weftlib import LENGTH, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-RACES = 1000 if PATIENCE == 1 else 100  # programs of a sanitizer take a second and more for each
+RACES = int(150 * LENGTH)
 TENSOR_BYTES = 4096
 DERIVED = 10  # models whose versions inherit, by turns
 
@@ -94,6 +94,7 @@ class Race:
                 assert data in got, self.spec
 
 
+@pytest.mark.long
 def test_removals_race_inheriting_publishes(three, tmp_path):
     """Every version that survives is whole, and what a publish found here stays here."""
     first, second, third = three

@@ -18,7 +18,8 @@ from loader_ways import MAY_FAIL, SAME, failed_with, is_turned_off, outcome
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
 from weftlib import is_alive, random_tensors, wait_until, write_model
 
-pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+pytestmark = [pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd"),
+              pytest.mark.usefixtures("caches_stay")]
 PIECE = 256 << 10
 BESIDE = ("read", "O_DIRECT", "preadv2", "libaio", "io_uring", "sendfile", "MAP_SHARED", "MAP_PRIVATE",
           "MAP_PRIVATE MAP_POPULATE", "readahead", "fadvise WILLNEED", "seeks")

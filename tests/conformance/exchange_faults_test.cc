@@ -57,7 +57,7 @@ class Attacker {
 };
 
 TEST_CASE("a node with another key is told nothing and asked for nothing, and leaves nothing behind") {
-  in_every_world([](TransportWorld& world) {
+  in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     const KeyFile other('o');
     ScriptedServer server;
@@ -102,7 +102,7 @@ struct Overheard {
 };
 
 TEST_CASE("a session that is sent again gets no answer, and ends") {
-  in_every_world([](TransportWorld& world) {
+  in_every_world_at_once([](TransportWorld& world) {
     Overheard on(world);
     const auto kept = on.recording.kept();
     for (const auto& message : kept) on.attacker.send(message);
@@ -115,7 +115,7 @@ TEST_CASE("a session that is sent again gets no answer, and ends") {
 }
 
 TEST_CASE("whatever strangers send, memory is bounded and others are answered") {
-  in_every_world([](TransportWorld& world) {
+  in_every_world_at_once([](TransportWorld& world) {
     Overheard on(world);
     for (unsigned i = 0; i < 50; ++i) on.attacker.send(random_bytes(1 + i * 160, i));
     for (const auto& message : on.recording.kept())
@@ -134,7 +134,7 @@ TEST_CASE("whatever strangers send, memory is bounded and others are answered") 
 }
 
 TEST_CASE("windows that nobody closes end with their lease, and give nothing any more") {
-  in_every_world([](TransportWorld& world) {
+  in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
     std::atomic<bool> mute{false};
@@ -208,7 +208,7 @@ TEST_CASE("a session that the other end lost is made anew, also for calls that a
 }
 
 TEST_CASE("nobody at an address costs the caller its deadline, and no more") {
-  in_every_world([](TransportWorld& world) {
+  in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     auto a = open_node(world, key, "a", nullptr);
     PeerAddress gone;

@@ -168,7 +168,7 @@ TEST_CASE("a request, or an answer, that is lost on the way is asked for again")
 }
 
 TEST_CASE("what takes long is waited for until the deadline, and no longer") {
-  in_every_world([](TransportWorld& world) {
+  in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
     auto a = open_node(world, key, "a", nullptr);

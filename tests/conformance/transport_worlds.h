@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,18 @@ inline void in_every_world(void (*check)(TransportWorld&)) {
     CAPTURE(world->name());
     check(*world);
   }
+}
+
+// The same, for a check that waits for the clock most of the time.
+inline void in_every_world_at_once(void (*check)(TransportWorld&)) {
+  const auto worlds = transport_worlds();
+  std::vector<std::future<void>> checks;
+  for (const auto& world : worlds)
+    checks.push_back(std::async(std::launch::async, [&world, check] {
+      CAPTURE(world->name());
+      check(*world);
+    }));
+  for (auto& one : checks) one.get();
 }
 
 }  // namespace weft::conformance

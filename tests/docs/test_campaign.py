@@ -231,7 +231,7 @@ def test_a_line_that_a_killed_run_left_torn_is_no_state(tmp_path):
 
 def test_help_names_each_campaign():
     said = run([TOP / "scripts/campaign", "--help"]).stdout
-    for word in ("crash", "kill", "fail", "damage", "report", "--resume", "--seed", "--state", "--minutes"):
+    for word in ("crash", "kill", "fail", "damage", "long", "report", "--resume", "--seed", "--state", "--minutes"):
         assert word in said
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from weftlib import TOP, Store, environment, run, write_model, random_tensors
+from weftlib import TOP, environment, random_tensors, run, store_with
 
 SCRIPTS = TOP / "scripts/completions"
 ANSWER_SECONDS_MAX = 30
@@ -30,10 +30,8 @@ lines = pytest.mark.parametrize("line, answer, other", LINES.values(), ids=LINES
 def path(tmp_path_factory):
     """Of a store."""
     area = tmp_path_factory.mktemp("completions")
-    store = Store(area / "store")
-    model = write_model(area / "model", random_tensors(1, 4096, seed="completion"))
-    store.publish(model, name="org/small")
-    store.publish(model, name="other")
+    store = store_with(area, random_tensors(1, 4096, seed="completion"), name="org/small")
+    store.publish(area / "model", name="other")
     return str(store.path)
 
 

@@ -44,6 +44,15 @@ std::pair<std::uint16_t, std::uint16_t> free_ports() {
   return ports;
 }
 
+bool takes_connections(std::uint16_t port) {
+  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
+
 pid_t start_program(const char* program, const std::vector<std::string>& arguments, const std::string& log) {
   std::vector<char*> argv{const_cast<char*>(program)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -65,6 +74,7 @@ EtcdProcess::EtcdProcess(std::vector<std::string> arguments, Wire wire)
     : wire_(wire), arguments_(std::move(arguments)) {
   if (wire_ == Wire::tls) make_certificate();
   auto [client, peer] = free_ports();
+  port_ = client;
   endpoint_ = (wire_ == Wire::tls ? "https" : "http") + std::string("://127.0.0.1:") + std::to_string(client);
   peer_ = "http://127.0.0.1:" + std::to_string(peer);
   start();
@@ -98,11 +108,16 @@ void EtcdProcess::start() {
                                      "--initial-cluster",
                                      "default=" + peer_,
                                      "--log-level",
-                                     "error"};
+                                     "error",
+                                     "--heartbeat-interval",  // it has no rival to wait for
+                                     "10",
+                                     "--election-timeout",
+                                     "100"};
   arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
   pid_ = start_program(kServer, arguments, dir_ / "log");
   auto end = std::chrono::steady_clock::now() + kStartMax;
-  while (!run_control({"endpoint", "health"})) {  // it accepts connections before it answers them
+  // It accepts connections before it answers them. A client that is refused would try again after a second.
+  while (!takes_connections(port_) || !run_control({"endpoint", "health"})) {
     if (::waitpid(pid_, nullptr, WNOHANG) == pid_ || std::chrono::steady_clock::now() > end)
       throw std::runtime_error("etcd does not start: " + read_text(dir_ / "log"));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

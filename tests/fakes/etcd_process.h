@@ -42,6 +42,7 @@ class EtcdProcess {
   void make_certificate();
   const Wire wire_;
   std::vector<std::string> arguments_;
+  std::uint16_t port_ = 0;  // of endpoint_
   std::string endpoint_, peer_;
   pid_t pid_ = 0;
 };

@@ -1,5 +1,5 @@
 """Files that are open through the server while they get an assembled file, and while it is evicted. No read, open or
-mapping may fail or see a wrong byte. WEFT_SWITCH_SECONDS is how long; scripts/test and scripts/check take a minute."""
+mapping may fail or see a wrong byte."""
 import mmap
 import os
 import random
@@ -9,11 +9,11 @@ import time
 import pytest
 
 from assembled import assembled, assembly, container_of, publish_family, whole_files
-from weftlib import PATIENCE, Mount, wait_until
+from weftlib import LENGTH, PATIENCE, Mount, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
 
-SECONDS = float(os.environ.get("WEFT_SWITCH_SECONDS", "15"))
+SECONDS = 10 * LENGTH
 SECONDS_MORE = 60 * PATIENCE  # for what must have happened, where that is slow
 SWITCHES = 24  # of each kind: files assembled, opened assembled, evicted; for a file of its own a quarter of it
 PIECE = 64 << 10
@@ -139,6 +139,7 @@ class OwnFile:
         return self.evicted >= SWITCHES // 4
 
 
+@pytest.mark.long
 def test_switch_under_load(store, family, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
         own = OwnFile(store, mount, family.pop("own"))

@@ -16,7 +16,7 @@ import pytest
 
 import malformed
 from weftlib import (NOBODY, WEFT, Mount, Store, environment, files_below, programs_for_everybody, random_bytes,
-                     random_tensors, run, safetensors_bytes, write_model)
+                     random_tensors, run, safetensors_bytes, store_with, write_model)
 
 MEMORY_MAX = 1 << 30  # address space is not memory, but what a small file makes a reader take must fit here easily
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -26,9 +26,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def kept(tmp_path_factory):
     """A store with one model, that every refusal here must leave as it is."""
     area = tmp_path_factory.mktemp("kept")
-    store = Store(area / "store")
-    store.publish(write_model(area / "model", random_tensors(2, 4096, seed="kept")), name="kept", tag="good")
-    return store
+    return store_with(area, random_tensors(2, 4096, seed="kept"), name="kept", tag="good")
 
 
 @pytest.fixture
@@ -477,9 +475,8 @@ def test_full_disk(small_disk, tmp_path):
 
 def test_disk_that_others_filled(small_disk, tmp_path):
     """With not a byte left everything that is there can be read, and rm and gc make room or say why not."""
-    store = Store(small_disk / "store")
     model = write_model(tmp_path / "m", random_tensors(4, 1 << 20, seed="room"))
-    store.publish(model, name="m")
+    store = store_with(small_disk, model)
     with open(small_disk / "ballast", "wb") as ballast:
         try:
             while True:

@@ -13,6 +13,8 @@ import pytest
 
 from weftlib import Mount, context_switches, random_tensors, wait_until, write_model
 
+pytestmark = pytest.mark.usefixtures("caches_stay")
+
 
 @pytest.fixture
 def keeping(store, small_model, tmp_path):

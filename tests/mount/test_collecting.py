@@ -8,7 +8,8 @@ import pytest
 
 from daemonlib import Daemon
 from uses import Mapped, drop_caches
-from weftlib import NOBODY, WEFT, Mount, Store, programs_for_everybody, random_tensors, run, wait_until, write_model
+from weftlib import (NOBODY, WEFT, Mount, Store, process_of, programs_for_everybody, random_tensors, run, wait_until,
+                     write_model)
 
 MIB = 1 << 20
 F_OFD_SETLK = 37
@@ -97,29 +98,13 @@ def lock_every_byte(directory):
     return count
 
 
-@contextlib.contextmanager
 def another_user_locks(directory):
     """A user outside the store's group, with shared locks on all that this user can open."""
-    counted, count = os.pipe()
-    kept, end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            os.close(end)
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            os.write(count, struct.pack("q", lock_every_byte(directory)))
-            os.read(kept, 1)
-        os._exit(0)
-    try:
-        os.close(kept)
-        assert struct.unpack("q", os.read(counted, 8))[0] >= 5  # packs, manifests and the journal are for everybody
-        yield
-    finally:
-        for fd in (counted, count, end):
-            os.close(fd)
-        os.waitpid(pid, 0)
+    def lock(companion):
+        assert lock_every_byte(directory) >= 5  # packs, manifests and the journal are for everybody
+        companion.is_ready()
+        companion.is_over(wait=True)
+    return process_of(NOBODY, lock)
 
 
 @needs_root

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from weftlib import (WEFT, Mount, Store, files_below, in_mount_namespace, random_tensors, run, wait_until,
-                     write_model)
+from weftlib import (WEFT, Mount, Store, files_below, in_mount_namespace, random_tensors, run, store_with,
+                     wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making file systems needs root")
 
@@ -64,8 +64,7 @@ def in_a_container(script):
 
 def test_two_containers_share_a_store(tmp_path, small_model):
     """Their processes have equal ids, and both read and publish."""
-    store = Store(tmp_path / "store")
-    store.publish(small_model, name="m")
+    store = store_with(tmp_path, small_model)
     with Mount(store, tmp_path / "mnt") as mount:
         script = f"for i in 1 2 3; do '{WEFT}' --store '{store.path}' ls --json; done; echo $$"
         assert in_a_container(script).stdout.splitlines()[-1] == "1"

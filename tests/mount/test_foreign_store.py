@@ -10,8 +10,8 @@ import struct
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, is_mounted, programs_for_everybody, random_tensors,
-                     run, wait_until, write_model)
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, is_mounted, process_of, programs_for_everybody,
+                     random_tensors, run, store_with, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root and another user")
 
@@ -208,16 +208,14 @@ def test_trust_store_follows_no_link(theirs):
 
 def test_a_store_of_a_group_is_not_refused(tmp_path):
     """`weft init --group` lets the group read, and write nothing."""
-    store = Store(tmp_path / "store", group="nogroup")
+    store = store_with(tmp_path, random_tensors(1, 4096, seed="group"), group="nogroup")
     assert stat.S_IMODE(store.path.stat().st_mode) & 0o022 == 0
-    store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="group")), name="m")
     store.assert_sound()
 
 
-def test_an_ordinary_user_meets_the_same_rule(open_dir, as_nobody, tmp_path):
+def test_an_ordinary_user_meets_the_same_rule(open_dir, as_nobody):
     """A file of a third user in a store is not read by a user who reads the store."""
-    store = Store(open_dir / "store", group="nogroup")
-    store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="third")), name="m")
+    store = store_with(open_dir, random_tensors(1, 4096, seed="third"), group="nogroup")
     weft = programs_for_everybody(open_dir) / "weft"
     manifest = next((store.path / "manifests").iterdir())
     os.chown(manifest, ANOTHER, ANOTHER)
@@ -225,33 +223,15 @@ def test_an_ordinary_user_meets_the_same_rule(open_dir, as_nobody, tmp_path):
     assert done.returncode == 1 and f"expected a file of user 0, as its directory is, got one of user {ANOTHER}" in done.stderr
 
 
-@contextlib.contextmanager
 def listening(path, user):
     """A socket there that a process of this user listens at."""
-    end, kept = os.pipe()
-    said, says = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            os.close(kept)
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-                listener.bind(str(path))
-                listener.listen()
-                os.write(says, b"1")
-                os.read(end, 1)
-        os._exit(0)
-    os.close(end)
-    os.close(says)
-    try:
-        assert os.read(said, 1) == b"1"
-        yield
-    finally:
-        os.close(kept)
-        os.close(said)
-        os.waitpid(pid, 0)
+    def listen(companion):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            companion.is_ready()
+            companion.is_over(wait=True)
+    return process_of(user, listen)
 
 
 def test_the_socket_is_the_owners(theirs):
@@ -276,39 +256,23 @@ def test_the_socket_is_the_owners(theirs):
     assert done.returncode == 1 and "weftd.sock: expected a socket" in done.stderr
 
 
-@contextlib.contextmanager
 def swapping(theirs, pattern):
     """The owner swaps a file of the store for a link to root's, to and fro, as fast as this can be done."""
     path = next(theirs.path.glob(pattern))
     theirs.make_secret(path.stat().st_size)
     link, aside = path.with_name("link"), path.with_name("aside")
-    stop, stopped = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            os.close(stopped)
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            os.symlink(theirs.secret, link)
-            os.set_blocking(stop, False)
-            while True:
-                with contextlib.suppress(BlockingIOError):
-                    if os.read(stop, 1) == b"":
-                        break
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, aside)
-                    os.rename(link, path)
-                    os.rename(path, link)
-                    os.rename(aside, path)
-            os.unlink(link)
-        os._exit(0)
-    os.close(stop)
-    try:
-        yield
-    finally:
-        os.close(stopped)
-        os.waitpid(pid, 0)
+
+    def swap(companion):
+        os.symlink(theirs.secret, link)
+        companion.is_ready()
+        while not companion.is_over():
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(path, aside)
+                os.rename(link, path)
+                os.rename(path, link)
+                os.rename(aside, path)
+        os.unlink(link)
+    return process_of(NOBODY, swap)
 
 
 @pytest.mark.parametrize("pattern", ["packs/*.pack", "packs/*.toc", "manifests/*", "journal/*.log", "journal/*.copy",

@@ -11,7 +11,7 @@ import pytest
 
 from assembled import assembled
 from uses import Mapped, Opened, OpenedMapped, Piped, Sent, drop_caches
-from weftlib import (MOUNT_WEFT, PATIENCE, WEFT, Mount, Store, files_below, is_alive, overlay_over,
+from weftlib import (LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, Store, files_below, is_alive, overlay_over,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough, overlays and dropping caches need root")
@@ -25,9 +25,7 @@ FILES = {"base": ["own.bin", "config.json", DERIVED, "tensors/layer.3.weight.npy
          "derived": [DERIVED, "info.json", "tensors/layer.0.weight.npy", "tensors/layer.5.weight.npy",
                      "layers/layer.safetensors", "layers/layer/1.safetensors", "lineage/owners.tsv",
                      "lineage/diff/base@1"]}
-# Drawn orders; a failure names what happened. WEFT_LIFETIME_SEEDS: others, as "5" or "1-40".
-FIRST_SEED, _, LAST_SEED = os.environ.get("WEFT_LIFETIME_SEEDS", "1-2").partition("-")
-SEEDS = range(int(FIRST_SEED), int(LAST_SEED or FIRST_SEED) + 1)
+SEEDS = range(1, int(2 * LENGTH) + 1)  # of drawn orders; a failure names what happened
 EVENTS = ("collect", "collect without a server", "kill", "upgrade", "evict", "rebuild")
 
 
@@ -196,6 +194,7 @@ def order_of(seed):
     return [*events, EVENTS[(seed + 1) % 2]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ways, names", [(OPEN, ALL), (LEFT_MAPPED, ALL), (LEFT_MAPPED, PASSED_THROUGH),
                                          (IN_FLIGHT, ALL)],
                          ids=["open", "mapped", "mapped and passed through", "in flight"])

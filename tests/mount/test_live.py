@@ -188,6 +188,7 @@ def test_composed_file_survives_removal_and_gc(store, tmp_path):
         wait_until(empty, pause=0.1)
 
 
+@pytest.mark.usefixtures("caches_stay")
 def test_idle_mount_sleeps(mounted):
     """At most one wake-up a second."""
     files_below(mounted.version("org/small", 1))

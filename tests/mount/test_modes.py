@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, in_mount_namespace, is_alive, is_mounted, overlay_over,
-                     programs_for_everybody, random_tensors, run, wait_until, write_model)
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, in_mount_namespace, is_alive, is_mounted, overlay_over,
+                     programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -28,9 +28,8 @@ def overlay(tmp_path):
 
 
 def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
-    store = Store(overlay / "store")
     model = write_model(tmp_path / "model", random_tensors(4, 1 << 20, seed="overlay"))
-    store.publish(model, name="m")
+    store = store_with(overlay, model)
     with Mount(store, tmp_path / "mnt") as mount:
         status = mount_status((mount.path / ".weft/status").read_text())
         assert status["mode"] == "passthrough", status
@@ -47,9 +46,8 @@ def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
 
 def test_a_store_on_two_overlays_is_not_passed_through(overlay, tmp_path):
     """The kernel stacks no third file system upon them: the mount says so, and assembles nothing in vain."""
-    store = Store(overlay / "store")
     model = write_model(tmp_path / "model", random_tensors(4, 1 << 20, seed="overlays"))
-    store.publish(model, name="m")
+    store = store_with(overlay, model)
     with overlay_over(overlay, tmp_path / "second") as second:
         store.path = second / "store"
         with Mount(store, tmp_path / "mnt") as mount:
@@ -93,8 +91,7 @@ def user(open_dir, as_nobody):
     programs = programs_for_everybody(open_dir)
     model = write_model(open_dir / "model", random_tensors(4, 1 << 20, seed="user"))
     os.chmod(open_dir / "model", 0o755)
-    store = Store(open_dir / "store", group="nogroup")
-    store.publish(model, name="m")
+    store = store_with(open_dir, model, group="nogroup")
     where = open_dir / "mnt"
     where.mkdir()
     os.chown(where, NOBODY, NOBODY)

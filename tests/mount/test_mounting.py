@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, foreground_mount, in_mount_namespace,
-                     is_mounted, programs_for_everybody, random_tensors, run, wait_until, write_model)
+                     is_mounted, programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -175,8 +175,7 @@ def test_ordinary_user_mounts_by_fusermount3(open_dir, as_nobody):
 def test_ordinary_user_reads_a_store_that_is_not_theirs(open_dir, as_nobody):
     """Reading needs no right to write anything in the store."""
     programs = programs_for_everybody(open_dir)
-    store = Store(open_dir / "store", group="nogroup")
-    store.publish(write_model(open_dir / "model", random_tensors(2, 4096, seed="theirs")), name="m")
+    store = store_with(open_dir, random_tensors(2, 4096, seed="theirs"), group="nogroup")
     where = open_dir / "mnt"
     where.mkdir()
     os.chown(where, NOBODY, NOBODY)
@@ -215,8 +214,7 @@ def test_ordinary_user_assembles_nothing(open_dir, as_nobody):
 @needs_root
 @pytest.mark.parametrize("options", [None, "allow_other"])
 def test_root_lets_others_in(open_dir, as_nobody, options):
-    store = Store(open_dir / "store")
-    store.publish(write_model(open_dir / "model", random_tensors(1, 64, seed="allow")), name="m")
+    store = store_with(open_dir, random_tensors(1, 64, seed="allow"))
     with Mount(store, open_dir / "mnt", options=options):
         assert run(["cat", open_dir / "mnt/models/m/1/config.json"], **as_nobody).stdout
 

@@ -117,24 +117,23 @@ def test_progress_is_for_terminals(store, tmp_path):
     """A bar with bytes, rate and time left on a terminal; in a pipe nothing."""
     path = tmp_path / "weights.bin"
     with open(path, "wb") as file:
-        file.truncate(4 << 30)  # long enough for a bar to show
-    assert store.publish(path, name="piped").stderr == ""
-    path.write_bytes(b"x")
-    with open(path, "r+b") as file:
-        file.truncate(4 << 30)
+        file.truncate(64 << 30)  # until the test has seen enough
     ours, theirs = pty.openpty()
-    with subprocess.Popen([WEFT, "--store", store.path, "import", path, "--name", "shown"], stdin=theirs,
-                          stdout=theirs, stderr=theirs, env=environment(TERM="xterm")) as importer:
-        os.close(theirs)
+    piped = store.start("import", path, "--name", "piped")
+    begun = subprocess.Popen([WEFT, "--store", store.path, "import", path, "--name", "shown"], stdin=theirs,
+                             stdout=theirs, stderr=theirs, env=environment(TERM="xterm"))
+    os.close(theirs)
+    try:
         shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # the last holder of the terminal has ended
-                break
-    os.close(ours)
-    assert importer.returncode == 0
-    assert b"%" in shown and b"/s" in shown and b"\r" in shown
+        while not (b"%" in shown and b"/s" in shown and b"\r" in shown):
+            shown += os.read(ours, 65536)
+        assert begun.poll() is piped.poll() is None
+    finally:
+        for importer in (begun, piped):
+            importer.kill()
+            _, said = importer.communicate()
+        os.close(ours)
+    assert said == ""
 
 
 def test_store_by_environment(store, small_model):

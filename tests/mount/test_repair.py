@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from weftlib import Mount, Store, files_below, random_tensors, write_model
+from weftlib import Mount, files_below, random_tensors, store_with, write_model
 
 FILE = "model.safetensors"
 TENSOR_BYTES = 1 << 20
@@ -65,9 +65,7 @@ def a_directory(store, source, area):
 
 
 def another_store(store, source, area):
-    other = Store(area / "store")
-    other.publish(source, name="copy")
-    return other.path
+    return store_with(area, source, name="copy").path
 
 
 @pytest.mark.parametrize("place", [a_file, a_directory, another_store], ids=lambda place: place.__name__)

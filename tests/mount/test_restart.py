@@ -18,10 +18,10 @@ import time
 import pytest
 
 from assembled import container_of, publish_family
-from weftlib import (MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
+from weftlib import (LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
-RESTARTS = 200
+RESTARTS = int(50 * LENGTH)
 PAUSE = float(os.environ.get("WEFT_KILL_PAUSE", "0.02"))
 TENSORS, TENSOR_BYTES = 8, 1 << 20
 
@@ -155,7 +155,7 @@ class Readers:
 def kill_servers(mount, supervisor, restarts):
     """SIGKILL and SIGSEGV by turns, until so many servers were followed by another. The kills in between ask nothing of
     the server: it may be one that is just starting."""
-    kills, end = 0, time.monotonic() + 120 * PATIENCE
+    kills, end = 0, time.monotonic() + 60 * PATIENCE * max(1, LENGTH)
     while status_of(mount)["restarts"] < restarts:
         assert time.monotonic() < end, f"{status_of(mount)['restarts']} restarts after {kills} kills"
         for _ in range(7):
@@ -166,6 +166,7 @@ def kill_servers(mount, supervisor, restarts):
             kills += 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("assemble", ["no room", "assembled"])
 def test_restarts_under_readers_of_composed_files(store, tmp_path, assemble):
     """Their bytes lie in two packs, and meanwhile, where there is room, they get a file of their own."""
@@ -175,12 +176,13 @@ def test_restarts_under_readers_of_composed_files(store, tmp_path, assemble):
         assert (mounted.version("m", 1) / "model.safetensors").stat().st_size == len(family["m"])
         expected = files_below(mounted.version("m", 1))
         with Readers(mounted, expected) as readers:
-            kill_servers(mounted, status_of(mounted)["supervisor_pid"], RESTARTS // 4)
+            kill_servers(mounted, status_of(mounted)["supervisor_pid"], RESTARTS // 2)
             time.sleep(0.5)
         readers.check()
 
 
-def test_200_restarts_under_load(mount):
+@pytest.mark.long
+def test_restarts_under_load(mount):
     """Bytes are checked all the time."""
     expected = files_below(mount.version("m", 1))
     before = status_of(mount)
@@ -400,7 +402,8 @@ def flip_bits(path, chance, count):
             os.pwrite(file.fileno(), bytes([os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)]), at)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(int(3 * LENGTH)))
 def test_bits_that_flip_in_the_index_of_a_live_mount(store, tmp_path, seed):
     """No reader gets a wrong byte or is stuck. A server that cannot go on is followed by another, until the supervisor
     gives up and says why."""

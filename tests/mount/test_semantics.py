@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from weftlib import NOBODY, Mount, Store, files_below, random_tensors, run, wait_until, write_model
+from weftlib import NOBODY, Mount, files_below, random_tensors, run, store_with, wait_until, write_model
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -113,8 +113,7 @@ def test_one_opendir_lists_one_state(mounted, other_model):
 @needs_root
 def test_umask_keeps_others_out(open_dir, small_model):
     """Who may not read is told so, also when they want to write; who may is told EROFS."""
-    store = Store(open_dir / "store")
-    store.publish(small_model, name="m")
+    store = store_with(open_dir, small_model)
 
     def attempt(redirection, **who):
         path = mount.version("m", 1) / "config.json"

@@ -3,9 +3,11 @@ import random
 import threading
 import time
 
-from weftlib import Mount, files_below, random_tensors, write_model
+import pytest
 
-SECONDS = 12
+from weftlib import LENGTH, Mount, files_below, random_tensors, write_model
+
+SECONDS = 6 * LENGTH
 MODELS = ("a/one", "a/two")
 
 
@@ -36,6 +38,7 @@ class Workers:
         return self.steps
 
 
+@pytest.mark.long
 def test_two_imports_rm_gc_fsck_and_readers(store, tmp_path):
     """Variants share most tensors, so that imports rely on packs that gc wants to empty."""
     pool = [random_tensors(8, 96 << 10, seed=f"pool {i}") for i in range(3)]

@@ -83,7 +83,8 @@ class Incoming {
   void fail(const LinkPtr& link, std::uint64_t call, Error error);
   void done(const LinkPtr& link, const DoneMessage& done);
   bool reserve(std::size_t windows, std::uint64_t bytes);
-  void release(const OpenWindows& windows);
+  void uncount(std::size_t windows, std::uint64_t bytes);
+  void release(OpenWindows windows);
   void withdraw(OpenWindows windows);
 
   Transport& transport_;

@@ -102,7 +102,7 @@ Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) 
   answer.windows = windows.remote();
   const bool lasts = windows.count() > 0;
   if (auto unwanted = link->answered(call, answer, std::move(windows))) {
-    release(*unwanted);
+    release(*std::move(unwanted));
     return {};
   }
   if (lasts) lease(link, call);
@@ -129,9 +129,7 @@ Result<OpenWindows> Incoming::open_windows(std::vector<std::unique_ptr<WindowMem
   for (auto& each : memory) {
     Status opened = windows.open(transport_, std::move(each));
     if (opened.ok()) continue;
-    const std::lock_guard lock(mutex_);
-    windows_ -= memory.size();
-    window_bytes_ -= bytes;
+    uncount(memory.size(), bytes);
     return std::move(opened).error();
   }
   return windows;
@@ -147,7 +145,7 @@ void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
   auto windows = link->end(done.id);
   if (!windows || windows->count() == 0) return;
   served_bytes_ += std::min(done.read_bytes, windows->bytes());
-  release(*windows);
+  release(*std::move(windows));
 }
 
 bool Incoming::reserve(std::size_t windows, std::uint64_t bytes) {
@@ -158,15 +156,24 @@ bool Incoming::reserve(std::size_t windows, std::uint64_t bytes) {
   return true;
 }
 
-void Incoming::release(const OpenWindows& windows) {
+void Incoming::uncount(std::size_t windows, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  windows_ -= windows.count();
-  window_bytes_ -= windows.bytes();
+  windows_ -= windows;
+  window_bytes_ -= bytes;
+}
+
+// A window counts until nobody can read it any more.
+void Incoming::release(OpenWindows windows) {
+  const std::size_t count = windows.count();
+  const std::uint64_t bytes = windows.bytes();
+  { const OpenWindows closed = std::move(windows); }
+  uncount(count, bytes);
 }
 
 void Incoming::withdraw(OpenWindows windows) {
-  release(windows);
+  const std::size_t count = windows.count();
   windows.withdraw();
+  uncount(count, windows.bytes());
 }
 
 }  // namespace weft::net

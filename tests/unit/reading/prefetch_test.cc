@@ -10,6 +10,7 @@
 
 #include "os/page_cache.h"
 #include "os/sys.h"
+#include "reading/prefetched_file.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -79,6 +80,22 @@ TEST_CASE("a file that seemed to be all in memory at a glance is looked through"
   const auto watch = prefetcher.watch(subject_of(fd, true));
   watch->begin();
   CHECK(comes_in(fd, 16 * kMiB));
+}
+
+TEST_CASE("a closed file is watched on for a while after its readers last moved, and no longer") {
+  using std::chrono_literals::operator""s;
+  TempDir dir;
+  const Fd fd = make_file(dir / "file");
+  PrefetchedFile file(subject_of(fd, false));
+  const auto closed = PrefetchedFile::Clock::now();
+  file.begin(closed);
+  REQUIRE(file.leave(closed));
+  const auto look = [&file](PrefetchedFile::Clock::time_point now) {
+    for (const auto& part : file.step(now).parts) file.bring_in(part);
+    return file.is_over();
+  };
+  for (auto after = 0s; after < PrefetchedFile::kLeftFor; after += 1s) CHECK(!look(closed + after));
+  CHECK(look(closed + PrefetchedFile::kLeftFor + 1s));
 }
 
 TEST_CASE("watches begin and end at any time, with work of theirs under way") {
