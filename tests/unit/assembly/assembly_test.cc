@@ -14,6 +14,7 @@
 #include "fakes/node_fixture.h"
 #include "os/sys.h"
 #include "store_paths.h"
+#include "weft/fsck.h"
 #include "weft/vfs.h"
 
 namespace weft::testing {
