@@ -15,7 +15,6 @@
 
 #include "weft/assembly.h"
 #include "weft/cold.h"
-#include "weft/commits.h"
 #include "weft/pack.h"
 #include "weft/result.h"
 #include "weft/store.h"
