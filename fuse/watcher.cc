@@ -38,7 +38,7 @@ void install_signal_actions() {
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
-// The members of "mount" in .weft/status; base/mounts.h reads some of them.
+// The members of "mount" in .weft/status; os/mounts.h reads some of them.
 std::string status_members(const Server& server, const Status& read_ahead, bool supervised) {
   const SharedHead& head = server.shared.head();
   const bool passthrough = server.passthrough.active();

@@ -1,4 +1,4 @@
-// What the commits of a store tell to those who watch it (store/commits.cc).
+// What the commits of a store tell to those who watch it (store/history.cc).
 #pragma once
 
 #include <cstdint>

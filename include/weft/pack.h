@@ -17,7 +17,7 @@ class PackReader {
   virtual int fd() const = 0;  // O_RDONLY; for pread, mmap, passthrough; stays the reader's
   virtual std::uint64_t size() const = 0;
   virtual PackId id() const = 0;
-  // All of it as memory (base/file_map.h), while this lives; null where it cannot be had.
+  // All of it as memory (os/file_map.h), while this lives; null where it cannot be had.
   virtual const std::byte* map() const = 0;
 };
 

@@ -60,7 +60,7 @@ struct BlobRow {
   bool absent() const { return place.pack == 0; }
 };
 
-// The content that a hint leads to (hints.h).
+// The content that a hint leads to (BlobIndex::hinted).
 struct HintRow {
   Digest root;
 };

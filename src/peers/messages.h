@@ -20,7 +20,7 @@ inline constexpr std::size_t kRunsPerRequest = 90;
 
 inline constexpr std::uint64_t kDigestsAtOnceMax = kSourceReadMax / sizeof(Digest);
 
-// What a node has of a manifest's chunks (node/chunk_map.h).
+// What a node has of a manifest's chunks (peers/chunk_map.h).
 struct HadChunks {
   Digest manifest;
   std::string node;                  // "" in announcements: who calls

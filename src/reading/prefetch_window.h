@@ -1,6 +1,6 @@
 // Where to read ahead of somebody who reads a file in ways that nobody reports: a mapping, or a handle that the kernel
 // serves. Some pages, many MiB apart, are wires: that one was reached tells how far the reader is. Where the use of a
-// page is seen (base/page_use.h) that is all. Elsewhere wires are left out of what is brought in: whoever reads on
+// page is seen (os/page_use.h) that is all. Elsewhere wires are left out of what is brought in: whoever reads on
 // comes upon such a page and makes the kernel bring it in, so it is reached when it is in the page cache. Pure: it asks
 // what is reached and cached through functions, and says what to bring in. One thread.
 #pragma once
