@@ -67,7 +67,7 @@ class ColdReads {
   virtual ColdAdvice advice() { return {}; }
 };
 
-// What it took to bring a version, or some of its layers, before anybody reads it.
+// The cost of fetching a version, or some of its layers, before a reader asks for it.
 struct FetchReport {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;        // that were asked for

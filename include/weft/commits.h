@@ -1,4 +1,4 @@
-// What the commits of a store tell to those who watch it (store/history.cc).
+// The commits of a store, as a watcher sees them (store/history.cc).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What fsck and a rebuild check, find and repair (store/check.cc, repair/rebuild.h).
+// Options and reports of fsck and of rebuilds (store/check.cc, repair/rebuild.h), and the repair of blobs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What gc may do, and what it did (packs/collect.h, store/reap.cc).
+// Options and report of garbage collection (packs/collect.h, store/reap.cc).
 #pragma once
 
 #include <cstdint>

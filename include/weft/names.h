@@ -15,7 +15,7 @@ namespace weft {
 Status check_model_name(std::string_view name);
 Status check_tag_name(std::string_view tag);
 
-// What keys of the index and records need of names that other nodes and files give; the grammar above is stricter.
+// The rules for names in keys and records that come from other nodes and files. The grammar above is stricter.
 Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name", "tag"
 Status check_key_name(std::string_view name);
 

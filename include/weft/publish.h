@@ -45,7 +45,7 @@ struct PublishOutcome {
 class PreparedPublish {
  public:
   virtual ~PreparedPublish() = default;
-  // What the registry is to record: all but the number, which is 0.
+  // The record for the registry. Its number is 0: the registry gives the number.
   virtual const MirroredVersion& record() const = 0;
   // Live versions that between them hold all bytes that this one needs and this node has not. They must live when the
   // registry takes it, as its declared parents must.

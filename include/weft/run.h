@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "weft/pack.h"
 #include "weft/run_list.h"
-#include "weft/store.h"
 
 namespace weft {
 

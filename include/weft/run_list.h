@@ -64,7 +64,7 @@ bool overlaps_any(const Runs& runs, Range range) {
   return first < end;
 }
 
-// What two ranges share; of length 0 if they share nothing.
+// The range that two ranges share. Its length is 0 if they share nothing.
 inline Range overlap(Range a, Range b) {
   const std::uint64_t begin = std::max(a.offset, b.offset);
   const std::uint64_t end = std::min(end_of(a), end_of(b));

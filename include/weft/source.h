@@ -1,7 +1,7 @@
 // Where bytes can be had that are not on this node: the origin now, other nodes.
 //
-// Trust: none. What a source gives is what a disk or a peer said; src/fetch/verified_source.h checks it, and nothing
-// else calls a source. Threads: every call from any thread; calls may run at once. Waiting: every call returns by its
+// Trust: none. A source returns bytes as a disk or a peer gave them. Only src/fetch/verified_source.h calls a source,
+// and it checks them. Threads: every call from any thread; calls may run at once. Waiting: every call returns by its
 // deadline, or as src/peers/README.md puts it off: Errc::timed_out. What it did may go on behind, on its own memory.
 // Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to ask.
 // Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.

@@ -1,4 +1,5 @@
-// What a manifest means to the store, which does not know manifests (blobs/content.cc).
+// The content of a version, as the store needs it: blobs/content.cc reads it from a manifest, whose format the store
+// does not know.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,6 @@ struct ArchItem {
   std::vector<std::uint32_t> inputs;  // positions of items before it, ascending
 };
 
-// What a manifest means to the store; blobs/content.cc computes it from the manifest (the store does not know
-// manifests).
 struct VersionContent {
   struct FileContent {
     std::vector<Extent> extents;
