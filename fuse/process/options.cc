@@ -59,13 +59,6 @@ Result<mode_t> parse_umask(std::string_view value) {
   return static_cast<mode_t>(mode);
 }
 
-Status set_views(MountOptions& options, std::string_view value) {
-  if (value != "shown" && value != "hidden")
-    return usage(fmt::format("views={}: expected shown or hidden", printable(value)));
-  options.show_views = value == "shown";
-  return {};
-}
-
 Status set_cold(MountOptions& options, std::string_view value) {
   options.cold = cold_policy_named(value);
   if (!options.cold) return usage(fmt::format("cold={}: expected auto, stream or fetch", printable(value)));
@@ -101,7 +94,6 @@ bool set_flag(MountOptions& options, std::string_view key) {
 }
 
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
-  if (key == "views") return set_views(options, value);
   if (key == "cold") return set_cold(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
@@ -255,9 +247,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 }
 
 std::vector<std::string> to_words(const MountOptions& options) {
-  std::string list = fmt::format("uid={},gid={},umask={:o},attr_timeout={},views={},loglevel={},stall={}", options.uid,
+  std::string list = fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid,
                                  options.gid, options.umask, options.attr_timeout_s,
-                                 options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+                                 options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (options.no_exec) list += ",noexec";
@@ -291,8 +283,6 @@ Mount options:
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to take away, octal (default 0)
   attr_timeout=SECONDS  keep link and block counts for so long (30)
-  views=shown      list generated files: tensors, layers, info.json (default)
-  views=hidden     do not list them; they can still be opened by name
   assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
   cold=auto        bytes of other nodes: fetch where that is quick, else stream
   cold=stream      each read waits for what it reads

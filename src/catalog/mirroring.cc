@@ -108,13 +108,16 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   event.bare = content == nullptr;
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
+  WEFT_CHECK(check_ids(event.version));
   WEFT_CHECK(plan_directories(txn_, event, inos));
   if (change.version.removed) return event;
   WEFT_CHECK(plan_tags_of(txn_, event, change.tags, inos));
   event.local.ino_count = change.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
+  WEFT_CHECK(inos.check_room());
   if (content == nullptr) return event;
   WEFT_TRY(event.local.view_inos, plan_views(txn_, *content, inos));
+  WEFT_CHECK(inos.check_room());
   return event;
 }
 

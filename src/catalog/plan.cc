@@ -38,6 +38,19 @@ Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRe
 
 }  // namespace
 
+Status Allocator::check_room() const {
+  if (next_ <= limits::kStoredInoMax) return {};
+  return Error{Errc::unsupported, fmt::format("the store is full: expected inode numbers up to {}, got {}",
+                                              limits::kStoredInoMax, next_)};
+}
+
+Status check_ids(const VersionRow& version) {
+  if (version.id <= limits::kIdMax && version.model <= limits::kIdMax) return {};
+  return Error{Errc::unsupported, fmt::format("{}: the store is full: it has numbered {} versions and {} models, "
+                                              "expected at most {}",
+                                              version.model_name, version.id - 1, version.model - 1, limits::kIdMax)};
+}
+
 Status check_hides_none(Txn& txn, std::string_view name) {
   for (std::string_view path = name; !path.empty(); path = split_name(path).first) {
     auto [prefix, component] = split_name(path);
@@ -136,11 +149,13 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   if (event.version.number > limits::kVersionNumberMax)
     return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
                                                 limits::kVersionNumberMax)};
+  WEFT_CHECK(check_ids(event.version));
   WEFT_CHECK(plan_directories(txn, event, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
   WEFT_TRY(event.local.view_inos, plan_views(txn, request.content, inos));
+  WEFT_CHECK(inos.check_room());
   return event;
 }
 
@@ -159,6 +174,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
     if (row && number == row->number) continue;
     event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one()});
   }
+  WEFT_CHECK(inos.check_room());
   return event;
 }
 

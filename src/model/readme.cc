@@ -3,16 +3,24 @@
 namespace weft {
 
 std::string render_readme() {
-  return "This is a weft mount: deep-learning models as files, for reading only. See weft(7).\n"
-         "  models/MODEL/1 2 3 ...         its versions; latest and tags are links to them\n"
-         "  models/MODEL/latest/           the published files, byte for byte; and beside them\n"
-         "      info.json                  everything about the version (jq .message info.json)\n"
-         "      tensors/NAME.npy           each tensor (numpy.load, mmap_mode=\"r\" too)\n"
-         "      layers/A/B/C.npy           the same by layers, names split at their dots; layer.json sums a layer up\n"
-         "      layers/A/B.safetensors     all tensors of the layer A.B\n"
-         "      lineage/                   parents/, children/ (links), ancestors, descendants, log, graph.svg, diff/\n"
-         "  .weft/status                   about this mount (JSON)\n"
-         "Equal tensors are one inode (find -samefile); du -s of models tells what is stored, shared parts once.\n";
+  return "This is a weft mount: deep-learning models as ordinary files, for reading only.\n"
+         "The first part of a path says what you see of a model. The rest is the same everywhere.\n"
+         "\n"
+         "  models/MODEL/1/      the published files, byte for byte. latest and tags are links to versions\n"
+         "  layers/MODEL/1/      the model as a tree of layers: A/B/weight.npy, layer.json, and A/B.safetensors,\n"
+         "                       which holds all tensors below the layer A.B\n"
+         "  tensors/MODEL/1/     the same tensors, flat, by full name: A.B.weight.npy\n"
+         "  lineage/MODEL/1/     info.json, log, ancestors, descendants, parents/, children/, diff/, graph.svg\n"
+         "  lineage/MODEL/versions.tsv   all versions of the model\n"
+         "  hub/                 the models by their Hugging Face names (HF_HUB_CACHE=MOUNT/hub HF_HUB_OFFLINE=1)\n"
+         "  .weft/status         about this mount, as JSON\n"
+         "\n"
+         "Try:\n"
+         "  ls models/*\n"
+         "  ls layers/MODEL/latest\n"
+         "  cat lineage/MODEL/latest/log\n"
+         "\n"
+         "weft(7) has the details.\n";
 }
 
 }  // namespace weft

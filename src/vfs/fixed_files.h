@@ -1,6 +1,7 @@
 // README, .weft and its files: what every mount has, whatever is stored. Any thread.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -30,8 +31,20 @@ class DaemonTexts {
 // Also lists the root, with the directories that belong to other subtrees.
 class FixedFiles final : public Subtree {
  public:
-  FixedFiles(Store& store, const VfsAssembly& assembly, std::string mount_status)
-      : store_(store), daemon_(store.path()), assembly_(assembly), mount_status_(std::move(mount_status)) {}
+  struct Entry {
+    Ino ino;
+    Ino parent;
+    std::string_view name;
+    FileType type;
+  };
+  // Returns the attributes of a directory of the root that another subtree owns.
+  using Foreign = std::function<Result<Attr>(Ino)>;
+  FixedFiles(Store& store, const VfsAssembly& assembly, std::string mount_status, Foreign foreign)
+      : store_(store),
+        daemon_(store.path()),
+        assembly_(assembly),
+        mount_status_(std::move(mount_status)),
+        foreign_(std::move(foreign)) {}
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
@@ -41,6 +54,7 @@ class FixedFiles final : public Subtree {
   void set_mount_status(std::string json_members);
 
  private:
+  Result<Attr> entry_attr(const Entry& entry);
   Result<std::string> status_text();
   Result<std::string> changing_text(Ino ino);
 
@@ -49,6 +63,7 @@ class FixedFiles final : public Subtree {
   const VfsAssembly& assembly_;
   std::mutex mutex_;
   std::string mount_status_;  // guarded by mutex_
+  const Foreign foreign_;
 };
 
 }  // namespace weft

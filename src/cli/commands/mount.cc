@@ -18,7 +18,7 @@ constexpr CommandInfo kInfo = {
         "mount.weft that it finds under the live mount DIR: what is open there goes on.\n",
     .examples =
         "weft mount /mnt/weft\n"
-        "weft mount /mnt/weft -o allow_other,views=hidden\n"
+        "weft mount /mnt/weft -o allow_other,attr_timeout=1\n"
         "weft mount ~/models --foreground\n"
         "weft mount --upgrade /mnt/weft\n",
     .json = "",
