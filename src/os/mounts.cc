@@ -104,6 +104,16 @@ Result<std::vector<WeftMount>> weft_mounts() {
   return parse_mountinfo(text);
 }
 
+Result<std::vector<WeftMount>> mounts_of(const std::string& store) {
+  WEFT_TRY(auto mounts, weft_mounts());
+  WEFT_TRY(const struct stat own, stat_file(store));
+  std::erase_if(mounts, [&own](const WeftMount& mount) {
+    const auto other = stat_file(mount.store);
+    return !other.ok() || other->st_dev != own.st_dev || other->st_ino != own.st_ino;
+  });
+  return mounts;
+}
+
 std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::string_view directory) {
   std::optional<WeftMount> top;
   for (const WeftMount& mount : mounts)

@@ -37,7 +37,7 @@ constexpr CommandInfo kInfo = {
         "weft import head.safetensors --name bert-tuned --inherit bert@1\n",
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
-        " shared_bytes, parents: [{model, version, declared, same_tensors, same_bytes}],\n"
+        " shared_bytes, mounted_files, parents: [{model, version, declared, same_tensors, same_bytes}],\n"
         " parents_elsewhere}; made is false when the newest version has this content\n"
         " already\n",
     .interrupted = "the store is as it was",
@@ -123,6 +123,9 @@ class ImportCommand final : public Command {
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec, count_of(report.tensors, "tensor"),
                   count_of(report.files, "file"), human_bytes(report.logical_bytes),
                   human_bytes(report.outcome.new_bytes), human_bytes(report.outcome.shared_bytes));
+    if (report.mounted_files > 0)
+      context.print("  {} taken from the store by way of its mount: no byte was read or written\n",
+                    count_of(report.mounted_files, "file"));
     const VersionRow& row = report.outcome.version;
     for (const ParentRef& parent : row.parents)
       context.print("  parent {}: {}\n", spec_of(parent.model, parent.number), edge_text(parent, row.tensors));

@@ -4,6 +4,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
+#include "os/mounts.h"
 #include "weft/dtype.h"
 #include "weft/node.h"
 
@@ -86,6 +87,17 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   return text;
 }
 
+// A line for each tree that shows the version, in each mount of the store.
+std::string places_of(const Store& store, const VersionRow& row) {
+  std::string text;
+  const auto mounts = mounts_of(store.path());
+  if (!mounts.ok()) return text;
+  for (const WeftMount& mount : *mounts)
+    for (const std::string_view tree : {"models", "layers", "tensors", "lineage"})
+      text += fmt::format("  {:<10} {}/{}/{}/{}\n", "path", mount.directory, tree, row.model_name, row.number);
+  return text;
+}
+
 class InfoCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
@@ -117,7 +129,7 @@ class InfoCommand final : public Command {
       return kExitDone;
     }
     WEFT_TRY(Figures figures, figures_of(*store, version.row, manifest.files.size()));
-    context.print("{}", text_of(version, manifest, figures));
+    context.print("{}{}", text_of(version, manifest, figures), places_of(*store, version.row));
     return kExitDone;
   }
 

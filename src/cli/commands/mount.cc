@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/upgrade.h"
 #include "os/sys.h"
+#include "weft/snapshot.h"
+#include "weft/store.h"
 
 namespace weft {
 namespace {
@@ -52,10 +55,26 @@ class MountCommand final : public Command {
       words.push_back(option);
     }
     context.environment().out.flush();
-    return become_program(std::move(words));
+    if (foreground_) return become_program(std::move(words));
+    WEFT_TRY(const int code, run_program(std::move(words)));
+    if (code == kExitDone && !context.quiet) WEFT_CHECK(print_hint(context));
+    return code;
   }
 
  private:
+  // What to try first: a model that is there.
+  Status print_hint(const Context& context) const {
+    WEFT_TRY(const auto store, context.open_to_read());
+    WEFT_TRY(const auto snapshot, store->snapshot());
+    WEFT_TRY(const auto models, snapshot->models());
+    const auto live = std::ranges::find_if(models, [](const ModelRow& model) { return model.latest != 0; });
+    if (live == models.end())
+      context.print("the store has no model yet; try: weft import PATH --name MODEL\n");
+    else
+      context.print("try: ls {}/layers/{}/latest\n", directory_, live->name);
+    return {};
+  }
+
   Result<int> upgrade(const Context& context, const std::string& program) const {
     if (foreground_ || !options_.empty())
       return Error{Errc::invalid, "--upgrade: the mount keeps its options; expected DIR alone"};
