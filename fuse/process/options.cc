@@ -247,9 +247,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 }
 
 std::vector<std::string> to_words(const MountOptions& options) {
-  std::string list = fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid,
-                                 options.gid, options.umask, options.attr_timeout_s,
-                                 options.log_level, options.stall_s);
+  std::string list =
+      fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid, options.gid,
+                  options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (options.no_exec) list += ",noexec";
