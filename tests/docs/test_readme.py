@@ -1,89 +1,58 @@
 """The commands of README.md print what README.md shows.
 
-One shell runs the commands of "Five minutes" in their order, in a folder whose scripts/ is this one's. After `python`,
-doctest runs the lines that begin with `>>>`. Each command must succeed, and its output must have the words of the README.
-These parts vary:
-- Dates and times: any will do.
-- The path of the source folder, which the README shows as /home/me/weft.
-- The width of columns, which depends on the terminal, and progress bars, which only a terminal shows.
-- `scripts/demo --prepare` and `pip`: what they install depends on the machine. Here scripts/demo uses the programs and
-  the Python of the tests, and pip does not run.
+One shell runs the commands of "Five minutes" in their order, in a folder whose scripts/ is this one's. sessions.py says
+how outputs are compared. These rules are added:
+- After `python`, doctest runs the lines that begin with `>>>`. It prints nothing if they print what is shown.
+- The path of the source folder is /home/me/weft in the README.
+- What `scripts/demo --prepare` and `pip` install and print depends on the machine. Here scripts/demo uses the programs
+  and the Python of the tests, and pip does not run.
 """
 import re
-import subprocess
 import sys
 
 import pytest
+from sessions import commands, outputs, words
 
-from weftlib import BUILD, PATIENCE, TOP, Mount, Store, environment
+from weftlib import BUILD, TOP, Mount, Store
 
 README = (TOP / "README.md").read_text()
-TOUR_SECONDS_MAX = 300 * PATIENCE
-TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?|\d\d:\d\d")
-MARK = "\x1e"
 
 
 def section(heading):
     return re.search(rf"^## {heading}\n(.*?)(?=^## )", README, flags=re.M | re.S)[1]
 
 
-def commands():
-    """(command, lines that follow it) of the blocks of the tour, in order."""
-    found = []
-    for line in re.findall(r"^    (.*)$", section("Five minutes"), flags=re.M):
-        if line.startswith("$ "):
-            found.append((line[2:], []))
-        else:
-            found[-1][1].append(line)
-    return found
+TOUR = commands(re.findall(r"^    (.*)$", section("Five minutes"), flags=re.M))
 
 
-def script(area):
-    """The shell's input: each command, with what marks the end of its output."""
-    lines = []
-    for number, (command, shown) in enumerate(commands()):
-        if command == "python":
-            session = area / f"session{number}.txt"
-            session.write_text("\n".join(shown) + "\n")
-            command = f"python -m doctest '{session}'"
-        elif command.startswith("pip "):
-            command = ":"
-        lines.append(f"{{ {command}\n}}; printf '{MARK}%d{MARK}' $?")
-    return "\n".join(lines)
-
-
-def words(text):
-    return TIME.sub("TIME", text).split()
-
-
-def expected(command, shown):
-    return [] if command == "python" else words("\n".join(shown))
-
-
-def printed(command, output, area):
-    return [] if command.startswith("scripts/demo ") else words(output.replace(str(area), "/home/me/weft"))
+def command_here(area, number):
+    """What runs in the place of a command."""
+    command, shown = TOUR[number]
+    if command == "python":
+        session = area / f"session{number}.txt"
+        session.write_text("\n".join(shown) + "\n")
+        return f"python -m doctest '{session}'"
+    return ":" if command.startswith("pip ") else command
 
 
 @pytest.fixture
-def output(tmp_path):
-    """What the shell printed, in pieces: the output of a command, its exit code, the output of the next."""
+def printed(tmp_path):
     (tmp_path / "scripts").symlink_to(TOP / "scripts")
     (tmp_path / "build").mkdir()
     try:
-        done = subprocess.run(["bash", "-c", script(tmp_path)], cwd=tmp_path, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=TOUR_SECONDS_MAX,
-                              env=environment(WEFT_BUILD=str(BUILD), WEFT_VENV=sys.prefix))
+        yield outputs([command_here(tmp_path, number) for number in range(len(TOUR))], tmp_path, WEFT_BUILD=str(BUILD),
+                      WEFT_VENV=sys.prefix)
     finally:
         Mount(None, tmp_path / "build/tour/mnt").unmount()
-    print(done.stderr)
-    return done.stdout.split(MARK)
 
 
-def test_tour(output, tmp_path):
-    assert len(commands()) > 20
-    for number, (command, shown) in enumerate(commands()):
-        assert (command, output[2 * number + 1]) == (command, "0")
-        assert (command, printed(command, output[2 * number], tmp_path)) == (command, expected(command, shown))
+def test_five_minutes(printed, tmp_path):
+    assert len(TOUR) > 20 and len(printed) == len(TOUR)
+    for (command, shown), (code, output) in zip(TOUR, printed):
+        assert (command, code) == (command, 0)
+        if not command.startswith("scripts/demo "):
+            expected = [] if command == "python" else words("\n".join(shown))
+            assert (command, words(output.replace(str(tmp_path), "/home/me/weft"))) == (command, expected)
 
 
 def test_files_that_are_named_exist():
