@@ -38,10 +38,6 @@ bool is_link(Ino ino) {
   return kind_of(ino) == InoKind::parent_link || kind_of(ino) == InoKind::child_link;
 }
 
-bool is_known(Ino ino) {
-  return kind_of(ino) != InoKind::lineage_entry || entry_of(ino) <= LineageEntry::diff;
-}
-
 Kin kin_in(LineageEntry dir) {
   return dir == LineageEntry::children ? Kin::child : Kin::parent;
 }
@@ -79,7 +75,6 @@ Result<Attr> Lineage::edge_attr(const VersionRow& version, LineageEntry dir, con
 }
 
 Result<Attr> Lineage::attr(const MountInode& inode) {
-  if (!is_known(inode.ino)) return no_inode(inode.ino);
   if (is_link(inode.ino)) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(const KinLink link, kin_link(*snapshot, inode.ino));
@@ -176,7 +171,6 @@ Result<std::string> Lineage::readlink(const MountInode& inode) {
 }
 
 Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
-  if (!is_known(inode.ino)) return no_inode(inode.ino);
   if (is_link(inode.ino)) return is_a_link(inode.ino);
   if (is_dir(inode.ino)) return is_a_directory(inode.ino);
   WEFT_TRY(const auto text, texts_.find(inode.ino));
