@@ -15,12 +15,12 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "fuse/process/background.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/options.h"
 #include "fuse/process/supervisor.h"
 #include "fuse/serve.h"
-#include "fuse/state/background.h"
 #include "os/beneath.h"
 #include "os/sys.h"
 #include "weft/cold.h"
