@@ -34,7 +34,7 @@ def derive(source, target):
     save_file(tensors, weights, metadata={"format": "pt"})
 
 
-def compare(source, mounted):
+def compare(source, mounted, tensors):
     """Every tensor, by its raw bytes: the container and the npy view against the source."""
     import numpy
     from safetensors import safe_open
@@ -47,7 +47,7 @@ def compare(source, mounted):
     total = 0
     for name in names:
         expected = original.get_tensor(name)
-        view = numpy.load(pathlib.Path(mounted, "tensors", name + ".npy"), mmap_mode="r")
+        view = numpy.load(pathlib.Path(tensors, name + ".npy"), mmap_mode="r")
         for got in (through_mount.get_tensor(name), view):
             if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():
                 sys.exit(f"{name} differs from its source")
