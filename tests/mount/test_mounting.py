@@ -109,6 +109,12 @@ def test_no_store(tmp_path):
     assert not is_mounted(tmp_path / "mnt")
 
 
+def test_bad_value(store, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    assert_refused(try_mount(store.path, tmp_path / "mnt", "-o", "cold=ice"), "cold=ice: expected auto, stream or fetch")
+    assert not is_mounted(tmp_path / "mnt")
+
+
 @pytest.mark.parametrize("option", ["views=hidden", "views=shown", "vews=hidden", "shown"])
 def test_unknown_option(store, tmp_path, option):
     (tmp_path / "mnt").mkdir()
@@ -125,7 +131,7 @@ def test_umount_of_what_is_not_mounted(store, tmp_path):
 def test_owner_and_modes(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     with Mount(store, tmp_path / "mnt", options="uid=12,gid=34,umask=027") as mount:
-        config, tensors = mount.version("m", 1) / "config.json", mount / "tensors/m/1"
+        config, tensors = mount.version("m", 1) / "config.json", mount.tensors("m", 1)
         assert (config.stat().st_uid, config.stat().st_gid) == (12, 34)
         assert config.stat().st_mode & 0o777 == 0o440
         assert tensors.stat().st_mode & 0o777 == 0o550
