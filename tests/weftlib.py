@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -256,6 +257,11 @@ def in_mount_namespace(script, *options):
     # In a chroot "/" is no mount point, and has no propagation that could be changed.
     return run(["unshare", "--mount", "--propagation", "unchanged", *options, "sh", "-ec",
                 "mount --make-rprivate / 2>/dev/null || true\n" + script])
+
+
+def linux_version():
+    """Such as (6, 9), for comparisons."""
+    return tuple(int(word) for word in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
 
 
 def context_switches(pids):

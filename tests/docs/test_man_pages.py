@@ -125,7 +125,7 @@ def test_mount_weft():
     page = rendered("mount.weft.8")
     lines = helped.split("Mount options:\n")[1].split("\n\n")[0].splitlines()
     words = {word.split("=")[0] for line in lines for word in re.split(r" {2,}", line.strip())[0].split(", ")}
-    assert {"allow_other", "uid", "gid", "umask", "views", "xattr", "log"} <= words
+    assert {"allow_other", "uid", "gid", "umask", "nonempty", "xattr", "log"} <= words
     assert [word for word in sorted(words) if not re.search(rf"^ +(.*, )?{word}\b", page, flags=re.M)] == []
     assert options_defined(helped) == options_defined(page)
 
