@@ -14,13 +14,14 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "umount",
-    .summary = "unmount a mounted store",
+    .summary = "unmount a store",
     .description =
-        "Unmounts DIR, which must be a weft mount, and waits until its server has ended:\n"
-        "then nothing holds the store any more. Who may not unmount by himself gets it\n"
-        "done by fusermount3. A mount with open files or a working directory in it is in\n"
-        "use; --lazy takes it out of the tree now and ends it when they are closed. What\n"
-        "a dead server or supervisor left behind is cleared too.\n",
+        "Unmounts DIR, which must be a weft mount, and waits until its server has ended.\n"
+        "The server then uses no file of the store any more. A mount with open files or a\n"
+        "working directory in it is in use; --lazy detaches it now and ends it when\n"
+        "nothing uses it any more. A user who may not unmount directly is served by\n"
+        "fusermount3. If a server or supervisor has died, the command also removes its\n"
+        "mount.\n",
     .examples = "weft umount /mnt/weft\n",
     .json = "",
     .interrupted = "",
@@ -34,8 +35,8 @@ class UmountCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "where it is mounted");
-    options.flag("-l,--lazy", lazy_, "detach it now, end it when it is no longer used");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory of the mount");
+    options.flag("-l,--lazy", lazy_, "detach the mount now, and end it when nothing uses it");
   }
 
   Result<int> run(Context& context) override {
@@ -81,7 +82,7 @@ class UmountCommand final : public Command {
   Result<int> by_fusermount(const Context& context, const std::string& path) const {
     auto program = find_program(context.environment(), "fusermount3");
     if (!program)
-      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which is not there", directory_)};
+      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which was not found", directory_)};
     std::vector<std::string> words = {*program, "-u"};
     if (lazy_) words.push_back("-z");
     words.push_back("--");
