@@ -85,7 +85,9 @@ void Watcher::join() {
 }
 
 void Watcher::publish_status() {
-  server_.vfs.set_mount_status(status_members(server_, read_ahead_, channel_ >= 0));
+  server_.vfs.set_mount_status([this, members = status_members(server_, read_ahead_, channel_ >= 0)] {
+    return fmt::format("{}, \"requests\": {}", members, server_.requests.begun());
+  });
 }
 
 void Watcher::set_up() {

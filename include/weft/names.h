@@ -31,9 +31,9 @@ std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert
 
 inline constexpr std::string_view kVersionsTable = "versions.tsv";
 
-// The directory that the Hugging Face hub's cache has for a model: "models--org--bert" for "org/bert". Nothing for a name
-// that the hub refuses: more than one '/', a '+', "--", "..", a component that ends in '-' or '.', or ".git" at the end
-// (huggingface_hub, validate_repo_id).
+// The directory that the Hugging Face hub's cache has for a model: "models--org--bert" for "org/bert". Nothing for a
+// name that the hub refuses: more than one '/', a '+', "--", "..", a component that ends in '-' or '.', or ".git" at
+// the end (huggingface_hub, validate_repo_id).
 std::optional<std::string> hub_name(std::string_view model);
 std::optional<std::string> model_of_hub_name(std::string_view directory);
 

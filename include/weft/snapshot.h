@@ -29,9 +29,9 @@ class Snapshot {
  public:
   virtual ~Snapshot() = default;
   virtual IndexState state() const = 0;
-  virtual std::uint64_t sequence() const = 0;     // grows with each commit
+  virtual std::uint64_t sequence() const = 0;       // grows with each commit
   virtual std::uint64_t lineage_clock() const = 0;  // publishes and removals until then
-  virtual std::uint64_t journal_end() const = 0;  // where the journal of this state ends: see Store::commits()
+  virtual std::uint64_t journal_end() const = 0;    // where the journal of this state ends: see Store::commits()
 
   virtual Result<ModelRow> model(std::string_view name) = 0;
   virtual Result<ModelRow> model(ModelId id) = 0;
@@ -48,7 +48,7 @@ class Snapshot {
   // none. All that are the oldest with their content, by digest.
   virtual Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) = 0;
   virtual Result<std::vector<VersionId>> distinct(ModelId model) = 0;
-  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                  // by name
+  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
   // The first `count_max` that have it as a parent, by age; tombstones too.
   virtual Result<std::vector<VersionId>> children(VersionId id, std::size_t count_max) = 0;

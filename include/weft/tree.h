@@ -1,7 +1,7 @@
 // The trees that users see of one version: its published files, its layers, and its tensors. A pure, deterministic
 // function of the manifest. Node i of a version has the inode number (version's ino_base + i). Tensor views are the
-// exception: all views of equal (content, dtype, shape) share one inode. Node numbers never change, because inode numbers
-// hold them.
+// exception: all views of equal (content, dtype, shape) share one inode. Node numbers never change, because inode
+// numbers hold them.
 #pragma once
 
 #include <cstdint>

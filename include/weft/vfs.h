@@ -139,8 +139,8 @@ class Vfs {
   virtual Result<std::uint64_t> position() = 0;
   // Gives back memory that was not used for some seconds.
   virtual void trim() {}
-  // Replaces VfsOptions::mount_status.
-  virtual void set_mount_status(std::string json_members) = 0;
+  // Replaces VfsOptions::mount_status. Each read of .weft/status calls it, from any thread.
+  virtual void set_mount_status(std::function<std::string()> json_members) = 0;
 
   // Assembled files (weft/assembly.h). From here on, files that open() gives without a backing file may get one;
   // `tell` is then called for them, from a thread of the tree's own, until stop_assembling() returns.

@@ -84,8 +84,7 @@ Status make_directories_of(Txn& txn, const PublishEvent& event) {
 Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   std::uint64_t created_ns = event.model_created_ns != 0 ? event.model_created_ns : version.time_ns;
-  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, created_ns,
-                 created_ns};
+  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, created_ns, created_ns};
   WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
   WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
   WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));

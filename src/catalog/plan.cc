@@ -40,8 +40,8 @@ Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRe
 
 Status Allocator::check_room() const {
   if (next_ <= limits::kStoredInoMax) return {};
-  return Error{Errc::unsupported, fmt::format("the store is full: expected inode numbers up to {}, got {}",
-                                              limits::kStoredInoMax, next_)};
+  return Error{Errc::unsupported,
+               fmt::format("the store is full: expected inode numbers up to {}, got {}", limits::kStoredInoMax, next_)};
 }
 
 Status check_ids(const VersionRow& version) {

@@ -12,9 +12,9 @@ namespace {
 
 // Of literals: each ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers", "tags",
-    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",  "children",
-    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",   "revisions"};
+    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers",  "tags",
+    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",   "children",
+    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",    "revisions"};
 
 constexpr std::size_t kHolderBytes = 20;
 

@@ -98,9 +98,9 @@ RecordKind record_kind_of<ModelRow>() {
 template <>
 std::vector<std::byte> encode_row(const ModelRow& row) {
   Builder builder;
-  return flat::finish(builder, records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number,
-                                                    row.latest, row.ino, row.latest_ino, row.created_ns,
-                                                    row.changed_ns));
+  return flat::finish(builder,
+                      records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number, row.latest,
+                                           row.ino, row.latest_ino, row.created_ns, row.changed_ns));
 }
 
 template <>
@@ -320,10 +320,10 @@ std::vector<std::byte> encode_row(const InodeRow& row) {
   auto descr = builder.CreateString(row.view.descr);
   const ContentId& id = row.view.content;
   records::ContentId content(id.length, flat::pack(id.root));
-  return flat::finish(builder, records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count,
-                                                    row.model, row.version, name, &content,
-                                                    static_cast<std::uint8_t>(row.view.dtype), shape, descr,
-                                                    row.changed_ns));
+  return flat::finish(
+      builder,
+      records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count, row.model, row.version,
+                           name, &content, static_cast<std::uint8_t>(row.view.dtype), shape, descr, row.changed_ns));
 }
 
 // The links and time of a view are kept with its key, in `views`.

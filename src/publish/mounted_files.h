@@ -23,7 +23,8 @@ class MountedFiles {
   // The mounts that this process sees now.
   static MountedFiles of(Store& store);
 
-  // The published file that `seen` is of; nullptr if it is another file, or of a removed version. Valid while this lives.
+  // The published file that `seen` is of; nullptr if it is another file, or of a removed version. Valid while this
+  // lives.
   Result<const File*> find(const struct stat& seen);
 
  private:

@@ -106,7 +106,7 @@ Result<std::string> FixedFiles::status_text() {
   json.end_object().key("mount");
   {
     const std::lock_guard lock(mutex_);
-    json.raw("{" + mount_status_ + "}");
+    json.raw("{" + mount_status_() + "}");
   }
   assembly_.write_status(json);
   const auto scrubbed = read_scrub_state(store_.path());
@@ -171,7 +171,7 @@ Result<std::shared_ptr<OpenFile>> FixedFiles::open(const MountInode& inode) {
   return open_text(std::move(text), ReadMode::changing);
 }
 
-void FixedFiles::set_mount_status(std::string json_members) {
+void FixedFiles::set_mount_status(std::function<std::string()> json_members) {
   const std::lock_guard lock(mutex_);
   mount_status_ = std::move(json_members);
 }

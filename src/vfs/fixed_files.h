@@ -39,11 +39,11 @@ class FixedFiles final : public Subtree {
   };
   // Returns the attributes of a directory of the root that another subtree owns.
   using Foreign = std::function<Result<Attr>(Ino)>;
-  FixedFiles(Store& store, const VfsAssembly& assembly, std::string mount_status, Foreign foreign)
+  FixedFiles(Store& store, const VfsAssembly& assembly, const std::string& mount_status, Foreign foreign)
       : store_(store),
         daemon_(store.path()),
         assembly_(assembly),
-        mount_status_(std::move(mount_status)),
+        mount_status_([mount_status] { return mount_status; }),
         foreign_(std::move(foreign)) {}
 
   Result<Attr> attr(const MountInode& inode) override;
@@ -51,7 +51,7 @@ class FixedFiles final : public Subtree {
   Result<std::vector<DirEntry>> list(const MountInode& dir) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
-  void set_mount_status(std::string json_members);
+  void set_mount_status(std::function<std::string()> json_members);
 
  private:
   Result<Attr> entry_attr(const Entry& entry);
@@ -62,7 +62,7 @@ class FixedFiles final : public Subtree {
   DaemonTexts daemon_;
   const VfsAssembly& assembly_;
   std::mutex mutex_;
-  std::string mount_status_;  // guarded by mutex_
+  std::function<std::string()> mount_status_;  // guarded by mutex_
   const Foreign foreign_;
 };
 

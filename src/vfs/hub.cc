@@ -100,8 +100,8 @@ Result<std::vector<DirEntry>> list_refs(Snapshot& snapshot, const ModelRow& mode
   WEFT_TRY(const auto versions, snapshot.versions(model.id));
   for (const VersionRow& version : versions)
     if (!version.removed)
-      out.push_back({std::to_string(version.number),
-                     ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns), true});
+      out.push_back(
+          {std::to_string(version.number), ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns), true});
   return out;
 }
 
@@ -190,8 +190,7 @@ Result<Attr> Hub::attr(const MountInode& inode) {
     return attr;
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  if (kind == InoKind::stored)
-    return directory_attr(ino, std::max(inode.row.changed_ns, store_.info().created_ns));
+  if (kind == InoKind::stored) return directory_attr(ino, std::max(inode.row.changed_ns, store_.info().created_ns));
   if (is_ref(kind)) {
     WEFT_TRY(const Target target, target_of(*snapshot, ino));
     return ref_attr(ino, target.time_ns);

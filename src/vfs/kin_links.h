@@ -19,9 +19,9 @@ enum class Kin : std::uint8_t { parent, child };
 
 // One edge of the lineage, seen from one of its ends.
 struct KinEdge {
-  VersionRow other;        // the version at the other end
-  VersionId child = 0;     // the edge's child
-  unsigned position = 0;   // of the parent among the child's parents
+  VersionRow other;       // the version at the other end
+  VersionId child = 0;    // the edge's child
+  unsigned position = 0;  // of the parent among the child's parents
 };
 
 // "org%2Fbert@2"

@@ -1,5 +1,6 @@
-// lineage/<model>/<version>/ and what lies in it: texts (lineage_texts.h), and parents/, children/ and diff/, which have an
-// entry for each live parent or child (kin_links.h). A listing shows also those texts that cannot be rendered now.
+// lineage/<model>/<version>/ and what lies in it: texts (lineage_texts.h), and parents/, children/ and diff/, which
+// have an entry for each live parent or child (kin_links.h). A listing shows also those texts that cannot be rendered
+// now.
 #pragma once
 
 #include <memory>

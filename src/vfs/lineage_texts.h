@@ -1,8 +1,8 @@
 // The texts of lineage/<model>/<version>/: info.json, owners.tsv, diff/<parent>, and the files that are drawn from the
 // version's kin: ancestors, descendants, log, graph.svg. A file of kin shows another text after kin were published or
-// removed. It then has another inode number, which a lookup gives from then on, so the bytes of one number never change:
-// the kernel may keep them, and a reader that has the file open goes on reading what it opened. The bytes follow from the
-// number alone, also after a restart.
+// removed. It then has another inode number, which a lookup gives from then on, so the bytes of one number never
+// change: the kernel may keep them, and a reader that has the file open goes on reading what it opened. The bytes
+// follow from the number alone, also after a restart.
 #pragma once
 
 #include <cstdint>

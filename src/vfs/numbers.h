@@ -12,8 +12,8 @@
 //   hub_number, hub_snapshot   a version
 //   hub_dir                    the stored number of a published directory
 //
-// Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store refuses
-// a publish above either.
+// Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store
+// refuses a publish above either.
 #pragma once
 
 #include <cstdint>

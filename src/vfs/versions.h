@@ -1,6 +1,6 @@
-// The nodes of a version's trees (weft/tree.h): its published files in models/, its layers in layers/, and its tensors in
-// tensors/. A node's attributes come in two parts: what follows from the manifest, and what a snapshot says (owned bytes,
-// link counts). Any thread.
+// The nodes of a version's trees (weft/tree.h): its published files in models/, its layers in layers/, and its tensors
+// in tensors/. A node's attributes come in two parts: what follows from the manifest, and what a snapshot says (owned
+// bytes, link counts). Any thread.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ struct TreeNode {
   std::uint32_t index = 0;
 
   const Node& node() const { return version->tree->node(index); }
-  const File& file() const;    // of a published file
+  const File& file() const;   // of a published file
   std::string where() const;  // for messages
   Ino ino() const;
 };

@@ -46,7 +46,9 @@ class StoreVfs final : public Vfs {
   }
   Result<StatFs> statfs() override;
   Result<std::uint64_t> position() override;
-  void set_mount_status(std::string json_members) override { fixed_files_.set_mount_status(std::move(json_members)); }
+  void set_mount_status(std::function<std::string()> json_members) override {
+    fixed_files_.set_mount_status(std::move(json_members));
+  }
   void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) override {
     versions_.assembly().start(options, std::move(tell));
   }

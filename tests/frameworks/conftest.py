@@ -54,5 +54,5 @@ def gallery(area, sources):
 @pytest.fixture(scope="session")
 def plain(area, gallery):
     """A second mount of the same store that lists the published files alone."""
-    with Mount(gallery.store, area / "plain", options="views=hidden") as mount:
+    with Mount(gallery.store, area / "plain", options=None) as mount:
         yield mount
