@@ -18,7 +18,8 @@ Status check_model_name(std::string_view name);
 Status check_tag_name(std::string_view tag);
 
 // The rules for names in keys and records that come from other nodes and files. The grammar above is stricter.
-Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name", "tag"
+Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name"
+Status check_key_tag(std::string_view tag);
 Status check_key_name(std::string_view name);
 
 struct VersionSpec {

@@ -116,6 +116,11 @@ Status check_key_component(std::string_view text, std::string_view what) {
   return Error{Errc::invalid, fmt::format("\"{}\" cannot be part of a {}", printable(text), what)};
 }
 
+Status check_key_tag(std::string_view tag) {
+  if (tag != kVersionsTable) return check_key_component(tag, "tag");
+  return Error{Errc::invalid, fmt::format("\"{}\" cannot be a tag: a file has this name", tag)};
+}
+
 Status check_key_name(std::string_view name) {
   if (name.size() > limits::kModelNameMax)
     return Error{Errc::invalid,

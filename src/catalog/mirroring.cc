@@ -72,7 +72,7 @@ Status Mirroring::check_version(const MirroredVersion& change) const {
     return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
   if (change.tree_nodes == 0 && !version.removed)
     return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
-  for (const std::string& tag : change.tags) WEFT_CHECK(check_key_component(tag, "tag"));
+  for (const std::string& tag : change.tags) WEFT_CHECK(check_key_tag(tag));
   return {};
 }
 
@@ -182,7 +182,7 @@ Status Mirroring::take(const MirroredRemoval& change) {
 
 Status Mirroring::take(const MirroredTag& change) {
   Status named = check_key_name(change.model);
-  if (named.ok()) named = check_key_component(change.name, "tag");
+  if (named.ok()) named = check_key_tag(change.name);
   if (!named.ok()) return refuse(name_of(change.model, change.number), named.error().message);
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};

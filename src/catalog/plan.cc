@@ -93,7 +93,7 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
   std::sort(tags.begin(), tags.end());
   tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
   for (std::string& tag : tags) {
-    WEFT_CHECK(check_key_component(tag, "tag"));
+    WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(Ino ino, tag_ino(txn, event.version.model, tag, inos));
     event.tags.push_back({std::move(tag), ino});
   }
@@ -166,7 +166,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   Allocator inos(counters);
   TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
   for (const auto& [tag, number] : wishes) {
-    WEFT_CHECK(check_key_component(tag, "tag"));
+    WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
     if (number) WEFT_CHECK(live_version(txn, model_name, *number));
     if (!number && !row)

@@ -190,7 +190,11 @@ Result<Attr> Hub::attr(const MountInode& inode) {
     return attr;
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  if (kind == InoKind::stored) return directory_attr(ino, std::max(inode.row.changed_ns, store_.info().created_ns));
+  if (kind == InoKind::stored) {
+    Attr attr = directory_attr(ino, std::max(inode.row.changed_ns, store_.info().created_ns));
+    attr.lasting_name = true;
+    return attr;
+  }
   if (is_ref(kind)) {
     WEFT_TRY(const Target target, target_of(*snapshot, ino));
     return ref_attr(ino, target.time_ns);
