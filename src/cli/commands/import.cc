@@ -69,7 +69,7 @@ class ImportCommand final : public Command {
         "if no stored parent is declared: the part of the tensor bytes that a version must share to become the "
         "parent (default: 0.5)");
     options.flag("--no-find-parent", no_find_parent_, "do not look for a parent");
-    options.values("-t,--tag", "TAG", import_.tags, "a tag for the new version; if another version has it, it moves");
+    options.values("-t,--tag", "TAG", import_.tags, "a tag for the new version; it moves if another version has it");
     options.value("-m,--message", "TEXT", import_.message, "a description of the version");
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
     options.value("--durability", "WHERE", durability_,

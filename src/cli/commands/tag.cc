@@ -12,7 +12,7 @@ constexpr CommandInfo kInfo = {
     .summary = "set, move, delete or list the tags of a model",
     .description =
         "`weft tag MODEL[@V] TAG` sets TAG on that version. If another version has TAG,\n"
-        "it moves. Every reader sees the change at once. `weft tag --delete MODEL TAG`\n"
+        "TAG moves. Every reader sees the change at once. `weft tag --delete MODEL TAG`\n"
         "deletes the tag. `weft tag MODEL` lists the tags.\n"
         "\n"
         "A tag starts with a letter or a digit, continues with letters, digits, '.', '_',\n"
