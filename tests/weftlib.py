@@ -133,8 +133,23 @@ class Mount:
     def __truediv__(self, name):
         return self.path / name
 
-    def version(self, model, number):
-        return self.path / "models" / model / str(number)
+    def version(self, model, number, tree="models"):
+        """The directory of a version in one of the four trees."""
+        return self.path / tree / model / str(number)
+
+    def at(self, model, number, name):
+        """The path of TREE/NAME of a version: at("m", 1, "layers/a.safetensors") is layers/m/1/a.safetensors."""
+        tree, _, below = name.partition("/")
+        return self.version(model, number, tree) / below
+
+    def layers(self, model, number):
+        return self.version(model, number, "layers")
+
+    def tensors(self, model, number):
+        return self.version(model, number, "tensors")
+
+    def lineage(self, model, number):
+        return self.version(model, number, "lineage")
 
     def server_pids(self):
         """Processes of mount.weft whose command line names this mount."""

@@ -84,6 +84,8 @@ bool set_flag(MountOptions& options, std::string_view key) {
     options.no_exec = true;
   else if (key == "allow_other")
     options.allow_other = true;
+  else if (key == "nonempty")
+    options.non_empty = true;
   else if (key == "xattr")
     options.xattr = true;
   else if (key == "trust_store")
@@ -112,7 +114,8 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
   } else if (key == "umask") {
     WEFT_TRY(options.umask, parse_umask(value));
   } else {
-    return usage(fmt::format("unknown option {}={}", printable(key), printable(value)));
+    return usage(
+        fmt::format("unknown option {}={}; remove it, also from /etc/fstab", printable(key), printable(value)));
   }
   return {};
 }
@@ -121,8 +124,9 @@ Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
   if (ignored(option) || set_flag(options, option)) return {};
   const auto equals = option.find('=');
   const bool known_key = equals != std::string_view::npos;
-  Status status = known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
-                            : Status(usage(fmt::format("unknown option {}", printable(option))));
+  Status status =
+      known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
+                : Status(usage(fmt::format("unknown option {}; remove it, also from /etc/fstab", printable(option))));
   if (!status.ok() && sloppy && status.error().message.starts_with("unknown")) return {};
   return status;
 }
@@ -279,6 +283,7 @@ answers. STORE may be left out if WEFT_STORE is set.
 
 Mount options:
   allow_other      let other users in (default if root mounts)
+  nonempty         mount on a directory that holds files; the mount hides them
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to remove, octal (default: 0)
   noexec           do not allow programs to run from the mount
@@ -293,7 +298,7 @@ Mount options:
   loglevel=LEVEL   debug, info (default), warning or error
   stall=SECONDS    replace a server that does not answer for this time (default: 60)
 
-Exit status: 0 mounted, 1 failed, 2 wrong usage.
+Exit status: 0 mounted, 1 wrong usage, 32 failed.
 )";
 }
 

@@ -204,8 +204,9 @@ Result<PlacedEvent> decode_pin(std::span<const std::byte> payload, std::string_v
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
+  const auto may_be_next = [](std::uint64_t id) { return id <= limits::kIdMax + 1; };
   return small_id(event.lost_versions) && counters.number_floor <= limits::kVersionNumberMax &&
-         small_id(counters.next_version) && small_id(counters.next_model) && small(counters.next_ino) &&
+         may_be_next(counters.next_version) && may_be_next(counters.next_model) && small(counters.next_ino) &&
          std::all_of(event.models.begin(), event.models.end(), possible);
 }
 

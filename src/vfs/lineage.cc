@@ -38,10 +38,6 @@ bool is_link(Ino ino) {
   return kind_of(ino) == InoKind::parent_link || kind_of(ino) == InoKind::child_link;
 }
 
-bool is_known(Ino ino) {
-  return kind_of(ino) != InoKind::lineage_entry || entry_of(ino) <= LineageEntry::diff;
-}
-
 Kin kin_in(LineageEntry dir) {
   return dir == LineageEntry::children ? Kin::child : Kin::parent;
 }
@@ -73,13 +69,12 @@ Result<Attr> Lineage::file_attr(Ino ino) {
   return attr;
 }
 
-Result<Attr> Lineage::edge_attr(const VersionRow& version, LineageEntry dir, const KinEdge& edge) {
+Result<Attr> Lineage::edge_attr(const VersionRow& version, LineageEntry dir, const KinEntry& edge) {
   if (dir != LineageEntry::diff) return kin_link_attr(version, kin_in(dir), edge);
   return file_attr(ino_of(InoKind::diff, edge.position, edge.child));
 }
 
 Result<Attr> Lineage::attr(const MountInode& inode) {
-  if (!is_known(inode.ino)) return no_inode(inode.ino);
   if (is_link(inode.ino)) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(const KinLink link, kin_link(*snapshot, inode.ino));
@@ -95,7 +90,7 @@ Result<Attr> Lineage::lookup(const MountInode& dir, std::string_view name) {
   const LineageEntry entry = entry_of(dir.ino);
   WEFT_TRY(const VersionRow row, version(id_of(dir.ino)));
   if (entry != LineageEntry::dir) {
-    KinEdge edge;
+    KinEntry edge;
     {
       WEFT_TRY(const auto snapshot, store_.snapshot());
       WEFT_TRY(edge, find_kin(*snapshot, row, kin_in(entry), name));
@@ -149,7 +144,7 @@ Result<std::vector<DirEntry>> Lineage::list_edges(const VersionRow& version, Lin
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const auto edges, live_kin(*snapshot, version, kin_in(dir)));
   std::vector<DirEntry> out;
-  for (const KinEdge& edge : edges) {
+  for (const KinEntry& edge : edges) {
     const std::string name = kin_name(edge.other);
     if (dir == LineageEntry::diff)
       out.push_back(bare_entry(name, ino_of(InoKind::diff, edge.position, edge.child), FileType::regular));
@@ -176,7 +171,6 @@ Result<std::string> Lineage::readlink(const MountInode& inode) {
 }
 
 Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
-  if (!is_known(inode.ino)) return no_inode(inode.ino);
   if (is_link(inode.ino)) return is_a_link(inode.ino);
   if (is_dir(inode.ino)) return is_a_directory(inode.ino);
   WEFT_TRY(const auto text, texts_.find(inode.ino));

@@ -26,12 +26,6 @@ constexpr KinFileKind kKinFiles[kKinFileCount] = {
     {"graph.svg", KinWay::both, limits::kKinDrawnMax, kin_svg},
 };
 
-// The latest tick up to now whose low bits are those of the number.
-std::uint64_t clock_of(const KinFileNumber& number, std::uint64_t now) {
-  const std::uint64_t age = (now - number.clock) & kKinClockMask;
-  return now < age ? 0 : now - age;
-}
-
 }  // namespace
 
 std::string_view kin_file_name(unsigned file) {

@@ -18,8 +18,6 @@
 
 namespace weft {
 
-enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff };
-
 struct LineageText {
   std::string text;
   std::uint64_t time_ns = 0;  // when it became as it is

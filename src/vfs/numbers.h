@@ -41,9 +41,11 @@ enum class InoKind : std::uint8_t {
   hub_number,
   hub_snapshot,
   hub_dir,
-  kin_file,  // not in the kind's bits: bit 62
+  kin_file = 32,  // not in the kind's bits: bit 62
 };
-inline constexpr unsigned kInoKinds = 18;
+
+// Of a version's directory in lineage/: itself, and the entries whose numbers do not change.
+enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff };
 
 inline constexpr unsigned kInoKindShift = 57;
 inline constexpr Ino kInoPayloadMask = (Ino{1} << kInoKindShift) - 1;
@@ -75,6 +77,28 @@ constexpr std::uint64_t id_of(Ino ino) {
   return ino & limits::kIdMax;
 }
 
+// The greatest high part of a number with an id.
+constexpr std::uint64_t high_max(InoKind kind) {
+  switch (kind) {
+    case InoKind::lineage_entry:
+      return static_cast<std::uint64_t>(LineageEntry::diff);
+    case InoKind::parent_link:
+    case InoKind::child_link:
+    case InoKind::diff:
+      return limits::kParentsMax - 1;
+    default:
+      return 0;
+  }
+}
+constexpr bool has_id(InoKind kind) {
+  return high_max(kind) != 0 || kind == InoKind::versions_table || kind == InoKind::hub_number ||
+         kind == InoKind::hub_snapshot;
+}
+// False for a number that no mount gives. Otherwise each part of it counts, so no two numbers stand for the same.
+constexpr bool is_possible(Ino ino) {
+  return !has_id(kind_of(ino)) || high_of(ino) <= high_max(kind_of(ino));
+}
+
 // A generated file of lineage/ that changes when kin are published or removed. It then has another number, so the bytes
 // of one number stay as they are.
 struct KinFileNumber {
@@ -90,6 +114,12 @@ constexpr Ino ino_of(const KinFileNumber& number) {
   return kKinFileBit | Ino{number.file & 3U} << (kIdBits + kKinClockBits) | number.version << kKinClockBits |
          (number.clock & kKinClockMask);
 }
+// The whole clock of a number: the latest tick up to `now` that has the number's low bits.
+constexpr std::uint64_t clock_of(const KinFileNumber& number, std::uint64_t now) {
+  const std::uint64_t age = (now - number.clock) & kKinClockMask;
+  return now < age ? 0 : now - age;
+}
+
 constexpr KinFileNumber kin_file_of(Ino ino) {
   return {static_cast<unsigned>(ino >> (kIdBits + kKinClockBits) & 3U), ino >> kKinClockBits & limits::kIdMax,
           ino & kKinClockMask};

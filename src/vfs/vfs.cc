@@ -91,6 +91,7 @@ class StoreVfs final : public Vfs {
 
 // One line for each kind of number.
 Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
+  if (!is_possible(ino)) return no_inode(ino);
   switch (kind_of(ino)) {
     case InoKind::stored:
       return owner_of_stored(ino);

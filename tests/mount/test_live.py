@@ -74,11 +74,11 @@ def test_removal_is_visible(mounted, tmp_path):
 
 
 def test_link_counts_follow(mounted, small_model):
-    view = mounted.version("org/small", 1) / "tensors/layer.0.weight.npy"
+    view = mounted.tensors("org/small", 1) / "layer.0.weight.npy"
     assert view.stat().st_nlink == 2
     mounted.store.publish(small_model, name="twin")
     wait_until(lambda: view.stat().st_nlink == 4)
-    assert view.samefile(mounted.version("twin", 1) / "layers/layer/0/weight.npy")
+    assert view.samefile(mounted.layers("twin", 1) / "layer/0/weight.npy")
     mounted.store.weft("rm", "twin@1")
     wait_until(lambda: view.stat().st_nlink == 2)
 
@@ -140,7 +140,7 @@ def test_open_file_survives_removal_and_gc(removed_while_open):
     mount, version, expected = removed_while_open
     before = mount.store.pack_bytes()
     with open(version / "model.safetensors", "rb", buffering=0) as container, \
-            open(version / "tensors/own.3.weight.npy", "rb", buffering=0) as view, \
+            open(mount.tensors("doomed", 1) / "own.3.weight.npy", "rb", buffering=0) as view, \
             open(version / "config.json", "rb", buffering=0) as config:
         first_bytes = container.read(4096)
         remove_and_collect(mount)
@@ -156,7 +156,7 @@ def test_mapping_survives_removal_and_gc(removed_while_open):
     before = mount.store.pack_bytes()
     with open(version / "model.safetensors", "rb") as container:
         mapping = mmap.mmap(container.fileno(), 0, prot=mmap.PROT_READ)
-    with open(version / "tensors/own.5.weight.npy", "rb") as view:
+    with open(mount.tensors("doomed", 1) / "own.5.weight.npy", "rb") as view:
         view_mapping = mmap.mmap(view.fileno(), 0, prot=mmap.PROT_READ)
     with mapping, view_mapping:
         remove_and_collect(mount)

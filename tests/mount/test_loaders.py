@@ -18,7 +18,7 @@ from weftlib import Mount, Store, overlay_over, random_bytes, random_tensors, wa
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
 
-# Kind -> where it is below models/m, or in the mount.
+# Kind -> where it is in the mount.
 KINDS = {
     "published": "models/m/1/model.safetensors",
     "not_passed_through": "models/m/1/model.safetensors",
@@ -28,25 +28,27 @@ KINDS = {
     "composed": "models/m/2/model.safetensors",
     "assembled": "models/m/2/model.safetensors",
     "config": "models/m/1/config.json",
-    "view": "models/m/1/tensors/layer.0.weight.npy",
-    "view_bf16": "models/m/1/tensors/half.0.weight.npy",  # of a type that numpy lacks
-    "view_gguf": "models/m/1/tensors/quantized.npy",
-    "layer": "models/m/1/layers/layer.safetensors",
-    "layer_json": "models/m/1/layers/layer/layer.json",
-    "info_json": "models/m/1/info.json",
-    "ancestors": "models/m/2/lineage/ancestors",
-    "descendants": "models/m/1/lineage/descendants",
-    "log": "models/m/2/lineage/log",
-    "diff": "models/m/2/lineage/diff/m@1",
-    "owners": "models/m/2/lineage/owners.tsv",
-    "graph": "models/m/2/lineage/graph.svg",
-    "graph_dot": "models/m/2/lineage/graph.dot",
+    "view": "tensors/m/1/layer.0.weight.npy",
+    "view_bf16": "tensors/m/1/half.0.weight.npy",  # of a type that numpy lacks
+    "view_gguf": "tensors/m/1/quantized.npy",
+    "layer": "layers/m/1/layer.safetensors",
+    "layer_json": "layers/m/1/layer/layer.json",
+    "info_json": "lineage/m/1/info.json",
+    "ancestors": "lineage/m/2/ancestors",
+    "descendants": "lineage/m/1/descendants",
+    "log": "lineage/m/2/log",
+    "diff": "lineage/m/2/diff/m@1",
+    "owners": "lineage/m/2/owners.tsv",
+    "graph": "lineage/m/2/graph.svg",
+    "versions": "lineage/m/versions.tsv",
+    "ref": "hub/models--m/refs/main",
+    "snapshot": "hub/models--m/snapshots/*/table.npy",
     "readme": "README",
     "status": ".weft/status",
     "metrics": ".weft/metrics",
     "peers": ".weft/peers",
 }
-CHANGING = ("status", "metrics", "peers")  # their content may: there are no pages to share
+CHANGING = ("status", "metrics", "peers", "versions", "ref")  # their content may: there are no pages to share
 FIBMAP, FIEMAP = 1, 0xC020660B
 
 
@@ -111,7 +113,7 @@ MOUNTS = {"assembled": "all_assembled", "not_passed_through": "not_passed_throug
 def pair(request, tmp_path):
     """A file of the mount, and a native one with its content and mode."""
     mount = request.getfixturevalue(MOUNTS.get(request.param, "never_assembled"))
-    ours = mount / KINDS[request.param]
+    [ours] = mount.path.glob(KINDS[request.param])
     native = tmp_path / "native"
     native.write_bytes(ours.read_bytes())
     native.chmod(0o444)
