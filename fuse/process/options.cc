@@ -84,6 +84,8 @@ bool set_flag(MountOptions& options, std::string_view key) {
     options.no_exec = true;
   else if (key == "allow_other")
     options.allow_other = true;
+  else if (key == "nonempty")
+    options.non_empty = true;
   else if (key == "xattr")
     options.xattr = true;
   else if (key == "trust_store")
@@ -112,7 +114,8 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
   } else if (key == "umask") {
     WEFT_TRY(options.umask, parse_umask(value));
   } else {
-    return usage(fmt::format("unknown option {}={}", printable(key), printable(value)));
+    return usage(
+        fmt::format("unknown option {}={}; remove it, also from /etc/fstab", printable(key), printable(value)));
   }
   return {};
 }
@@ -121,8 +124,9 @@ Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
   if (ignored(option) || set_flag(options, option)) return {};
   const auto equals = option.find('=');
   const bool known_key = equals != std::string_view::npos;
-  Status status = known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
-                            : Status(usage(fmt::format("unknown option {}", printable(option))));
+  Status status =
+      known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
+                : Status(usage(fmt::format("unknown option {}; remove it, also from /etc/fstab", printable(option))));
   if (!status.ok() && sloppy && status.error().message.starts_with("unknown")) return {};
   return status;
 }
@@ -280,6 +284,7 @@ where WEFT_STORE names it. Returns when the mount answers.
 Mount options:
   noexec           no program may be run from the mount
   allow_other      let other users in (default when root mounts)
+  nonempty         mount on a directory that holds files; the mount hides them
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to take away, octal (default 0)
   attr_timeout=SECONDS  keep link and block counts for so long (30)
@@ -293,7 +298,7 @@ Mount options:
   loglevel=LEVEL   debug, info (default), warning or error
   stall=SECONDS    replace a server that answers nothing for so long (60)
 
-Exit status: 0 mounted, 1 failed, 2 bad usage.
+Exit status: 0 mounted, 1 bad usage, 32 failed.
 )";
 }
 

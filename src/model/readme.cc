@@ -3,24 +3,21 @@
 namespace weft {
 
 std::string render_readme() {
-  return "This is a weft mount: deep-learning models as ordinary files, for reading only.\n"
-         "The first part of a path says what you see of a model. The rest is the same everywhere.\n"
+  return "This is a weft mount: deep-learning models as read-only files. The manual is weft(7).\n"
+         "The first part of a path selects a view. VERSION is a number, a tag or latest.\n"
          "\n"
-         "  models/MODEL/1/      the published files, byte for byte. latest and tags are links to versions\n"
-         "  layers/MODEL/1/      the model as a tree of layers: A/B/weight.npy, layer.json, and A/B.safetensors,\n"
-         "                       which holds all tensors below the layer A.B\n"
-         "  tensors/MODEL/1/     the same tensors, flat, by full name: A.B.weight.npy\n"
-         "  lineage/MODEL/1/     info.json, log, ancestors, descendants, parents/, children/, diff/, graph.svg\n"
-         "  lineage/MODEL/versions.tsv   all versions of the model\n"
-         "  hub/                 the models by their Hugging Face names (HF_HUB_CACHE=MOUNT/hub HF_HUB_OFFLINE=1)\n"
-         "  .weft/status         about this mount, as JSON\n"
+         "  models/MODEL/VERSION/       exactly the published files\n"
+         "  layers/MODEL/VERSION/       the tensors as a tree of layers: A/B/weight.npy, layer.json, A/B.safetensors\n"
+         "  tensors/MODEL/VERSION/      the same tensors in one directory: A.B.weight.npy\n"
+         "  lineage/MODEL/VERSION/      info.json, log, ancestors, descendants, parents/, children/, diff/, graph.svg\n"
+         "  lineage/MODEL/versions.tsv  a table of the versions of the model\n"
+         "  hub/                        the models in the layout of the Hugging Face cache (HF_HUB_CACHE=MOUNT/hub)\n"
+         "  .weft/status                the state of this mount (JSON)\n"
          "\n"
          "Try:\n"
-         "  ls models/*\n"
+         "  find models -name latest\n"
          "  ls layers/MODEL/latest\n"
-         "  cat lineage/MODEL/latest/log\n"
-         "\n"
-         "weft(7) has the details.\n";
+         "  cat lineage/MODEL/versions.tsv\n";
 }
 
 }  // namespace weft

@@ -92,7 +92,7 @@ std::vector<WeftMount> parse_mountinfo(std::string_view text) {
     auto before = split(line.substr(0, dash), ' ');
     auto after = split(line.substr(dash + 3), ' ');
     if (before.size() < 6 || after.size() < 2 || after[0] != "fuse.weft") continue;
-    mounts.push_back({unescaped(before[4]), unescaped(after[1]), std::string(before[2])});
+    mounts.push_back({unescaped(before[4]), unescaped(after[1]), std::string(before[2]), number_of(before[0])});
   }
   return mounts;
 }

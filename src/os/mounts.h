@@ -17,8 +17,9 @@ namespace weft {
 
 struct WeftMount {
   std::string directory;
-  std::string store;   // as mount.weft was given it, absolute
-  std::string device;  // "major:minor", of this mount alone
+  std::string store;     // as mount.weft was given it, absolute
+  std::string device;    // "major:minor", of this mount and its bind mounts
+  std::uint64_t id = 0;  // of this mount alone, in statx(2) too
 };
 
 // The weft mounts in a text of the form of /proc/self/mountinfo, in its order.

@@ -52,7 +52,7 @@ Result<std::optional<VersionRow>> version_if_known(Snapshot& snapshot, VersionId
 }
 
 // Removed versions too, by age.
-Result<std::vector<KinEdge>> all_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+Result<std::vector<KinEntry>> all_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
   std::vector<VersionId> ids;
   if (kin == Kin::child) {
     WEFT_TRY(ids, snapshot.children(version.id, limits::kKinCountedMax));
@@ -62,7 +62,7 @@ Result<std::vector<KinEdge>> all_kin(Snapshot& snapshot, const VersionRow& versi
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   }
-  std::vector<KinEdge> out;
+  std::vector<KinEntry> out;
   for (const VersionId id : ids) {
     WEFT_TRY(auto other, version_if_known(snapshot, id));
     if (!other) continue;
@@ -86,13 +86,13 @@ std::string kin_name(const VersionRow& version) {
   return fmt::format("{}@{}", out, version.number);
 }
 
-Result<std::vector<KinEdge>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+Result<std::vector<KinEntry>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
   WEFT_TRY(auto edges, all_kin(snapshot, version, kin));
-  std::erase_if(edges, [](const KinEdge& edge) { return edge.other.removed; });
+  std::erase_if(edges, [](const KinEntry& edge) { return edge.other.removed; });
   return edges;
 }
 
-Result<KinEdge> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name) {
+Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name) {
   const auto ref = parse_kin_name(name);
   if (!ref) return no_entry(name);
   WEFT_TRY(const ModelRow model, snapshot.model(ref->model));
@@ -100,20 +100,20 @@ Result<KinEdge> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin,
   const auto position = kin == Kin::child ? position_of(version, other) : position_of(other, version);
   if (!position || other.removed || kin_name(other) != name) return no_entry(name);
   const VersionId child = kin == Kin::child ? other.id : version.id;
-  return KinEdge{std::move(other), child, *position};
+  return KinEntry{std::move(other), child, *position};
 }
 
 Result<std::uint64_t> kin_changed_ns(Snapshot& snapshot, const VersionRow& version, Kin kin) {
   WEFT_TRY(const auto edges, all_kin(snapshot, version, kin));
   std::uint64_t changed_ns = version.time_ns;
-  for (const KinEdge& edge : edges) {
+  for (const KinEntry& edge : edges) {
     if (kin == Kin::child) changed_ns = std::max(changed_ns, edge.other.time_ns);
     if (edge.other.removed) changed_ns = std::max(changed_ns, edge.other.removed_ns);
   }
   return changed_ns;
 }
 
-Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEdge& edge) {
+Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEntry& edge) {
   const InoKind kind = kin == Kin::child ? InoKind::child_link : InoKind::parent_link;
   const Ino ino = ino_of(kind, edge.position, edge.child);
   return link_attr(ino, edge.other.time_ns, target_between(version, edge.other).size());

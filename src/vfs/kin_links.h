@@ -18,7 +18,7 @@ namespace weft {
 enum class Kin : std::uint8_t { parent, child };
 
 // One edge of the lineage, seen from one of its ends.
-struct KinEdge {
+struct KinEntry {
   VersionRow other;       // the version at the other end
   VersionId child = 0;    // the edge's child
   unsigned position = 0;  // of the parent among the child's parents
@@ -27,13 +27,13 @@ struct KinEdge {
 // "org%2Fbert@2"
 std::string kin_name(const VersionRow& version);
 // The live parents or children of a version, each once, by age.
-Result<std::vector<KinEdge>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
-Result<KinEdge> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);  // not_found
+Result<std::vector<KinEntry>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
+Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);  // not_found
 // When an entry last appeared among a version's parents or children, or went.
 Result<std::uint64_t> kin_changed_ns(Snapshot& snapshot, const VersionRow& version, Kin kin);
 
 // The link that stands for an edge in parents/ or children/.
-Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEdge& edge);
+Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEntry& edge);
 // The same, from the link's number. Errc::not_found if its versions are gone.
 struct KinLink {
   Attr attr;

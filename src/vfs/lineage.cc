@@ -69,7 +69,7 @@ Result<Attr> Lineage::file_attr(Ino ino) {
   return attr;
 }
 
-Result<Attr> Lineage::edge_attr(const VersionRow& version, LineageEntry dir, const KinEdge& edge) {
+Result<Attr> Lineage::edge_attr(const VersionRow& version, LineageEntry dir, const KinEntry& edge) {
   if (dir != LineageEntry::diff) return kin_link_attr(version, kin_in(dir), edge);
   return file_attr(ino_of(InoKind::diff, edge.position, edge.child));
 }
@@ -90,7 +90,7 @@ Result<Attr> Lineage::lookup(const MountInode& dir, std::string_view name) {
   const LineageEntry entry = entry_of(dir.ino);
   WEFT_TRY(const VersionRow row, version(id_of(dir.ino)));
   if (entry != LineageEntry::dir) {
-    KinEdge edge;
+    KinEntry edge;
     {
       WEFT_TRY(const auto snapshot, store_.snapshot());
       WEFT_TRY(edge, find_kin(*snapshot, row, kin_in(entry), name));
@@ -144,7 +144,7 @@ Result<std::vector<DirEntry>> Lineage::list_edges(const VersionRow& version, Lin
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const auto edges, live_kin(*snapshot, version, kin_in(dir)));
   std::vector<DirEntry> out;
-  for (const KinEdge& edge : edges) {
+  for (const KinEntry& edge : edges) {
     const std::string name = kin_name(edge.other);
     if (dir == LineageEntry::diff)
       out.push_back(bare_entry(name, ino_of(InoKind::diff, edge.position, edge.child), FileType::regular));

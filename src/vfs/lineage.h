@@ -40,7 +40,7 @@ class Lineage final : public Subtree {
   Result<VersionRow> version(VersionId id);
   Result<Attr> dir_attr(const VersionRow& version, LineageEntry entry);
   Result<Attr> file_attr(Ino ino);
-  Result<Attr> edge_attr(const VersionRow& version, LineageEntry dir, const KinEdge& edge);
+  Result<Attr> edge_attr(const VersionRow& version, LineageEntry dir, const KinEntry& edge);
   Result<std::vector<DirEntry>> list_version(const VersionRow& version);
   Result<std::vector<DirEntry>> list_edges(const VersionRow& version, LineageEntry dir);
 
