@@ -43,6 +43,7 @@ def automounted(area, maps, script):
     its files in /run are seen by nobody else. Its processes end with it."""
     (area / "sbin").mkdir()
     programs_for_everybody(area / "sbin")
+    (area / "sbin/mount.fuse.weft").symlink_to("mount.weft")
     (area / "master").write_text(maps)
     try:
         return in_mount_namespace(f"""
@@ -89,7 +90,7 @@ def test_direct_map(store, small_model, tmp_path):
     """The mount point is a file system of automount itself, so that each walk to it asks automount."""
     store.publish(small_model, name="m")
     where = tmp_path / "weft"
-    (tmp_path / "map").write_text(f"{where} -fstype=weft,attr_timeout=1 :{store.path}\n")
+    (tmp_path / "map").write_text(f"{where} -fstype=fuse.weft,attr_timeout=1 :{store.path}\n")
     automounted(tmp_path, f"/- file:{tmp_path}/map\n", f"""
         visit cmp {where}/models/m/1/config.json {small_model}/config.json
         is_shown {where}

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -18,7 +19,7 @@ import time
 import pytest
 
 from assembled import container_of, publish_family
-from weftlib import (LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
+from weftlib import (BUILD, LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
                      programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 RESTARTS = int(50 * LENGTH)
@@ -582,6 +583,28 @@ def test_upgrade_to_what_does_not_serve(mount, tmp_path):
     done = run([elsewhere / "weft", "mount", "--upgrade", mount.path], check=False)
     assert done.returncode == 1 and "upgrade" in done.stderr
     assert status_of(mount)["pid"] == server
+
+
+def test_upgrade_to_another_format(mount, tmp_path):
+    """A program whose stores have another format refuses this one. The upgrade fails in one line, readers do not notice,
+    and the old program goes on serving, also after its server is lost."""
+    elsewhere = tmp_path / "new"
+    elsewhere.mkdir()
+    programs_for_everybody(elsewhere)
+    shutil.copy(BUILD / "tests/mount/next_format/mount.weft", elsewhere / "mount.weft")
+    before, store = status_of(mount), mount.store.path
+    with Readers(mount, files_of(mount)) as readers:
+        done = run([elsewhere / "weft", "mount", "--upgrade", mount.path], check=False)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+        said, found = done.stderr.rsplit(" of format ", 1)
+        assert said == f"weft: {mount.path}: upgrade: {elsewhere}/mount.weft: {store}: expected a store"
+        ours = int(found.split(", got ")[1].split(":")[0])
+        assert found.startswith(f"{ours + 1}, got {ours}: ")
+        assert status_of(mount) == before | {"requests": status_of(mount)["requests"]}
+        kill_and_wait(before["pid"])
+        assert os.readlink(f"/proc/{new_server(mount, before['pid'])}/exe") == str(MOUNT_WEFT)
+    readers.check()
+    assert os.readlink(f"/proc/{before['supervisor_pid']}/exe") == str(MOUNT_WEFT)
 
 
 def test_upgrade_while_there_is_no_server(mount, tmp_path):

@@ -102,6 +102,9 @@ class UmountCommand final : public Command {
     WEFT_TRY(const int code, run_program(std::move(words), errors));
     if (code == 0) return {};
     if (errors.find(std::strerror(EBUSY)) != std::string::npos) return in_use(context, mount);
+    if (errors.find("not found in /etc/mtab") != std::string::npos)
+      return Error{Errc::permission,
+                   fmt::format("{}: another user mounted it; that user or root can unmount it", directory_)};
     return Error{Errc::permission, fmt::format("{}: {}", directory_, joined_lines(errors))};
   }
 
