@@ -15,12 +15,12 @@ MIB = 1 << 20
 CACHESTAT = 451  # the system call's number on every architecture
 
 
-def cached_pages(path):
-    """Pages of a file that are in the page cache; None where the kernel cannot tell (before Linux 6.5)."""
-    whole, answer = (ctypes.c_uint64 * 2)(0, 0), (ctypes.c_uint64 * 5)()
+def cached_pages(path, offset=0):
+    """Pages of a file from `offset` on that are in the page cache; None if the kernel cannot tell (before Linux 6.5)."""
+    rest, answer = (ctypes.c_uint64 * 2)(offset, 0), (ctypes.c_uint64 * 5)()
     fd = os.open(path, os.O_RDONLY)
     try:
-        failed = ctypes.CDLL(None).syscall(CACHESTAT, fd, ctypes.byref(whole), ctypes.byref(answer), 0)
+        failed = ctypes.CDLL(None).syscall(CACHESTAT, fd, ctypes.byref(rest), ctypes.byref(answer), 0)
     finally:
         os.close(fd)
     return None if failed else answer[0]

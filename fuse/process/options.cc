@@ -270,35 +270,35 @@ std::string help_text() {
   return R"(usage: mount.weft [STORE] DIR [-o OPTION[,OPTION]...] [-fnsv]
        mount -t weft STORE DIR [-o OPTION[,OPTION]...]
 
-Shows the models of a weft store as files below DIR. STORE may be left out
-where WEFT_STORE names it. Returns when the mount answers.
+Mounts the weft store in the directory STORE on DIR and returns when the mount
+answers. STORE may be left out if WEFT_STORE is set.
 
   -o OPTIONS       mount options, see below
   -f               stay in the foreground
   -s               ignore unknown mount options
   -n, -v           accepted for mount(8), without effect
   -t TYPE, -N NS   accepted for mount(8), without effect
-  -h, --help       print this and exit
+  -h, --help       print this text and exit
   -V, --version    print the version and exit
 
 Mount options:
-  noexec           no program may be run from the mount
-  allow_other      let other users in (default when root mounts)
+  allow_other      let other users in (default if root mounts)
   nonempty         mount on a directory that holds files; the mount hides them
   uid=N, gid=N     owner of the files shown (default: the mounting user)
-  umask=MODE       permission bits to take away, octal (default 0)
-  attr_timeout=SECONDS  keep link and block counts for so long (30)
-  assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
-  cold=auto        bytes of other nodes: fetch where that is quick, else stream
-  cold=stream      each read waits for what it reads
-  cold=fetch       the first open waits for the whole file (without: as weftd says)
-  xattr            answer user.weft.* extended attributes of tensor views
-  trust_store      root: mount the store also if other users can write to it
+  umask=MODE       permission bits to remove, octal (default: 0)
+  noexec           do not allow programs to run from the mount
+  xattr            answer the extended attributes user.weft.* of tensors
+  attr_timeout=SECONDS  keep link and block counts for this time (default: 30)
+  assembly_cache_max=SIZE  limit of the cache of assembled files, such as 20G; 0: none
+  cold=auto        files that are not local: fetch if about as fast as streaming
+  cold=stream      each read waits only for the bytes that it reads
+  cold=fetch       the first open waits for the whole file (default: as weftd is set)
+  trust_store      as root, mount the store even if other users can write to it
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error
-  stall=SECONDS    replace a server that answers nothing for so long (60)
+  stall=SECONDS    replace a server that does not answer for this time (default: 60)
 
-Exit status: 0 mounted, 1 bad usage, 32 failed.
+Exit status: 0 mounted, 1 wrong usage, 32 failed.
 )";
 }
 

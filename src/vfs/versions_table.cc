@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kHead = "version\ttime\tbytes\tnew_bytes\ttags\tmetrics\tparents\tmessage\n";
 
-// A tab or a line break within a cell would end it.
+// A tab or a line break within a cell would end it, and other control characters would steer a terminal.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -30,7 +30,7 @@ std::string cell(std::string_view text) {
     else
       out.push_back(c);
   }
-  return out;
+  return printable_lines(out);
 }
 
 template <class Items, class Text>

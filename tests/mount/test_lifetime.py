@@ -129,7 +129,7 @@ LEFT_MAPPED = [Mapped]
 IN_FLIGHT = [Piped, Sent]
 # Whether other files of the versions are open too: whoever has one open keeps all of its version.
 ALL = [(model, path) for model, paths in FILES.items() for path in paths]
-PASSED_THROUGH = [("base", "own.bin"), ("base", DERIVED), ("big", DERIVED)]
+PASSED_THROUGH = [("base", "models/own.bin"), ("base", f"models/{DERIVED}"), ("big", f"models/{DERIVED}")]
 
 
 class Users:

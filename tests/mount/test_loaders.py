@@ -45,11 +45,10 @@ KINDS = {
     "ref": "hub/models--m/refs/main",
     "snapshot": "hub/models--m/snapshots/*/table.npy",
     "readme": "README",
-    "status": ".weft/status",
     "metrics": ".weft/metrics",
     "peers": ".weft/peers",
 }
-CHANGING = ("status", "metrics", "peers", "versions", "ref")  # their content may: there are no pages to share
+CHANGING = ("metrics", "peers", "versions", "ref")  # their content may: there are no pages to share
 MAPS_DIRECT_FILES = linux_version() >= (6, 6)  # see kDirectMapsFlag2 in fuse/kernel/protocol.h
 FIBMAP, FIEMAP = 1, 0xC020660B
 

@@ -13,10 +13,11 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "info",
-    .summary = "show all that is known about a version",
+    .summary = "show everything that is known about a version",
     .description =
-        "--json prints what the mounted tree has as info.json. --graph prints the graph of\n"
-        "its layers instead, as JSON or for graphviz.\n",
+        "The last lines of the text are the paths of the version in each mount of the\n"
+        "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
+        "--graph prints the graph of layers instead.\n",
     .examples =
         "weft info bert\n"
         "weft info org/minilm@stable --json | jq .files\n"
@@ -104,8 +105,8 @@ class InfoCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
-                     "the version: a number, a tag, or the latest when left out");
-    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json or dot");
+                     "the version; V is a number or a tag, and the latest is the default");
+    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
   }
 
   Status check_usage() const override {

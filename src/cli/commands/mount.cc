@@ -15,10 +15,15 @@ constexpr CommandInfo kInfo = {
     .name = "mount",
     .summary = "mount the store as a file tree",
     .description =
-        "Runs mount.weft, found beside this program, along PATH or in /sbin, and returns\n"
-        "when the mount answers. mount.weft(8) describes the options; `mount -t weft\n"
-        "STORE DIR` and a line in /etc/fstab do the same. With --upgrade it puts the\n"
-        "mount.weft that it finds under the live mount DIR: what is open there goes on.\n",
+        "Runs mount.weft and returns when the mount answers. The last line of output\n"
+        "suggests a first command.\n"
+        "\n"
+        "weft looks for mount.weft beside this program, then along PATH, then in\n"
+        "/usr/sbin and /sbin. mount.weft(8) describes the options. `mount -t weft STORE\n"
+        "DIR` and a line in /etc/fstab do the same.\n"
+        "\n"
+        "--upgrade replaces the program of the live mount DIR with the mount.weft that\n"
+        "weft finds. Open files stay open.\n",
     .examples =
         "weft mount /mnt/weft\n"
         "weft mount /mnt/weft -o allow_other,attr_timeout=1\n"
@@ -35,9 +40,9 @@ class MountCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "an empty directory to mount on");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory to mount on");
     options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
-    options.flag("--upgrade", upgrade_, "go on with the mount.weft of now under a mount that is there");
+    options.flag("--upgrade", upgrade_, "replace the program of the live mount DIR");
     options.flag("-f,--foreground", foreground_, "stay in the foreground until it is unmounted");
   }
 

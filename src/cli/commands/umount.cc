@@ -17,14 +17,14 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "umount",
-    .summary = "unmount a mounted store",
+    .summary = "unmount a store",
     .description =
-        "Unmounts DIR, which must be a weft mount, and waits until its server has ended:\n"
-        "then nothing holds the store any more. An ordinary user's mount is unmounted by\n"
-        "fusermount3. If files of the mount are open, or it holds a working directory,\n"
-        "the command fails and names the processes. --lazy removes the mount from the\n"
-        "tree at once and ends it when the last file is closed. The command also clears\n"
-        "a mount whose server or supervisor is dead.\n",
+        "Unmounts DIR, which must be a weft mount, and waits until its server has ended.\n"
+        "The server then uses no file of the store any more. The mount of an ordinary user\n"
+        "is unmounted by fusermount3. If files of the mount are open, or it holds a working\n"
+        "directory, the command fails and names the processes. --lazy detaches the mount\n"
+        "now, and the mount ends when nothing uses it. The command also removes a mount\n"
+        "whose server or supervisor has died.\n",
     .examples = "weft umount /mnt/weft\n",
     .json = "",
     .interrupted = "",
@@ -38,8 +38,8 @@ class UmountCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "where it is mounted");
-    options.flag("-l,--lazy", lazy_, "detach it now, end it when it is no longer used");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory of the mount");
+    options.flag("-l,--lazy", lazy_, "detach the mount now, and end it when nothing uses it");
   }
 
   Result<int> run(Context& context) override {
@@ -93,7 +93,7 @@ class UmountCommand final : public Command {
   Status by_fusermount(const Context& context, const WeftMount& mount) const {
     auto program = find_program(context.environment(), "fusermount3");
     if (!program)
-      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which is not there", directory_)};
+      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which was not found", directory_)};
     std::vector<std::string> words = {*program, "-u"};
     if (lazy_) words.push_back("-z");
     words.push_back("--");

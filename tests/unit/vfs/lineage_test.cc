@@ -168,11 +168,11 @@ TEST_CASE("a tab or a line break in a cell of versions.tsv is escaped") {
   ImportOptions options;
   options.paths = {f.dir / "source"};
   options.name = "m";
-  options.message = "one\ttwo\nthree\\four";
+  options.message = "one\ttwo\nthree\\four \u202a";
   options.metrics = {{"loss", "0.5"}, {"note", "a\\b"}};
   must(import_paths(*f.store, options, no_progress()));
   const std::string text = read_path(*f.vfs, "lineage/m/versions.tsv");
-  CHECK(text.ends_with("\tloss=0.5,note=a\\\\b\t\tone\\ttwo\\nthree\\\\four\n"));
+  CHECK(text.ends_with("\tloss=0.5,note=a\\\\b\t\tone\\ttwo\\nthree\\\\four \\xe2\\x80\\xaa\n"));
 }
 
 TEST_CASE("numbers of lineage/ that were never given are refused") {
