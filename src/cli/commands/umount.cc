@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "base/brief.h"
@@ -100,7 +101,8 @@ class UmountCommand final : public Command {
     std::string errors;
     WEFT_TRY(const int code, run_program(std::move(words), errors));
     if (code == 0) return {};
-    if (errors.find("resource busy") != std::string::npos) return in_use(context, mount);
+    if (errors.find(std::make_error_code(std::errc::device_or_resource_busy).message()) != std::string::npos)
+      return in_use(context, mount);
     if (errors.find("not found in /etc/mtab") != std::string::npos)
       return Error{Errc::permission,
                    fmt::format("{}: another user mounted it; that user or root can unmount it", directory_)};
