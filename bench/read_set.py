@@ -15,12 +15,12 @@ MIB = 1 << 20
 CACHESTAT = 451  # the system call's number on every architecture
 
 
-def cached_pages(path):
-    """Pages of a file that are in the page cache; None where the kernel cannot tell (before Linux 6.5)."""
-    whole, answer = (ctypes.c_uint64 * 2)(0, 0), (ctypes.c_uint64 * 5)()
+def cached_pages(path, offset=0):
+    """Pages of a file from `offset` on that are in the page cache; None if the kernel cannot tell (before Linux 6.5)."""
+    rest, answer = (ctypes.c_uint64 * 2)(offset, 0), (ctypes.c_uint64 * 5)()
     fd = os.open(path, os.O_RDONLY)
     try:
-        failed = ctypes.CDLL(None).syscall(CACHESTAT, fd, ctypes.byref(whole), ctypes.byref(answer), 0)
+        failed = ctypes.CDLL(None).syscall(CACHESTAT, fd, ctypes.byref(rest), ctypes.byref(answer), 0)
     finally:
         os.close(fd)
     return None if failed else answer[0]
@@ -117,7 +117,7 @@ class ReadBench:
         run(self.weft, "--store", store, "--quiet", "import", source, "--name", name, *options)
 
     def mount(self, store, name="mnt", *options):
-        """Mounts until close(); returns the directory of models."""
+        """Mounts until close(); returns the directory."""
         return self.mount_until(self.undo, store, name, *options)
 
     def mount_until(self, undo, store, name, *options):
@@ -126,7 +126,7 @@ class ReadBench:
         where.mkdir()
         run(self.build / "fuse/mount.weft", store, where, *(["-o", ",".join(options)] if options else []))
         undo.callback(unmount, where)
-        return where / "models"
+        return where
 
     def mode(self, name="mnt"):
         """What a mount says of how files are read there."""
@@ -183,7 +183,7 @@ class ReadBench:
         native = self.model("native", 300, self.size)
         store = self.store()
         self.publish(store, native, "one")
-        return native, self.mount(store) / "one/1/native.safetensors", store
+        return native, self.mount(store) / "models/one/1/native.safetensors", store
 
 
 def unmount(where):

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "os/fault_guard.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -31,8 +32,6 @@ struct Cachestat {
 constexpr std::uint64_t kPiece = 2U << 20U;
 constexpr std::uint64_t kPieceMin = 128U << 10U;
 
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, from Linux 5.14 on
-
 // That [offset, offset + length) lies in.
 std::uint64_t pages_of(std::uint64_t offset, std::uint64_t length) {
   return (offset % page_bytes() + length + page_bytes() - 1) / page_bytes();
@@ -51,13 +50,14 @@ bool is_large_page(int fd, std::uint64_t offset, std::uint64_t length) {
   return facts.ok() && offset + length >= static_cast<std::uint64_t>(facts->st_size);
 }
 
-// A fault in a mapping that asks for huge pages reads the whole large page around it, and random access nothing more.
+// A fault in a mapping that asks for huge pages reads the whole large page around it. With random access the fault
+// reads nothing more, and it leaves no mark that the page was used (page_use.h); MADV_POPULATE_READ would leave one.
 bool bring_in_large(int fd, std::uint64_t offset) {
   const std::size_t size = page_bytes();
   void* const map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (map == MAP_FAILED) return false;
   const bool done = ::madvise(map, size, MADV_HUGEPAGE) == 0 && ::madvise(map, size, MADV_RANDOM) == 0 &&
-                    ::madvise(map, size, kPopulateRead) == 0;
+                    survive_faults([map] { static_cast<void>(*static_cast<const volatile char*>(map)); });
   ::munmap(map, size);
   return done;
 }

@@ -4,8 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <string>
+#include <optional>
 
 #include "os/fault_guard.h"
 #include "os/page_cache.h"
@@ -39,18 +38,13 @@ std::optional<std::uint64_t> entry(const Fd& file, std::uint64_t index) {
   return value;
 }
 
-bool counts_generations() {
-  std::string enabled;
-  return std::ifstream("/sys/kernel/mm/lru_gen/enabled") >> enabled &&
-         enabled.find_first_not_of("0x") != std::string::npos;
-}
-
-// A read by the processor, and with random access, is no use once the mapping is gone; madvise(MADV_POPULATE_READ) is.
+// A read by the processor through a mapping with random access leaves no mark once the mapping is gone.
+// madvise(MADV_POPULATE_READ) does.
 bool touch(const void* page) {
   return survive_faults([page] { static_cast<void>(*static_cast<const volatile char*>(page)); });
 }
 
-// The frame of a page of a mapping; 0 when it is not in the page cache.
+// Returns the frame of a page of a mapping, or 0 if it is not in the page cache.
 std::uint64_t frame_of(void* page) {
   const std::size_t size = page_bytes();
   unsigned char resident = 0;
@@ -71,26 +65,19 @@ bool shows_frames() {
 }  // namespace
 
 bool page_use_seen() {
-  static const bool seen = !counts_generations() && shows_frames();
+  static const bool seen = shows_frames();
   return seen;
 }
 
-std::optional<PageUse> page_use(int fd, std::uint64_t offset) {
+// The kernel may give the frame to another file between the two looks. Then the answer is about that file's page.
+bool page_used(int fd, std::uint64_t offset) {
+  if (!page_use_seen()) return false;
   const std::size_t size = page_bytes();
   void* const page = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset / size * size));
-  if (page == MAP_FAILED) return {};
+  if (page == MAP_FAILED) return false;
   const std::uint64_t frame = frame_of(page);
   ::munmap(page, size);
-  const auto flags = frame == 0 ? std::nullopt : entry(proc_files().flags, frame);
-  if (!flags) return {};
-  return PageUse{frame, *flags};
-}
-
-// The first use of a page may leave it referenced, which it is also when it was brought in by us.
-bool used(const PageUse& page) {
-  if ((page.flags & (kActive | kMapped)) != 0) return true;
-  const auto now = entry(proc_files().flags, page.frame);
-  return now && (*now & ~page.flags & kUsed) != 0;
+  return frame != 0 && (entry(proc_files().flags, frame).value_or(0) & kUsed) != 0;
 }
 
 }  // namespace weft

@@ -1,28 +1,20 @@
-// Whether somebody used a page of the page cache: read(2), sendfile or a mapping of it, by any process. The kernel
-// notes that for reclaim, and shows it to who may see page frames (Documentation/admin-guide/mm/pagemap.rst). Any
-// thread.
+// Whether a page of the page cache was used: by read(2), by sendfile or through a mapping, by any process. The kernel
+// notes uses for reclaim, and shows the notes to a process that may see page frames
+// (Documentation/admin-guide/mm/pagemap.rst). Any thread.
+//
+// A page that the kernel read ahead, or that bring_in() brought in, is not used until a reader comes to it. The first
+// use marks the page as referenced, or as mapped, with multi-generation LRU too: what that LRU counts beside these
+// marks is not shown, and not needed.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 namespace weft {
 
-// Can it be seen here? Not without CAP_SYS_ADMIN in the first user namespace, and not where the kernel counts uses by
-// generations (MGLRU): those counts are not shown.
+// False without CAP_SYS_ADMIN in the first user namespace, or without /proc/kpageflags.
 bool page_use_seen();
 
-// A cached page, as it was when it was first looked at. The kernel may give its frame to another file later: then
-// what is told is of that, so it is a hint and nothing more.
-struct PageUse {
-  std::uint64_t frame = 0;
-  std::uint64_t flags = 0;
-};
-
-// Nothing when the page at `offset` is not in the page cache or is still being read. Does not count as a use.
-std::optional<PageUse> page_use(int fd, std::uint64_t offset);
-
-// It was used before it was looked at first, or has been since.
-bool used(const PageUse& page);
+// False also if the page at `offset` is not in the page cache, or if its use cannot be seen. Asking is no use.
+bool page_used(int fd, std::uint64_t offset);
 
 }  // namespace weft

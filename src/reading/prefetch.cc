@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -13,8 +12,8 @@
 namespace weft {
 namespace {
 
-// Each brings in a large page, all of them a whole window. A reader who comes upon a page that is not under way yet
-// makes the kernel read ahead, and that in small pages.
+// Each reader brings in a large page, and all of them together a whole window. If a reader of the file comes upon a
+// page that is not on its way yet, the kernel reads ahead in small pages.
 constexpr unsigned kReaders = 32;
 constexpr std::size_t kLeftMax = 64;  // files that are watched after their last close
 
@@ -24,8 +23,11 @@ Prefetcher::Watch::~Watch() {
   std::shared_ptr<PrefetchedFile> over = file_;
   {
     const std::lock_guard lock(owner_.mutex_);
-    if (owner_.thread_.joinable() && file_->leave(Clock::now())) over = owner_.oldest_left();
-    std::erase(owner_.watched_, over);
+    std::erase(owner_.watched_, file_);
+    if (owner_.thread_.joinable() && file_->leave(Clock::now())) {
+      owner_.left_.push_back(file_);
+      over = owner_.take_oldest_left();
+    }
   }
   if (over) over->end();
 }
@@ -34,8 +36,8 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
   if (file_->told(offset, length)) owner_.wake_at({});
 }
 
-// Who opens a file that is all in memory wakes nobody, and does not look through it either: its readers need the
-// processors, and may be waiting for this one.
+// Opening a file that is all in memory wakes no thread, and the opener does not look through the file either: readers
+// need the processors, and may wait for this one.
 void Prefetcher::Watch::begin() {
   owner_.wake_at(file_->begin(Clock::now()));
 }
@@ -47,7 +49,7 @@ Prefetcher::~Prefetcher() {
   }
   wake_at({});
   if (thread_.joinable()) thread_.join();
-  for (const auto& left : watched_) left->end();
+  for (const auto& left : left_) left->end();
 }
 
 std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
@@ -59,32 +61,30 @@ std::unique_ptr<Prefetcher::Watch> Prefetcher::watch(PrefetchSubject subject) {
 }
 
 std::shared_ptr<PrefetchedFile> Prefetcher::rejoined(const PrefetchSubject& subject) {
-  const auto found = std::ranges::find_if(watched_, [&](const auto& file) { return file->rejoin(subject); });
-  return found == watched_.end() ? nullptr : *found;
+  const auto found = std::ranges::find_if(left_, [&](const auto& file) { return file->rejoin(subject); });
+  if (found == left_.end()) return nullptr;
+  watched_.push_back(std::move(*found));
+  left_.erase(found);
+  return watched_.back();
 }
 
-void Prefetcher::end_left() {
+void Prefetcher::drop_over() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(watched_, [](const auto& file) { return file->is_over(); });
+  std::erase_if(left_, [](const auto& file) { return file->is_over(); });
 }
 
-std::shared_ptr<PrefetchedFile> Prefetcher::oldest_left() const {
-  std::size_t count = 0;
-  auto oldest = watched_.end();
-  std::optional<Clock::time_point> since;
-  for (auto file = watched_.begin(); file != watched_.end(); ++file) {
-    const auto left = (*file)->left();
-    if (!left) continue;
-    ++count;
-    if (!since || *left < *since) since = left, oldest = file;
-  }
-  return count > kLeftMax ? *oldest : nullptr;
+std::shared_ptr<PrefetchedFile> Prefetcher::take_oldest_left() {
+  if (left_.size() <= kLeftMax) return nullptr;
+  const auto oldest = std::ranges::min_element(left_, {}, [](const auto& file) { return file->left_since(); });
+  auto taken = std::move(*oldest);
+  left_.erase(oldest);
+  return taken;
 }
 
 void Prefetcher::start() {
   if (thread_.joinable()) return;
   timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-  if (!timer_.valid()) return;  // too many descriptors, as too many threads: nothing is read ahead until there is one
+  if (!timer_.valid()) return;  // too many descriptors, or too many threads: nothing is read ahead until there is one
   readers_ = std::make_unique<ThreadPool>(kReaders);
   try {
     thread_ = std::thread([this] { run(); });
@@ -93,7 +93,7 @@ void Prefetcher::start() {
   }
 }
 
-// What is to be brought in is submitted when no lock is held: where there are no threads, it is done here.
+// Parts are submitted while no lock is held: if the pool has no threads, this thread brings them in.
 Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<PrefetchedFile>& watched, Clock::time_point now) {
   const PrefetchedFile::Step step = watched->step(now);
   for (const auto& part : step.parts) readers_->submit([watched, part] { watched->bring_in(part); });
@@ -119,12 +119,13 @@ void Prefetcher::run() {
       if (ending_) return;
       wakes_at_ = Clock::time_point::max();
       watched = watched_;
+      watched.insert(watched.end(), left_.begin(), left_.end());
     }
     auto next = Clock::time_point::max();
     const auto now = Clock::now();
     for (const auto& file : watched) next = std::min(next, step(file, now));
-    end_left();
-    watched.clear();  // the last descriptors of what is over are closed here, with no lock held
+    drop_over();
+    watched.clear();  // closes the last descriptors of files that are over, with no lock held
     wake_at(next);
     std::uint64_t times = 0;
     static_cast<void>(::read(timer_.get(), &times, sizeof times));

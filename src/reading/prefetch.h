@@ -1,6 +1,6 @@
-// Reads ahead in containers that are open or were just closed, each around its reader (prefetch_window.h): one thread
-// looks how far readers are, and a few others wait for the disk. While nobody reads, the first wakes once a second at
-// most; with nothing to watch it sleeps. Any thread.
+// Reads ahead in containers that are open or were just closed, each around its reader (prefetch_window.h). One thread
+// looks how far readers are, and other threads wait for the disk. If nobody reads, the first thread wakes once a second
+// at most; if there is nothing to watch, it sleeps. Any thread.
 #pragma once
 
 #include <chrono>
@@ -22,15 +22,15 @@ class Prefetcher {
   using Clock = std::chrono::steady_clock;
 
  public:
-  // One open file that is read ahead in, until this is destroyed; then its descriptors are not used any more. Where
-  // reads are not seen, a mapping may outlive the file's last close (loaders map and close), and its readers go on: who
-  // was preceded then is, by a descriptor of the prefetcher's own, as long as they move, and ten seconds more.
+  // One open file that is read ahead in, until this is destroyed. Then its descriptors are not used any more. If reads
+  // are not reported, a mapping may outlive the file's last close (loaders map and close), and its readers go on. The
+  // prefetcher then precedes them by a descriptor of its own, as long as they move, and ten seconds longer.
   class Watch {
    public:
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
-    // Somebody opened the file: with its beginning, unless it is being read already.
+    // Somebody opened the file: its beginning is brought in, unless the file is being read already.
     void begin();
     void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
 
@@ -46,7 +46,7 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Begins with begin() or told().
+  // Nothing is brought in before begin() or told().
   std::unique_ptr<Watch> watch(PrefetchSubject subject);
 
  private:
@@ -55,12 +55,13 @@ class Prefetcher {
   void start();  // under mutex_
   Clock::time_point step(const std::shared_ptr<PrefetchedFile>& watched,
                          Clock::time_point now);                             // when it is due again
-  std::shared_ptr<PrefetchedFile> rejoined(const PrefetchSubject& subject);  // under mutex_; nullptr: nobody left it
-  void end_left();                                                           // those that are over
-  std::shared_ptr<PrefetchedFile> oldest_left() const;  // under mutex_; nullptr: they are not too many
+  std::shared_ptr<PrefetchedFile> rejoined(const PrefetchSubject& subject);  // under mutex_; nullptr: it was not left
+  void drop_over();                                                          // of left_
+  std::shared_ptr<PrefetchedFile> take_oldest_left();  // under mutex_; nullptr: they are not too many
 
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<PrefetchedFile>> watched_;   // guarded by mutex_
+  std::mutex mutex_;                                       // before a file's own
+  std::vector<std::shared_ptr<PrefetchedFile>> watched_;   // each has a Watch; guarded by mutex_
+  std::vector<std::shared_ptr<PrefetchedFile>> left_;      // none has a Watch any more; guarded by mutex_
   Clock::time_point wakes_at_ = Clock::time_point::max();  // guarded by mutex_: when timer_ goes off at the latest
   Fd timer_;                                               // of the clock that steady_clock is
   bool ending_ = false;                                    // guarded by mutex_

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "weft/run_list.h"
-
 namespace weft {
+
 PrefetchWindow::PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape)
     : size_(size), borders_(std::move(borders)), shape_(shape), seen_(borders_.size()) {
   begin_at(0);
@@ -30,10 +29,11 @@ void PrefetchWindow::reach(std::uint64_t offset) {
   while (!wires_.empty() && wires_.front() < reader_) wires_.pop_front();
 }
 
-// Who jumped to a tensor may want that one alone: what lies behind it is brought in sparingly until they go on to it.
-std::vector<Range> PrefetchWindow::advance(const IsReached& is_reached) {
+// A reader that jumped to a tensor may want only this tensor. So the window goes no further than its first size behind
+// the tensor, until the reader is well past the tensor's end.
+std::optional<Range> PrefetchWindow::advance(const IsUsed& is_used) {
   for (std::size_t i = wires_.size(); i-- > 0;) {
-    if (!is_reached(wires_[i])) continue;
+    if (!is_used(wires_[i])) continue;
     reach(wires_[i] + shape_.page);
     break;
   }
@@ -42,41 +42,34 @@ std::vector<Range> PrefetchWindow::advance(const IsReached& is_reached) {
   if (begin_ > 0 && reader_ <= tensor_end_ + shape_.wire_gap)
     target = std::min(target, tensor_end_ + shape_.window_first);
   if (target >= size_) return fill(size_);
-  const std::uint64_t stride = room_ / 4;  // what is asked for in small ones comes in small pages
+  const std::uint64_t stride = room_ / 4;  // small requests come in small pages
   if (target == ahead && target < front_ + stride) return {};
   return fill(target / shape_.stride_unit * shape_.stride_unit);
 }
 
-void PrefetchWindow::lay_wire() {
-  wires_.push_back(wire_next_);
-  if (shape_.leave_out) front_ = wire_next_ + shape_.page;
-  wire_next_ = next_wire(wire_next_, shape_.leave_out ? std::max(shape_.wire_gap, room_ / 2) : shape_.wire_gap);
-}
-
-// Loaders may look at the first page of each tensor before they read any: about there, where a tensor begins.
-std::uint64_t PrefetchWindow::next_wire(std::uint64_t last, std::uint64_t gap) const {
+// Loaders may look at the first page of each tensor before they read any. So the next wire is the beginning of a
+// tensor, if one lies about that far.
+std::uint64_t PrefetchWindow::next_wire(std::uint64_t last) const {
+  const std::uint64_t gap = shape_.wire_gap;
   const auto behind = std::upper_bound(borders_.begin(), borders_.end(), last + gap + gap / 8);
   if (behind == borders_.begin() || *std::prev(behind) < last + gap / 4) return last + gap;
   return *std::prev(behind) / shape_.page * shape_.page;
 }
 
-std::vector<Range> PrefetchWindow::fill(std::uint64_t target) {
-  std::vector<Range> out;
-  while (front_ < target) {
-    const std::uint64_t stop = std::min(target, std::max(wire_next_, front_));
-    if (stop > front_) append_run(out, {front_, stop - front_});
-    front_ = stop;
-    if (front_ == wire_next_) lay_wire();
-  }
+std::optional<Range> PrefetchWindow::fill(std::uint64_t target) {
+  if (front_ >= target) return {};
+  const Range wanted{front_, target - front_};
+  front_ = target;
+  for (; wire_next_ < front_; wire_next_ = next_wire(wire_next_)) wires_.push_back(wire_next_);
   const auto first = std::lower_bound(borders_.begin(), borders_.end(), marked_);
   const auto end = std::lower_bound(first, borders_.end(), front_);
   for (auto border = first; border != end; ++border) seen_[static_cast<std::size_t>(border - borders_.begin())] = true;
   marked_ = std::max(marked_, front_);
-  return out;
+  return wanted;
 }
 
-// The first of borders [first, end) that is in the page cache and was not seen there before; all such are seen now.
-// Much that nobody touched is passed over at one look.
+// Returns the first of borders [first, end) that is in the page cache and was not seen there before, and marks all such
+// borders as seen. One look passes over a whole half that no reader touched.
 std::optional<std::size_t> PrefetchWindow::touched(const AnyCached& any_cached, std::size_t first, std::size_t end) {
   while (first < end && seen_[first]) ++first;
   while (first < end && seen_[end - 1]) --end;

@@ -1,95 +1,104 @@
-// One file that is read ahead in: how far its readers are by what they tell or by its pages (prefetch_window.h), and
-// what is coming. Any thread.
+// One file that is read ahead in: whether anything of it can be brought in, how far its readers are, and what is on its
+// way. Any thread.
+//
+//   state      what is known of the file
+//   fresh      no reader has begun
+//   starting   something is missing; as soon as nothing is on its way, the window is set up
+//   following  the window goes ahead of the readers (prefetch_window.h)
+//   resting    all of it is in memory, or seems to be. Nothing can be brought in, and its readers need the processors
+//   looking    goes through the file, to learn whether all of it is in memory
+//   over       no descriptor is used any more
+//
+//   from                  to                    when
+//   fresh                 resting | starting    begin(): whether something is missing is guessed from a few pages
+//   fresh                 following             told(): a reader began without an open
+//   starting              following             nothing is on its way; pages on their way would count as cached
+//   resting               looking               it has rested for a while
+//   looking               resting | starting    all pages were found in memory | a page was missing
+//   any but over          resting | starting    begin(), unless a reader moved lately: it has precedence
+//   any but over          fresh                 rejoin()
+//   any                   over                  end()
+//   any                   over                  the file was left, and rests, is small and all in memory, or no reader
+//                                               moves for kLeftFor
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "os/page_use.h"
-#include "os/sys.h"
 #include "reading/prefetch_subject.h"
 #include "reading/prefetch_window.h"
+#include "reading/subject_pages.h"
 
 namespace weft {
 
 class PrefetchedFile {
  public:
   using Clock = std::chrono::steady_clock;
-  struct FdRange {
-    int fd = -1;
-    std::uint64_t offset = 0;
-    std::uint64_t end = 0;
-    bool operator==(const FdRange&) const = default;
-  };
+  using Part = SubjectPages::Part;
+  enum class State { fresh, starting, following, resting, looking, over };
   struct Step {
-    std::vector<FdRange> parts;  // each to be brought in, by bring_in()
-    Clock::time_point due;       // when to ask again
+    std::vector<Part> parts;  // each to be brought in, by bring_in()
+    Clock::time_point due;    // when to ask again
   };
 
-  // Descriptors are the caller's, and used until end(), or until leave() is true. Begins with begin() or told().
+  // The subject's descriptors are the caller's. They are used until end(), or until leave() is true.
   explicit PrefetchedFile(PrefetchSubject subject);
 
-  Clock::time_point begin(Clock::time_point now);         // somebody opened it; when it is due
-  bool told(std::uint64_t offset, std::uint64_t length);  // somebody reads here; true: it is due now, as it was not
+  Clock::time_point begin(Clock::time_point now);         // somebody opened the file; returns when step() is due
+  bool told(std::uint64_t offset, std::uint64_t length);  // somebody reads here; true: step() is due now, and was not
   Step step(Clock::time_point now);                       // what to bring in now
-  void bring_in(const FdRange& range);                    // unless the watch is over
-  void end();                                             // when it has returned no descriptor is used any more
+  void bring_in(const Part& part);                        // does nothing once the file is over
+  void end();                                             // when it returns, no descriptor is used any more
 
-  // Its last descriptor is closed, but a mapping may be left, whose readers nobody reports: it is watched on, by a
-  // descriptor of its own, as long as they move, and kLeftFor more. False: end() it. Only where reads are not seen.
+  // The file's last descriptor is closed, but a mapping of it may be left, whose readers nobody reports. The file is
+  // watched on, by a descriptor of its own, as long as they move, and kLeftFor longer. False: end() it. A file whose
+  // reads are reported is not watched on.
   static constexpr auto kLeftFor = std::chrono::seconds(10);
   bool leave(Clock::time_point now);
-  bool rejoin(const PrefetchSubject& subject);    // false: it was not left, is over, or is another file
-  std::optional<Clock::time_point> left() const;  // when it was left, or its readers last moved
-  bool is_over() const;                           // it was left, and its readers have ended
+  // The rest is for a file that was left.
+  bool rejoin(const PrefetchSubject& subject);  // it is open again; false: it is over, or this is another file
+  Clock::time_point left_since() const;         // or when its readers last moved, if that was later
+  bool is_over() const { return state() == State::over; }
+
+  State state() const;
 
  private:
-  template <class Visit>
-  void each_part(std::uint64_t offset, std::uint64_t length, Visit visit) const;
-  bool any_cached(const Range& range) const;
-  bool seems_cached() const;
-  void look_through();
-  bool rest(Clock::time_point now);
-  bool reached(std::uint64_t wire);
-  bool is_still(const PageUse& seen, std::uint64_t wire) const;
-  bool is_coming(int fd, std::uint64_t at) const;
-  void cut(const Range& range, std::vector<FdRange>& parts) const;
-  std::vector<FdRange> look(Clock::time_point now);
+  void enter(State state, Clock::time_point due);
+  void start(Clock::time_point now);
+  void look_through(Clock::time_point now);
+  std::vector<Part> follow(Clock::time_point now);
+  Clock::time_point next_look(Clock::time_point now) const;
   bool look_for_jump(Clock::time_point now);
-  void restart_if_opened_anew();
+  bool is_used(std::uint64_t wire) const;
+  PrefetchWindow::AnyCached any_cached() const;
   bool hold();
-  bool nobody_left(Clock::time_point now) const;
+  Clock::time_point last_sign() const;
+  bool is_left_alone(Clock::time_point now) const;
 
-  // Of all that follows, and held where private functions are called. After Prefetcher's where both are held.
+  // Of all that follows; private functions are called with it held. It comes after Prefetcher's where both are held.
   mutable std::mutex mutex_;
-  std::condition_variable idle_;
-  PrefetchSubject subject_;
-  Fd held_;                                // subject_'s only descriptor, once it is valid
-  std::optional<Clock::time_point> left_;  // since when it is closed, and watched on
-  std::atomic<bool> is_left_ = false;  // changes under Prefetcher's mutex: so others need not be locked to be passed
-  bool rejoined_ = false;              // and not begun yet
-  bool served_ = false;                // its reads are told after all, so no mapping outlives its last close
-  bool ended_ = false;
-  unsigned working_ = 0;  // threads in bring_in()
-  bool looking_ = true;   // through the file, so far found in memory up to `looked_`
-  bool resting_ = false;  // all of it was
-  bool rested_ = false;   // so it was looked through, and found whole
-  bool opened_anew_ = false;
-  std::uint64_t looked_ = 0;
-  std::vector<FdRange> coming_;
+  std::condition_variable idle_;  // working_ is 0
+  SubjectPages pages_;
   PrefetchWindow window_;
-  std::map<std::uint64_t, PageUse> wires_seen_;  // in the page cache, but not yet used
-  Clock::time_point moved_{};                    // when the reader was last seen to move
-  Clock::time_point look_began_{};
-  Clock::time_point jumps_due_{};                     // when jumps are to be looked for again
-  Clock::time_point anew_due_{};                      // and what is to be forgotten
-  Clock::time_point due_ = Clock::time_point::max();  // when to look again
+  State state_ = State::fresh;
+  Clock::time_point due_ = Clock::time_point::max();  // of step()
+
+  // Three facts hold in any state, and none of them changes with the state.
+  const bool reads_told_;  // every read is told, so the page cache need not be watched for readers
+  bool served_ = false;    // a read was told: the kernel keeps the file open while it is mapped
+  std::optional<Clock::time_point> left_since_;  // its last descriptor is closed
+
+  std::vector<Part> coming_;
+  unsigned working_ = 0;               // threads in bring_in()
+  Clock::time_point moved_{};          // when a reader was last seen to move
+  std::uint64_t looked_ = 0;           // looking: everything before this is in memory
+  Clock::time_point look_began_{};     // looking: when it began
+  Clock::time_point jumps_due_{};      // following: when to look for jumps again
+  Clock::time_point look_anew_due_{};  // following: when to forget what has left memory
 };
 
 }  // namespace weft

@@ -6,14 +6,13 @@ import mmap
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import time
 
 import pytest
 
 from loaders import LIBC, cached_pages, forget
-from weftlib import LENGTH, MOUNT_WEFT, Mount, Store, environment, random_tensors, run, wait_until, write_model
+from weftlib import LENGTH, Mount, Store, random_tensors, run, wait_until, write_model
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root"),
               pytest.mark.usefixtures("caches_stay")]
@@ -50,37 +49,11 @@ def store(area):
     return made
 
 
-@contextlib.contextmanager
-def without_page_flags(store, where):
-    """A mount whose server sees nothing of page frames, as one without CAP_SYS_ADMIN: in a mount name space of its own,
-    through whose process it is reached."""
-    where.mkdir()
-    script = f"""
-        mount --make-rprivate / 2>/dev/null || true
-        mount --make-private /proc
-        mount --bind /dev/null /proc/kpageflags
-        {MOUNT_WEFT} {store.path} {where}
-        echo mounted
-        read -r _ || true
-        umount {where}"""
-    shell = subprocess.Popen(["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec", script],
-                             env=environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        if shell.stdout.readline() != "mounted\n":
-            pytest.skip("no mount name space can be made here")
-        yield Mount(store, f"/proc/{shell.pid}/root{where}")
-    finally:
-        shell.communicate()
-        wait_until(lambda: not Mount(store, where).server_pids(), seconds_max=30)
-
-
-@pytest.fixture(params=["page flags", "cachestat"])
-def mount(request, store, tmp_path):
-    """Readers are followed by the flags of pages where the server may see them, else by which pages are cached. Nothing
-    of the store is in memory, and nobody has read anything lately."""
+@pytest.fixture
+def mount(store, tmp_path):
+    """Nothing of the store is in memory, and nobody has read anything lately."""
     wait_until(lambda: all(forget(pack) for pack in (store.path / "packs").glob("*.pack")))
-    way = Mount if request.param == "page flags" else without_page_flags
-    with way(store, tmp_path / "mnt") as mounted:
+    with Mount(store, tmp_path / "mnt") as mounted:
         yield mounted
 
 
@@ -104,9 +77,8 @@ def test_opening_a_container_brings_its_beginning_in(mount):
 
 
 def test_opening_other_files_reads_nothing_ahead(mount):
-    version = mount.version("m", 1)
-    for name in ("config.json", "tensors/layer.0.weight.npy"):
-        with open(version / name, "rb"):
+    for name in ("models/config.json", "tensors/layer.0.weight.npy"):
+        with open(mount.at("m", 1, name), "rb"):
             pass
     assert cached_bytes(mount) == 0
 
@@ -175,7 +147,7 @@ def test_a_mapping_of_a_closed_file_is_preceded(mount, page_of_each_tensor):
 
 
 def descriptors_of_packs(mount):
-    """Of the server, whose command line need not name the way by which it is reached here."""
+    """How many descriptors of packs the server has."""
     server = json.loads((mount.path / ".weft/status").read_text())["mount"]["pid"]
     names = []
     for link in pathlib.Path(f"/proc/{server}/fd").iterdir():
@@ -238,12 +210,12 @@ def test_a_reader_that_stops_is_not_left_behind(mount):
 
 
 def test_a_view_reads_its_tensor_and_little_more(mount):
-    assert len((mount.version("m", 1) / "tensors/layer.9.weight.npy").read_bytes()) > TENSOR
+    assert len((mount.tensors("m", 1) / "layer.9.weight.npy").read_bytes()) > TENSOR
     assert cached_bytes(mount) <= TENSOR + MIB // 4
 
 
 def test_one_page_of_a_view_reads_little(mount):
-    with open(mount.version("m", 1) / "tensors/layer.11.weight.npy", "rb") as file, \
+    with open(mount.tensors("m", 1) / "layer.11.weight.npy", "rb") as file, \
             mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
         assert memory[TENSOR // 2] is not None
     assert cached_bytes(mount) <= TENSOR + MIB // 4
@@ -251,8 +223,8 @@ def test_one_page_of_a_view_reads_little(mount):
 
 def test_models_that_share_a_tensor_share_its_pages(mount):
     """Once one model's view was read, the other's costs no I/O: nothing comes from the packs."""
-    name = "tensors/layer.3.weight.npy"
-    content = (mount.version("m", 1) / name).read_bytes()
+    name = "layer.3.weight.npy"
+    content = (mount.tensors("m", 1) / name).read_bytes()
     go_cold(mount)
-    assert (mount.version("n", 1) / name).read_bytes() == content
+    assert (mount.tensors("n", 1) / name).read_bytes() == content
     assert cached_bytes(mount) == 0

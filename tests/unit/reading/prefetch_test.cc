@@ -2,13 +2,17 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "cold_file.h"
 #include "os/page_cache.h"
+#include "os/page_use.h"
 #include "os/sys.h"
 #include "reading/prefetched_file.h"
 #include "testing.h"
@@ -32,10 +36,42 @@ PrefetchSubject subject_of(const Fd& fd, bool reads_seen) {
   return {{{0, kSize, fd.get(), 0}}, {8, 4 * kMiB, 16 * kMiB}, reads_seen};
 }
 
+// A mapping by which the kernel reads no page but those that are touched.
+class MappedFile {
+ public:
+  MappedFile(const Fd& fd, std::uint64_t size)
+      : size_(size), map_(::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0)) {
+    REQUIRE(map_ != MAP_FAILED);
+    REQUIRE(::madvise(map_, size, MADV_RANDOM) == 0);
+  }
+  ~MappedFile() { ::munmap(map_, size_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  void touch(std::uint64_t offset) const { static_cast<void>(static_cast<const volatile char*>(map_)[offset]); }
+
+ private:
+  std::uint64_t size_;
+  void* map_;
+};
+
+void read_byte(const Fd& fd, std::uint64_t offset) {
+  char byte = 0;
+  REQUIRE(::pread(fd.get(), &byte, 1, static_cast<off_t>(offset)) == 1);
+}
+
+// Unlike start_reading(), it waits: a page that is being read does not leave the page cache when it is told to.
+void read_all(const Fd& fd) {
+  std::vector<std::byte> bytes(kSize);
+  REQUIRE(read_exact(fd.get(), 0, bytes, "file").ok());
+}
+
+// Sees one stretch after the other in memory. The machine may take an earlier one out of memory meanwhile.
 bool comes_in(const Fd& fd, std::uint64_t length) {
+  std::uint64_t seen = 0;
   for (int i = 0; i < 1000; ++i) {
-    const auto pages = cached_pages(fd.get(), 0, length);
-    if (!pages.ok() || *pages * page_bytes() >= length) return true;
+    if (!cached_pages(fd.get(), 0, length).ok()) return true;
+    while (seen < length && all_cached(fd.get(), seen, std::min(kLargePage, length - seen))) seen += kLargePage;
+    if (seen >= length) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return false;
@@ -58,8 +94,7 @@ TEST_CASE("a file that is all in memory is left in peace, and followed again onc
   TempDir dir;
   const Fd fd = make_file(dir / "file");
   Prefetcher prefetcher;
-  start_reading(fd.get(), 0, kSize);
-  REQUIRE(comes_in(fd, kSize));
+  read_all(fd);
   const auto watch = prefetcher.watch(subject_of(fd, true));
   watch->begin();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -74,12 +109,131 @@ TEST_CASE("a file that seemed to be all in memory at a glance is looked through"
   TempDir dir;
   const Fd fd = make_file(dir / "file");
   Prefetcher prefetcher;
-  start_reading(fd.get(), 0, kSize);
-  REQUIRE(comes_in(fd, kSize));
+  read_all(fd);
   ::posix_fadvise(fd.get(), 10 * kMiB, 4 * kMiB, POSIX_FADV_DONTNEED);
   const auto watch = prefetcher.watch(subject_of(fd, true));
   watch->begin();
   CHECK(comes_in(fd, 16 * kMiB));
+}
+
+TEST_CASE("a file goes from one state to another as readers come, its pages come and go, and it is closed") {
+  using State = PrefetchedFile::State;
+  using namespace std::chrono_literals;
+  TempDir dir;
+  const Fd fd = make_file(dir / "file");
+  const auto pages = cached_pages(fd.get(), 0, kSize);
+  if (!pages.ok() || *pages > 0) {
+    MESSAGE("not tried: the page cache cannot be seen, or nothing leaves it here");
+    return;
+  }
+  PrefetchedFile file(subject_of(fd, false));
+  auto now = PrefetchedFile::Clock::now();
+  std::uint64_t brought = 0;
+  const auto step = [&] {
+    for (const auto& part : file.step(now).parts) {
+      file.bring_in(part);
+      brought += part.end - part.offset;
+    }
+    now += 2ms;
+  };
+  // The longest pause between two steps, and what looking through the file took, are over.
+  const auto step_later = [&] {
+    now += 60s;
+    step();
+  };
+  CHECK(file.state() == State::fresh);
+  step_later();
+  CHECK(file.state() == State::fresh);
+  CHECK(brought == 0);
+
+  file.begin(now);
+  CHECK(file.state() == State::starting);
+  step();
+  CHECK(file.state() == State::following);
+  CHECK(brought > 15 * kMiB);
+
+  read_all(fd);
+  now += 1s;
+  file.begin(now);
+  CHECK(file.state() == State::resting);
+  step();
+  CHECK(file.state() == State::resting);
+  step_later();
+  CHECK(file.state() == State::resting);  // it was looked through
+
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  brought = 0;
+  step_later();
+  CHECK(file.state() == State::following);
+  CHECK(brought > 15 * kMiB);  // the window starts at the beginning, as nothing of it is left
+
+  REQUIRE(file.leave(now));
+  CHECK(file.state() == State::following);
+  CHECK_FALSE(file.rejoin(subject_of(make_file(dir / "other"), false)));
+  REQUIRE(file.rejoin(subject_of(fd, false)));
+  CHECK(file.state() == State::fresh);
+  file.told(0, kMiB);
+  CHECK(file.state() == State::following);
+  CHECK_FALSE(file.leave(now));  // its reads are told
+  file.end();
+  CHECK(file.is_over());
+  brought = 0;
+  step_later();
+  CHECK(brought == 0);
+}
+
+TEST_CASE("an opener does not take the window from a reader") {
+  using State = PrefetchedFile::State;
+  using std::chrono_literals::operator""ms;
+  TempDir dir;
+  const Fd fd = make_file(dir / "file");
+  PrefetchedFile file(subject_of(fd, true));
+  file.told(8 * kMiB, kMiB);
+  REQUIRE(file.state() == State::following);
+  const auto now = PrefetchedFile::Clock::now();
+  file.begin(now);
+  CHECK(file.state() == State::following);
+  file.begin(now + 200ms);  // nobody reads any more
+  CHECK(file.state() != State::following);
+}
+
+TEST_CASE("readers of mappings and by read(2) are followed by the pages that they use") {
+  constexpr std::uint64_t kLong = 160 * kMiB;
+  for (const bool mapped : {true, false}) {
+    CAPTURE(mapped);
+    TempDir dir;
+    const Fd fd = cold_file(dir, kLong);
+    if (!fd.valid() || !page_use_seen()) {
+      MESSAGE("not tried: the use of a page cannot be seen here");
+      return;
+    }
+    const MappedFile map(fd, kLong);
+    read_exactly_from_now_on(fd.get());
+    PrefetchedFile file({{{0, kLong, fd.get(), 0}}, {8}, false});
+    auto now = PrefetchedFile::Clock::now();
+    file.begin(now);
+    std::uint64_t front = 0;  // everything before it was brought in
+    std::uint64_t missed = 0;
+    std::uint64_t ahead_max = 0;
+    for (std::uint64_t reader = 0; reader < kLong; reader += page_bytes()) {
+      if (reader % (kMiB / 2) == 0) {
+        now += std::chrono::milliseconds(1);
+        for (const auto& part : file.step(now).parts) {
+          file.bring_in(part);
+          front = std::max(front, part.end);
+        }
+        CHECK(front <= reader + 65 * kMiB);
+        ahead_max = std::max(ahead_max, front - std::min(front, reader));
+      }
+      if (reader >= front) ++missed;
+      if (mapped)
+        map.touch(reader);
+      else
+        read_byte(fd, reader);
+    }
+    CHECK(ahead_max > 50 * kMiB);
+    CHECK(missed == 0);
+  }
 }
 
 TEST_CASE("a closed file is watched on for a while after its readers last moved, and no longer") {

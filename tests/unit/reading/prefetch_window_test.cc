@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace weft::testing {
@@ -12,24 +14,25 @@ namespace {
 constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint64_t kSize = 1024 * kMiB;
 
-// A page cache that remembers which pages are in it.
+// A page cache that remembers which pages are in it, and which of them a reader used.
 class Cache {
  public:
-  void bring_in(const std::vector<Range>& ranges) {
-    for (const Range& range : ranges) {
-      CHECK(range.length > 0);
-      for (std::uint64_t at = range.offset; at < range.offset + range.length; at += 4096) pages_.insert(at);
-      filled += range.length;
-    }
+  void bring_in(const std::optional<Range>& range) {
+    if (!range) return;
+    CHECK(range->length > 0);
+    add(pages_, range->offset, range->offset + range->length);
+    filled += range->length;
   }
-  // A reader takes all of [from, to): the kernel brings in what is missing.
+  // A reader uses all of [from, to): the kernel brings in what is missing.
   void read(std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t at = from / 4096 * 4096; at < to; at += 4096) pages_.insert(at);
+    kernel_reads(from, to);
+    add(used_, from, to);
   }
-  PrefetchWindow::IsReached look() {
-    return [this](std::uint64_t offset) { return pages_.contains(offset / 4096 * 4096); };
+  void kernel_reads(std::uint64_t from, std::uint64_t to) { add(pages_, from, to); }
+  PrefetchWindow::IsUsed use() const {
+    return [this](std::uint64_t offset) { return used_.contains(offset / 4096 * 4096); };
   }
-  PrefetchWindow::AnyCached look_all() {
+  PrefetchWindow::AnyCached look() {
     return [this](const Range& range) {
       ++looks;
       const auto found = pages_.lower_bound(range.offset / 4096 * 4096);
@@ -41,13 +44,25 @@ class Cache {
   std::uint64_t looks = 0;
 
  private:
+  static void add(std::set<std::uint64_t>& pages, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t at = from / 4096 * 4096; at < to; at += 4096) pages.insert(pages.end(), at);
+  }
+
   std::set<std::uint64_t> pages_;
+  std::set<std::uint64_t> used_;
 };
 
 std::vector<std::uint64_t> borders_every(std::uint64_t step) {
   std::vector<std::uint64_t> out;
   for (std::uint64_t at = 100; at < kSize; at += step) out.push_back(at);
   return out;
+}
+
+void read_to_end(PrefetchWindow& window, Cache& cache) {
+  for (std::uint64_t read = 0; !window.at_end(); read = cache.front()) {
+    cache.bring_in(window.advance(cache.use()));
+    cache.read(read, cache.front());
+  }
 }
 
 }  // namespace
@@ -59,7 +74,7 @@ TEST_CASE("who looks at the first page of each tensor, and no other, is preceded
     const auto borders = borders_every(tensor);
     PrefetchWindow window(kSize, borders, {});
     for (const std::uint64_t border : borders) {
-      cache.bring_in(window.advance(cache.look()));
+      cache.bring_in(window.advance(cache.use()));
       cache.read(border, border + 1);
       CHECK(cache.front() >= std::min(border + 7 * kMiB, kSize));
       CHECK(cache.front() <= border + 64 * kMiB);
@@ -70,12 +85,12 @@ TEST_CASE("who looks at the first page of each tensor, and no other, is preceded
 TEST_CASE("an opened file has its beginning brought in, and no more while nobody reads") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
-  cache.bring_in(window.advance(cache.look()));
+  cache.bring_in(window.advance(cache.use()));
   CHECK(cache.filled > 15 * kMiB);
   CHECK(cache.filled <= 16 * kMiB);
   for (int i = 0; i < 100; ++i) {
-    CHECK(window.advance(cache.look()).empty());
-    CHECK_FALSE(window.jumped(cache.look_all()));
+    CHECK_FALSE(window.advance(cache.use()));
+    CHECK_FALSE(window.jumped(cache.look()));
   }
 }
 
@@ -83,45 +98,25 @@ TEST_CASE("the window goes before a reader, never further than its size, to the 
   Cache cache;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
   std::uint64_t ahead_min = kSize;
+  std::uint64_t asked = 0;
   for (std::uint64_t reader = 0; reader < kSize; reader += kMiB / 2) {
     cache.read(reader, reader + kMiB / 2);
-    cache.bring_in(window.advance(cache.look()));
+    const auto wanted = window.advance(cache.use());
+    if (wanted) CHECK(wanted->offset == std::exchange(asked, wanted->offset + wanted->length));  // nothing is left out
+    cache.bring_in(wanted);
     CHECK(cache.front() <= reader + 65 * kMiB);
     if (reader > 16 * kMiB && reader < kSize - 64 * kMiB) ahead_min = std::min(ahead_min, cache.front() - reader);
   }
-  CHECK(ahead_min >= 31 * kMiB);
+  CHECK(ahead_min >= 39 * kMiB);
   CHECK(window.at_end());
   CHECK(cache.front() == kSize);
-}
-
-TEST_CASE("where the use of a page is seen nothing is left out, and the window goes before a reader alike") {
-  Cache cache;
-  PrefetchShape shape;
-  shape.leave_out = false;
-  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
-  std::uint64_t front = 0;
-  std::uint64_t used = 0;
-  std::uint64_t ahead_min = kSize;
-  const auto reached = [&](std::uint64_t wire) { return wire < used; };
-  for (std::uint64_t reader = 0; reader < kSize; reader += kMiB / 2) {
-    used = reader + kMiB / 2;
-    for (const Range& range : window.advance(reached)) {
-      CHECK(range.offset == front);
-      front = range.offset + range.length;
-    }
-    CHECK(front <= reader + 65 * kMiB);
-    if (reader > 16 * kMiB && reader < kSize - 64 * kMiB) ahead_min = std::min(ahead_min, front - reader);
-  }
-  CHECK(ahead_min >= 39 * kMiB);
-  CHECK(front == kSize);
-  CHECK(window.at_end());
 }
 
 TEST_CASE("what is cached already is passed over") {
   Cache cache;
   cache.read(0, kSize / 2);
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
-  for (int i = 0; i < 1000; ++i) cache.bring_in(window.advance(cache.look()));
+  for (int i = 0; i < 1000; ++i) cache.bring_in(window.advance(cache.use()));
   CHECK(cache.front() >= kSize / 2);
   CHECK(cache.front() <= kSize / 2 + 64 * kMiB);
 }
@@ -129,109 +124,144 @@ TEST_CASE("what is cached already is passed over") {
 TEST_CASE("a tensor far away that is touched draws the window there, and little is brought in behind it") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
-  cache.bring_in(window.advance(cache.look()));
-  CHECK_FALSE(window.jumped(cache.look_all()));
+  cache.bring_in(window.advance(cache.use()));
+  CHECK_FALSE(window.jumped(cache.look()));
   cache.filled = 0;
   const std::uint64_t tensor = 100 + 20 * 32 * kMiB;
   cache.read(tensor - kMiB, tensor + kMiB);
-  CHECK(window.jumped(cache.look_all()));
+  CHECK(window.jumped(cache.look()));
   for (std::uint64_t reader = tensor; reader < tensor + 32 * kMiB; reader += kMiB / 2) {
     cache.read(reader, reader + kMiB / 2);
-    cache.bring_in(window.advance(cache.look()));
-    CHECK_FALSE(window.jumped(cache.look_all()));
+    cache.bring_in(window.advance(cache.use()));
+    CHECK_FALSE(window.jumped(cache.look()));
   }
   CHECK(cache.filled >= 32 * kMiB);
   CHECK(cache.filled <= (32 + 16) * kMiB);
 }
 
+TEST_CASE("who reads on behind a tensor that drew the window is preceded by a whole window again") {
+  Cache cache;
+  PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
+  cache.bring_in(window.advance(cache.use()));
+  CHECK_FALSE(window.jumped(cache.look()));
+  const std::uint64_t tensor = 100 + 20 * 32 * kMiB;
+  cache.read(tensor, tensor + 4096);
+  CHECK(window.jumped(cache.look()));
+  std::uint64_t ahead_max = 0;
+  for (std::uint64_t reader = tensor; reader < kSize - 64 * kMiB; reader += kMiB / 2) {
+    cache.read(reader, reader + kMiB / 2);
+    cache.bring_in(window.advance(cache.use()));
+    ahead_max = std::max(ahead_max, cache.front() - reader);
+  }
+  CHECK(ahead_max > 60 * kMiB);
+  CHECK(ahead_max <= 65 * kMiB);
+}
+
+TEST_CASE("what the kernel reads ahead by itself is no sign that a reader goes on behind its tensor") {
+  for (const std::uint64_t kernel_ahead : {kMiB / 4, 4 * kMiB, 8 * kMiB, 12 * kMiB}) {
+    CAPTURE(kernel_ahead);
+    Cache cache;
+    PrefetchWindow window(kSize, borders_every(8 * kMiB), {});
+    cache.bring_in(window.advance(cache.use()));
+    CHECK_FALSE(window.jumped(cache.look()));
+    const std::uint64_t tensor = 100 + 40 * 8 * kMiB;
+    cache.read(tensor, tensor + 4096);
+    CHECK(window.jumped(cache.look()));
+    for (std::uint64_t reader = tensor; reader < tensor + 8 * kMiB; reader += kMiB / 2) {
+      const std::uint64_t end = std::min(reader + kMiB / 2, tensor + 8 * kMiB);
+      cache.read(reader, end);
+      cache.kernel_reads(end, end + kernel_ahead);
+      cache.bring_in(window.advance(cache.use()));
+      CHECK_FALSE(window.jumped(cache.look()));
+    }
+    CHECK(cache.front() <= tensor + (8 + 16) * kMiB);
+  }
+}
+
 TEST_CASE("jumps in a file of many tensors are found in few looks") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(kMiB / 16), {});  // 16384
-  cache.bring_in(window.advance(cache.look()));
-  CHECK_FALSE(window.jumped(cache.look_all()));
+  cache.bring_in(window.advance(cache.use()));
+  CHECK_FALSE(window.jumped(cache.look()));
   cache.looks = 0;
-  CHECK_FALSE(window.jumped(cache.look_all()));
+  CHECK_FALSE(window.jumped(cache.look()));
   CHECK(cache.looks == 1);
   const std::uint64_t tensor = 100 + 7 * 100 * kMiB;
   cache.read(tensor, tensor + 4096);
-  CHECK(window.jumped(cache.look_all()));
+  CHECK(window.jumped(cache.look()));
   CHECK(cache.looks < 40);
-  const auto there = window.advance(cache.look());
-  REQUIRE_FALSE(there.empty());
-  CHECK(there[0].offset <= tensor);
+  const auto there = window.advance(cache.use());
+  REQUIRE(there);
+  CHECK(there->offset <= tensor);
 }
 
 TEST_CASE("tensors that were cached before are no sign of a reader") {
   Cache cache;
   cache.read(500 * kMiB, 600 * kMiB);
   PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
-  cache.bring_in(window.advance(cache.look()));
-  CHECK_FALSE(window.jumped(cache.look_all()));
-  CHECK_FALSE(window.jumped(cache.look_all()));
+  cache.bring_in(window.advance(cache.use()));
+  CHECK_FALSE(window.jumped(cache.look()));
+  CHECK_FALSE(window.jumped(cache.look()));
 }
 
-TEST_CASE("a reader who tells where he reads is followed without pages left out") {
+TEST_CASE("a reader who tells where he reads is followed without wires") {
   PrefetchShape shape;
   shape.wire_first = std::uint64_t{1} << 62U;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
   const auto never = [](std::uint64_t) { return false; };
-  CHECK(window.advance(never) == std::vector<Range>{{0, 16 * kMiB}});
-  CHECK(window.advance(never).empty());
+  CHECK(window.advance(never) == Range{0, 16 * kMiB});
+  CHECK_FALSE(window.advance(never));
   window.told(0, kMiB);
-  CHECK(window.advance(never) == std::vector<Range>{{16 * kMiB, 16 * kMiB}});
+  CHECK(window.advance(never) == Range{16 * kMiB, 16 * kMiB});
   window.told(500 * kMiB, kMiB);
   const auto there = window.advance(never);
-  REQUIRE(there.size() == 1);
-  CHECK(there[0].offset == 501 * kMiB);
+  REQUIRE(there);
+  CHECK(there->offset == 501 * kMiB);
 }
 
 TEST_CASE("a file smaller than the first window is brought in whole") {
   Cache cache;
   PrefetchWindow window(3 * kMiB + 5, {8}, {});
-  cache.bring_in(window.advance(cache.look()));
-  CHECK(cache.filled == 3 * kMiB + 5 - 4096);
+  cache.bring_in(window.advance(cache.use()));
+  CHECK(cache.filled == 3 * kMiB + 5);
   CHECK(window.at_end());
 }
 
 TEST_CASE("what was touched and has left the page cache is noticed when it is touched again") {
   Cache cache;
-  PrefetchShape shape;
-  shape.leave_out = false;
-  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
-  while (!window.at_end()) cache.bring_in(window.advance(cache.look()));
-  CHECK_FALSE(window.jumped(cache.look_all()));
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
+  read_to_end(window, cache);
+  CHECK_FALSE(window.jumped(cache.look()));
   Cache later;
-  CHECK_FALSE(window.jumped(later.look_all()));
+  CHECK_FALSE(window.jumped(later.look()));
   later.read(400 * kMiB, 405 * kMiB);
-  CHECK_FALSE(window.jumped(later.look_all()));  // it was touched before
+  CHECK_FALSE(window.jumped(later.look()));  // it was touched before
   Cache anew;
   const std::uint64_t looks = anew.looks;
-  for (unsigned i = 0; i < 3; ++i) window.look_anew(anew.look_all(), 100);  // of 256 tensors
+  for (unsigned i = 0; i < 3; ++i) window.look_anew(anew.look(), 100);  // of 256 tensors
   CHECK(anew.looks == looks + 256);
-  CHECK(window.advance(anew.look()).empty());
-  CHECK_FALSE(window.jumped(anew.look_all()));
+  CHECK_FALSE(window.advance(anew.use()));
+  CHECK_FALSE(window.jumped(anew.look()));
   anew.read(400 * kMiB, 405 * kMiB);
-  CHECK(window.jumped(anew.look_all()));
-  const auto wanted = window.advance(anew.look());
-  REQUIRE_FALSE(wanted.empty());
-  CHECK(wanted.front().offset / kMiB == 400);
+  CHECK(window.jumped(anew.look()));
+  const auto wanted = window.advance(anew.use());
+  REQUIRE(wanted);
+  CHECK(wanted->offset / kMiB == 400);
 }
 
 TEST_CASE("who begins anew gets the file's beginning again") {
   Cache cache;
-  PrefetchShape shape;
-  shape.leave_out = false;
-  PrefetchWindow window(kSize, borders_every(4 * kMiB), shape);
+  PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
   CHECK_FALSE(window.begun());
-  while (!window.at_end()) cache.bring_in(window.advance(cache.look()));
+  read_to_end(window, cache);
   CHECK(window.begun());
   Cache later;
   later.read(800 * kMiB, 900 * kMiB);
-  window.restart(later.look_all());
-  const auto wanted = window.advance(later.look());
-  REQUIRE_FALSE(wanted.empty());
-  CHECK(wanted.front().offset == 0);
-  CHECK_FALSE(window.jumped(later.look_all()));  // what is left from before is no jump
+  window.restart(later.look());
+  const auto wanted = window.advance(later.use());
+  REQUIRE(wanted);
+  CHECK(wanted->offset == 0);
+  CHECK_FALSE(window.jumped(later.look()));  // what is left from before is no jump
 }
 
 }  // namespace weft::testing
