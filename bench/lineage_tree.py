@@ -41,7 +41,7 @@ def row(what, values):
 def read_lineage(build, area, depth):
     store = area / "chain"
     measure.run(build / "bench/weft_bench_lineage_tree", "chain", store, depth)
-    file = pathlib.Path("models/chain") / str(depth) / "lineage/ancestors"
+    file = pathlib.Path("lineage/chain") / str(depth) / "ancestors"
     cold = []
     for _ in range(REPEATS):
         with mounted(build, store, area / "mnt") as mnt:
@@ -51,7 +51,7 @@ def read_lineage(build, area, depth):
         assert lines == depth, lines
         warm = [milliseconds(mnt / file) for _ in range(REPEATS)]
         cat = [measure.seconds("cat", mnt / file) * 1000 for _ in range(REPEATS)]
-    row(f"`cat lineage/ancestors`, depth {depth:,}, first read of a fresh mount", cold)
+    row(f"`cat lineage/…/ancestors`, depth {depth:,}, first read of a fresh mount", cold)
     row("the same, again (the mount rendered it before)", warm)
     row("the same, with starting cat", cat)
 

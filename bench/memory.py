@@ -14,6 +14,7 @@ from measure import drop_caches, run
 
 MIB = 1 << 20
 TENSORS_PER_VERSION = 10_000
+TREES = ("models", "layers", "tensors", "lineage")
 VERSIONS_WALKED = 5
 REST_SECONDS = 20  # what is unused is kept for 10, and looked for every 5
 AT_REST_MAX = 64 * MIB
@@ -108,9 +109,10 @@ class Bench:
         self.add("wakes a second when idle, all threads", (wakes(pids) - first) / (time.monotonic() - began), "", 1)
 
     def walk(self):
-        walked = [self.mount / "models/many" / str(n + 1) for n in range(min(VERSIONS_WALKED, self.versions))]
+        numbers = range(1, 1 + min(VERSIONS_WALKED, self.versions))
+        walked = [self.mount / tree / "many" / str(number) for number in numbers for tree in TREES]
         subprocess.run(["find", *walked, "-ls"], check=True, stdout=subprocess.DEVNULL)
-        return len(walked)
+        return len(numbers)
 
     def measure_walk(self, pids, fresh, unknown):
         versions = self.walk()

@@ -15,11 +15,11 @@ def whole(mount):
 
 
 def subset(mount):
-    return cat(mount.version("model", 1) / "tensors/layer.7.weight.npy")
+    return cat(mount.tensors("model", 1) / "layer.7.weight.npy")
 
 
 def tensors(mount):
-    directory = mount.version("small", 1) / "tensors"
+    directory = mount.tensors("small", 1)
     os.listdir(directory)
     return sum(read_seconds(directory / f"layer.{i}.weight.npy") for i in range(BLOCK))
 

@@ -60,7 +60,7 @@ class Views:
         with cold_mount(node, moves=len(WANTED) * EACH) as mount:
             kept, read, wire = node.fetched("peer"), peer_reads(node), Wire(node.host)
             with self.account.measured_mount(mount, *self.nodes):
-                self.took.append(self.seconds(mount.version("subset", 1) / "tensors"))
+                self.took.append(self.seconds(mount.tensors("subset", 1)))
             after = Wire(node.host)
             self.kept.append(node.fetched("peer") - kept)
             self.read.append(peer_reads(node) - read)

@@ -60,7 +60,7 @@ def run(build, directory, args):
         one, two = (cluster.node("--provider", args.provider) for _ in range(2))
         publish(cluster, one, model, "small")
         with two.mounted("cold=stream") as mount, Raw(build, args.provider, one.host, two.host, model / FILE) as raw:
-            tensors = mount.version("small", 1) / "tensors"
+            tensors = mount.tensors("small", 1)
             os.listdir(tensors)
             read_seconds(tensors / "layer.0.weight.npy")  # the session is there
             forget(two)

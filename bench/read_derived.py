@@ -40,8 +40,8 @@ class Derived:
         self.used = [self.used_bytes()]
         self.publish_anew()
         self.used.append(self.used_bytes())
-        self.models = bench.mount(self.store, f"{kind}-mnt")
-        self.status = self.models.parent / ".weft/status"
+        self.mount = bench.mount(self.store, f"{kind}-mnt")
+        self.status = self.mount / ".weft/status"
         self.shares = self.assembly()["shares_blocks"]
         self.memory = None if self.shares else bench.memory_fs(self.source, f"{kind}-memory")
 
@@ -72,7 +72,7 @@ class Derived:
         shutil.copyfile(self.source, self.native)
 
     def ours(self):
-        return self.models / f"derived{self.count}/1/derived.safetensors"
+        return self.mount / f"models/derived{self.count}/1/derived.safetensors"
 
     def wait(self):
         while not self.assembly()["files"] or self.assembly()["waiting"]:

@@ -20,6 +20,6 @@ def run(bench):
     shutil.copyfile(source, native)
     store = bench.store(where=merged)
     bench.publish(store, native, "one")
-    ours = bench.mount(store) / "one/1" / native.name
+    ours = bench.mount(store) / "models/one/1" / native.name
     print("Warm, on overlayfs; peer: the same file there\n\n" + PAIR_HEAD)
     read_warm.rows(bench, native, ours, store)

@@ -117,7 +117,7 @@ class ReadBench:
         run(self.weft, "--store", store, "--quiet", "import", source, "--name", name, *options)
 
     def mount(self, store, name="mnt", *options):
-        """Mounts until close(); returns the directory of models."""
+        """Mounts until close(); returns the directory."""
         return self.mount_until(self.undo, store, name, *options)
 
     def mount_until(self, undo, store, name, *options):
@@ -126,7 +126,7 @@ class ReadBench:
         where.mkdir()
         run(self.build / "fuse/mount.weft", store, where, *(["-o", ",".join(options)] if options else []))
         undo.callback(unmount, where)
-        return where / "models"
+        return where
 
     def mode(self, name="mnt"):
         """What a mount says of how files are read there."""
@@ -183,7 +183,7 @@ class ReadBench:
         native = self.model("native", 300, self.size)
         store = self.store()
         self.publish(store, native, "one")
-        return native, self.mount(store) / "one/1/native.safetensors", store
+        return native, self.mount(store) / "models/one/1/native.safetensors", store
 
 
 def unmount(where):

@@ -48,15 +48,15 @@ def run(bench):
     loader = bench.loader()
     near = 1.05 * tensor + MIB
     name = f"dense.{TENSORS * 2 // 3}.kernel"
-    first = first_of_a_mount(bench, device, store, f"one/1/tensors/{name}.npy")
-    version = bench.mount(store) / "one/1"
-    view = version / f"tensors/{name}.npy"
+    first = first_of_a_mount(bench, device, store, f"tensors/one/1/{name}.npy")
+    mount = bench.mount(store)
+    view = mount / f"tensors/one/1/{name}.npy"
     rows = [
         ("view, read", lambda: bench.read_seconds("read", view), near),
         ("view, mmap", lambda: bench.read_seconds("mmap", view), near),
         ("view, one page of an mmap", lambda: bench.read_seconds("touch", view), near),
         ("view, numpy.load", lambda: loader.seconds("npy", view), near),
-        ("container, get_tensor", lambda: loader.seconds("get_tensor", version / "native.safetensors", name),
+        ("container, get_tensor", lambda: loader.seconds("get_tensor", mount / "models/one/1/native.safetensors", name),
          near + WINDOW),
     ]
     print(f"One tensor of {TENSORS}; the device's bytes\n\n" + HEAD)

@@ -18,11 +18,11 @@ def make(bench):
     bench.publish(store, bench.model("base", 300, bench.size), "many")
     bench.publish(store, bench.model("derived", 300, bench.size, 25, 2), "many", "--parent", "many")
     bench.publish(store, bench.model("giant", 1, bench.size), "giant")
-    models = bench.mount(store, "mnt", "assembly_cache_max=0")  # else the composed file is soon read from one
+    mount = bench.mount(store, "mnt", "assembly_cache_max=0")  # else the composed file is soon read from one
     return {
-        "tensor view": models / "giant/1/tensors/dense.0.kernel.npy",
-        "layer container, 300 tensors": models / "many/1/layers/dense.safetensors",
-        "composed file, not assembled": models / "many/2/derived.safetensors",
+        "tensor view": mount / "tensors/giant/1/dense.0.kernel.npy",
+        "layer container, 300 tensors": mount / "layers/many/1/dense.safetensors",
+        "composed file, not assembled": mount / "models/many/2/derived.safetensors",
     }
 
 

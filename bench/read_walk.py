@@ -1,4 +1,5 @@
-"""Part `walk`: names and attributes of a version with 1,000 tensors, against the same tree on the store's file system.
+"""Part `walk`: names and attributes of a model's published files and of its layers, against copies of the same trees on
+the store's file system. The models: 1,000 published files, and 1,000 tensors in one file.
 
 Cold is after dropping the kernel's caches; the mount is then a fresh one, too."""
 
@@ -12,7 +13,7 @@ import measure
 from measure import Pairs, interval
 from read_set import unmount
 
-TENSORS = 1000
+COUNT = 1000  # of files, and of tensors
 WARM_MAX, COLD_MAX = 1.3, 2.0
 HEAD = ("| what | weft | peer | weft ÷ peer: median (95 % interval) | goal | met | pairs |\n"
         "|---|---|---|---|---|---|---|")
@@ -60,8 +61,8 @@ class Mounted:
         unmount(self.where)
         self.mount()
 
-    def version(self):
-        return self.where / "models/walked/1"
+    def version(self, tree, model):
+        return self.where / tree / model / "1"
 
 
 def cold(walk, command, before=None):
@@ -83,22 +84,45 @@ def cold_rows(bench, mounted, ours, plain):
         print(row(pairs, f"{name}, cold", COLD_MAX), flush=True)
 
 
-def run(bench):
-    store = bench.store()
-    bench.publish(store, bench.model("walked", TENSORS, 16 << 20), "walked")
-    mounted = Mounted(bench, store, bench.dir / "mnt")
-    mounted.mount()
-    bench.undo.callback(unmount, mounted.where)
-    extracted = bench.dir / "extracted"
-    measure.run("cp", "-a", mounted.version(), extracted)
-    bench.undo.callback(shutil.rmtree, extracted)
-    ours, plain = Walk(mounted.version()), Walk(extracted)
+def write_files(bench):
+    """A model of COUNT small files in directories of ten."""
+    top = bench.dir / "files"
+    for number in range(COUNT):
+        path = top / f"part{number // 10}" / f"{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'{{"number": {number}}}\n' * 50)
+    return top
+
+
+def extracted(bench, version, tree):
+    """A copy of a mounted directory on the store's file system."""
+    copy = bench.dir / f"extracted-{tree}"
+    measure.run("cp", "-a", version, copy)
+    bench.undo.callback(shutil.rmtree, copy)
+    return copy
+
+
+def walk_tree(bench, mounted, tree, model):
+    version = mounted.version(tree, model)
+    ours, plain = Walk(version), Walk(extracted(bench, version, tree))
     if ours.files != plain.files:
         raise RuntimeError("the copy has other names than the version")
-    print(f"A version with {TENSORS} tensors, {len(ours.files)} names; peer: the same tree on the store's file system\n\n"
-          + HEAD)
+    print(f"\n{tree}/{model}/1, {len(ours.files)} names; peer: a copy on the store's file system\n\n{HEAD}")
     warm_rows(bench, ours, plain, "warm", WARM_MAX)
     cold_rows(bench, mounted, ours, plain)
     mounted.options = ("xattr",)
     mounted.again()
     warm_rows(bench, ours, plain, "warm, -o xattr", None)
+    mounted.options = ()
+    mounted.again()
+
+
+def run(bench):
+    store = bench.store()
+    bench.publish(store, write_files(bench), "files")
+    bench.publish(store, bench.model("walked", COUNT, 16 << 20), "tensors")
+    mounted = Mounted(bench, store, bench.dir / "mnt")
+    mounted.mount()
+    bench.undo.callback(unmount, mounted.where)
+    for tree, model in (("models", "files"), ("layers", "tensors")):
+        walk_tree(bench, mounted, tree, model)

@@ -126,24 +126,24 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
     };
   };
   figures.add("weft_fetched_bytes_total", "counter",
-              "Bytes that were asked for here, by where they came from; local: here already.",
+              "Bytes that were requested on this node, by their source; local: already on this node.",
               Figures::Read(by_source(&SourceCount::bytes)));
-  figures.add("weft_fetches_total", "counter", "Reads of sources; local: requests that found some bytes here.",
+  figures.add("weft_fetches_total", "counter", "Reads of sources; local: requests for bytes that were local already.",
               Figures::Read(by_source(&SourceCount::reads)));
-  figures.add("weft_fetch_failures_total", "counter", "Reads that failed, or whose bytes did not verify.",
+  figures.add("weft_fetch_failures_total", "counter", "Reads that failed or whose bytes did not verify.",
               Figures::Read(by_source(&SourceCount::failures)));
   figures.add("weft_fetched_manifests_total", "counter", "Manifests that were fetched.",
               [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
-  figures.add("weft_open_removed_versions", "gauge", "Versions that are removed, and whole as somebody has them open.",
-              [&bytes] {
+  figures.add("weft_open_removed_versions", "gauge",
+              "Removed versions that stay complete because a reader has them open.", [&bytes] {
                 const auto snapshot = bytes.store.snapshot();
                 const auto count =
                     snapshot.ok() ? (*snapshot)->open_removed() : Result<std::uint64_t>(snapshot.error());
                 return count.ok() ? static_cast<double>(*count) : 0.0;
               });
-  figures.add("weft_cache_bytes", "gauge", "Bytes of disk that fetched bytes take.",
+  figures.add("weft_cache_bytes", "gauge", "Disk space used by fetched bytes.",
               [&bytes] { return static_cast<double>(bytes.fetcher.cache_bytes()); });
-  figures.add("weft_cache_bytes_max", "gauge", "What they may take; 0: no bound.",
+  figures.add("weft_cache_bytes_max", "gauge", "Limit of the disk space for fetched bytes; 0: none.",
               [&bytes] { return static_cast<double>(bytes.config.get()->cache_max); });
   figures.add("weft_unsaved_versions", "gauge", "Versions of this node that are not at the origin yet.",
               [&bytes] { return bytes.behind ? static_cast<double>(bytes.behind->status().waiting) : 0.0; });

@@ -62,7 +62,7 @@ std::string Figures::text() const {
     for (const Sample& sample : family.read()) text += line(family.name, sample);
   }
   const std::lock_guard lock(mutex_);
-  text += head("weft_request_seconds", "histogram", "How long requests of the control socket took.");
+  text += head("weft_request_seconds", "histogram", "Duration of requests on the control socket.");
   for (const auto& [name, requests] : requests_) {
     for (std::size_t i = 0; i < kBuckets.size(); ++i)
       text += line("weft_request_seconds_bucket", {{{"request", name}, {"le", fmt::format("{}", kBuckets[i])}},

@@ -77,16 +77,16 @@ void add_peer_figures(Figures& figures, const Peers& peers) {
   };
   add("weft_peer_sessions", "gauge", "Open sessions with other daemons.", &ExchangeFigures::sessions);
   add("weft_peer_calls_total", "counter", "Calls to other daemons.", &ExchangeFigures::calls);
-  add("weft_peer_answers_total", "counter", "Answers to calls of other daemons.", &ExchangeFigures::answers);
-  add("weft_peer_busy_total", "counter", "Calls that were turned away: too many.", &ExchangeFigures::busy);
-  add("weft_peer_refused_total", "counter", "Frames that were refused: malformed, wrong key or tag, replayed.",
+  add("weft_peer_answers_total", "counter", "Answers sent to other daemons.", &ExchangeFigures::answers);
+  add("weft_peer_busy_total", "counter", "Calls that were rejected because there were too many.",
+      &ExchangeFigures::busy);
+  add("weft_peer_refused_total", "counter", "Frames that were rejected: malformed, wrong key or tag, replayed.",
       &ExchangeFigures::refused);
-  add("weft_peer_windows", "gauge", "Windows on this node's bytes that are open.", &ExchangeFigures::windows);
-  add("weft_peer_lease_ends_total", "counter", "Answers whose windows nobody closed in time.",
+  add("weft_peer_windows", "gauge", "Open windows on this node's bytes.", &ExchangeFigures::windows);
+  add("weft_peer_lease_ends_total", "counter", "Answers whose windows the reader did not close in time.",
       &ExchangeFigures::lease_ends);
-  add("weft_peer_read_bytes_total", "counter", "Bytes read from windows of others.", &ExchangeFigures::read_bytes);
-  add("weft_peer_served_bytes_total", "counter", "Bytes that others read from this node's windows.",
-      &ExchangeFigures::served_bytes);
+  add("weft_peer_read_bytes_total", "counter", "Bytes read from peers.", &ExchangeFigures::read_bytes);
+  add("weft_peer_served_bytes_total", "counter", "Bytes served to peers.", &ExchangeFigures::served_bytes);
 }
 
 }  // namespace weft

@@ -26,16 +26,17 @@ struct CommandLine {
 
 std::string help_text() {
   std::string text =
-      "Usage: weftd [options]\n\nThe daemon of a node: the one that writes to its store while it runs.\n\nOptions:\n";
+      "Usage: weftd [options]\n\nThe daemon of a node. While it runs, it is the only process that writes to the "
+      "store.\n\nOptions:\n";
   const auto row = [&](std::string_view option, std::string_view help) {
     text += fmt::format("  {:<28}{}{}\n", option, option.size() >= 28 ? "\n                              " : "", help);
   };
-  row("-c, --config FILE", fmt::format("settings; {} where that is there", kDefaultFile));
+  row("-c, --config FILE", fmt::format("the settings (default: {}, if it exists)", kDefaultFile));
   for (const Setting& setting : settings())
     row(fmt::format("{} {}", option_of(setting), setting.placeholder), setting.help);
-  row("--check", "read the settings, say what is wrong with them, and end");
-  row("-h, --help", "this text");
-  row("-V, --version", "the version of this program");
+  row("--check", "check the settings, print what is wrong, and exit");
+  row("-h, --help", "print this text and exit");
+  row("-V, --version", "print the version and exit");
   return text;
 }
 

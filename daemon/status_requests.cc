@@ -71,7 +71,7 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
   };
   figures.add("weft_control_connections", "gauge", "Connections to the control socket.",
               [&server] { return static_cast<double>(server.connections()); });
-  figures.add("weft_peers", "gauge", "Daemons that are members of the cluster, this one too.",
+  figures.add("weft_peers", "gauge", "Daemons in the cluster, including this one.",
               [&parts] { return static_cast<double>(parts.registry.members().size()); });
   const auto scrub = [&parts](auto member) {
     return [&parts, member] {
@@ -85,15 +85,15 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
               Figures::Read(scrub(&ScrubPass::problems)));
   figures.add("weft_scrub_bytes", "gauge", "Bytes that the last complete scrub read.",
               Figures::Read(scrub(&ScrubPass::bytes)));
-  figures.add("weft_scrub_ended_seconds", "gauge", "Time of the end of the last complete scrub, since 1970.",
+  figures.add("weft_scrub_ended_seconds", "gauge", "End of the last complete scrub, in seconds since 1970.",
               Figures::Read([ended = scrub(&ScrubPass::ended_ns)] {
                 auto samples = ended();
                 for (auto& sample : samples) sample.value /= 1e9;
                 return samples;
               }));
-  figures.add("weft_registry_connected", "gauge", "1 while what others publish arrives here.",
+  figures.add("weft_registry_connected", "gauge", "1 while changes of other nodes arrive.",
               registry(&RegistryStatus::connected));
-  figures.add("weft_registry_revision", "gauge", "The registry's revision up to which the store mirrors it.",
+  figures.add("weft_registry_revision", "gauge", "Revision of the registry up to which the store mirrors it.",
               registry(&RegistryStatus::revision));
   figures.add("weft_registry_requests_total", "counter", "Requests to etcd.", registry(&RegistryStatus::requests));
   figures.add("weft_registry_changes_total", "counter", "Changes that were mirrored.",

@@ -15,12 +15,12 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "fuse/process/background.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/options.h"
 #include "fuse/process/supervisor.h"
 #include "fuse/serve.h"
-#include "fuse/state/background.h"
 #include "os/beneath.h"
 #include "os/sys.h"
 #include "weft/cold.h"
@@ -29,6 +29,10 @@
 
 namespace weft {
 namespace {
+
+// Exit codes as mount(8) gives them, which passes ours on.
+constexpr int kUsage = 1;
+constexpr int kMountFailed = 32;
 
 constexpr char kOwnProgram[] = "/proc/self/exe";  // also when its file was replaced
 
@@ -55,7 +59,7 @@ Status settle_paths(MountOptions& options, std::ostream& err) {
   const std::unique_ptr<char, void (*)(void*)> store(::realpath(options.store.c_str(), nullptr), std::free);
   if (!store) return sys_error(errno, "store " + options.store);
   options.store = store.get();
-  WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory));
+  WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory, options.non_empty));
   options.directory = place.path;
   WEFT_CHECK(check_apart(options));
   if (!place.cleared.empty()) err << "mount.weft: " << printable_lines(place.cleared) << '\n' << std::flush;
@@ -119,7 +123,7 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   reading.look = [&cold](VersionId version) { return cold->look(version); };
   WEFT_TRY(const auto store, Store::open(options.store, reading));
   cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
-  const auto vfs = Vfs::make(*store, VfsOptions{options.show_views, "", cold.get(), options.cold});
+  const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold});
   return serve(*vfs, options, ends);
 }
 
@@ -156,13 +160,13 @@ Status act(const CommandLine& line, std::ostream& out, std::ostream& err) {
 int run_mount(std::span<const char* const> arguments, std::ostream& out, std::ostream& err) {
   const auto line = parse_command_line(arguments, this_caller());
   if (!line.ok()) {
-    err << "mount.weft: " << printable_lines(line.error().message) << "\nTry 'mount.weft --help'.\n";
-    return 2;
+    err << "mount.weft: " << printable_lines(line.error().message) << " (mount.weft --help lists the options)\n";
+    return kUsage;
   }
   const Status done = act(*line, out, err);
   if (done.ok()) return 0;
   err << "mount.weft: " << printable_lines(done.error().message) << '\n';
-  return 1;
+  return kMountFailed;
 }
 
 }  // namespace weft

@@ -70,7 +70,8 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
 Status Watcher::start() {
   install_signal_actions();
   WEFT_TRY(signals_, open_stop_signals());
-  if (!ended_.valid()) return Error{Errc::io, "no descriptor to wait for the end"};
+  if (!ended_.valid() || !server_.exchange.answered().valid())
+    return Error{Errc::io, "a pipe cannot be made: no file descriptor is left"};
   publish_status();  // a request may come before set_up() is done
   thread_ = std::thread([this] { run(); });
   return {};
@@ -85,11 +86,21 @@ void Watcher::join() {
 }
 
 void Watcher::publish_status() {
-  server_.vfs.set_mount_status(status_members(server_, read_ahead_, channel_ >= 0));
+  server_.vfs.set_mount_status([this, members = status_members(server_, read_ahead_, channel_ >= 0)] {
+    return fmt::format("{}, \"requests\": {}", members, server_.requests.begun());
+  });
+}
+
+// False if the loop has ended before the mount could answer.
+bool Watcher::wait_for_init() const {
+  std::array<pollfd, 2> events{pollfd{ended_.fd(), POLLIN, 0}, pollfd{server_.exchange.answered().fd(), POLLIN, 0}};
+  while (::poll(events.data(), events.size(), -1) < 0) {
+  }
+  return events[0].revents == 0;
 }
 
 void Watcher::set_up() {
-  if (!stat_file(server_.options.directory).ok()) return;  // the loop has ended already
+  if (!wait_for_init()) return;
   server_.passthrough.probe(server_.device, index_file(server_.options.store));
   read_ahead_ = set_read_ahead(server_.device, server_.shared.head(), kReadAheadKilobytes);
   publish_status();

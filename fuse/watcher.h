@@ -30,6 +30,7 @@ class Watcher {
 
  private:
   void run();
+  bool wait_for_init() const;
   void set_up();
   void assemble();
   void publish_status();

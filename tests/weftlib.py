@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -133,8 +134,23 @@ class Mount:
     def __truediv__(self, name):
         return self.path / name
 
-    def version(self, model, number):
-        return self.path / "models" / model / str(number)
+    def version(self, model, number, tree="models"):
+        """The directory of a version in one of the four trees."""
+        return self.path / tree / model / str(number)
+
+    def at(self, model, number, name):
+        """The path of TREE/NAME of a version: at("m", 1, "layers/a.safetensors") is layers/m/1/a.safetensors."""
+        tree, _, below = name.partition("/")
+        return self.version(model, number, tree) / below
+
+    def layers(self, model, number):
+        return self.version(model, number, "layers")
+
+    def tensors(self, model, number):
+        return self.version(model, number, "tensors")
+
+    def lineage(self, model, number):
+        return self.version(model, number, "lineage")
 
     def server_pids(self):
         """Processes of mount.weft whose command line names this mount."""
@@ -241,6 +257,11 @@ def in_mount_namespace(script, *options):
     # In a chroot "/" is no mount point, and has no propagation that could be changed.
     return run(["unshare", "--mount", "--propagation", "unchanged", *options, "sh", "-ec",
                 "mount --make-rprivate / 2>/dev/null || true\n" + script])
+
+
+def linux_version():
+    """Such as (6, 9), for comparisons."""
+    return tuple(int(word) for word in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
 
 
 def context_switches(pids):

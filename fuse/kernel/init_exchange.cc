@@ -157,6 +157,7 @@ ssize_t InitExchange::answer_init(int device, std::span<const iovec> parts) {
   const int failed = errno;
   over_.store(true, std::memory_order_release);
   over_.notify_all();
+  if (sent >= 0) answered_.ring();
   errno = failed;
   return sent;
 }

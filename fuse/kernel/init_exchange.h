@@ -15,6 +15,7 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/kernel/protocol.h"
 #include "fuse/kernel/request_log.h"
+#include "os/bell.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -51,6 +52,11 @@ class InitExchange {
   ssize_t read(int device, void* buffer, std::size_t size);
   ssize_t write(int device, std::span<const iovec> parts);
 
+  // Rings for good when the kernel has the answer to FUSE_INIT, so that the mount answers requests. A server that would
+  // find out by a request of its own could wait for ever: if automount mounts, the walk to the mount point waits for
+  // automount, and automount waits for the server.
+  const Bell& answered() const { return answered_; }
+
  private:
   bool is_init_reply(std::span<const iovec> parts) const;
   ssize_t answer_init(int device, std::span<const iovec> parts);
@@ -62,6 +68,7 @@ class InitExchange {
   std::uint64_t init_unique_ = 0;
   std::atomic<bool> given_{false};
   std::atomic<bool> over_{false};
+  const Bell answered_;
 };
 
 // The number of the request that this thread is answering: unique for the mount, the same when the kernel sends the

@@ -70,9 +70,12 @@ struct InitOut {
 };
 static_assert(sizeof(InitOut) == 64);
 
-inline constexpr std::uint32_t kNoOpendirFlag = 1U << 29U;    // FUSE_NO_OPENDIR_SUPPORT
-inline constexpr std::uint32_t kInitExt = 1U << 30U;          // in flags: flags2 counts
-inline constexpr std::uint32_t kDirectMapsFlag2 = 1U << 4U;   // bit 36: files that are open direct can be mapped shared
+inline constexpr std::uint32_t kNoOpendirFlag = 1U << 29U;  // FUSE_NO_OPENDIR_SUPPORT
+inline constexpr std::uint32_t kInitExt = 1U << 30U;        // in flags: flags2 counts
+// Bit 36, FUSE_DIRECT_IO_ALLOW_MMAP: a file that is open with direct io (.weft/status, versions.tsv, hub/…/refs) can be
+// mapped with MAP_SHARED. Each new mapping drops the pages of earlier ones and so shows the text of now. Before
+// Linux 6.6 such an mmap(2) fails with ENODEV; read(2) and MAP_PRIVATE work on every kernel.
+inline constexpr std::uint32_t kDirectMapsFlag2 = 1U << 4U;
 inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 64-bit flags
 inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel knows kNotifyResend
 

@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
+#include "base/brief.h"
 #include "fuse/kernel/libfuse_log.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/server_process.h"
+#include "os/memory_file.h"
 #include "os/mounts.h"
 
 namespace weft {
@@ -31,11 +34,45 @@ Result<Fd> mount_ourselves(const MountOptions& options, SharedHead& head) {
   return device;
 }
 
+// Points stderr at `file` while it lives.
+class StderrTo {
+ public:
+  explicit StderrTo(int file) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) { ::dup2(file, STDERR_FILENO); }
+  StderrTo(const StderrTo&) = delete;
+  StderrTo& operator=(const StderrTo&) = delete;
+  ~StderrTo() { ::dup2(before_.get(), STDERR_FILENO); }
+
+ private:
+  const Fd before_;
+};
+
+std::string text_in(int file) {
+  std::array<char, 4096> text{};
+  const ssize_t got = ::pread(file, text.data(), text.size(), 0);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+// Why fusermount3 did not mount, and what the user can do. `errors` is what it wrote to stderr.
+std::string fusermount_problem(const std::string& errors) {
+  std::string text = joined_lines(errors);
+  if (text.find("user_allow_other") != std::string::npos)
+    return text + "; mount without allow_other, or have root add that line";
+  if (text.empty()) text = last_libfuse_message();
+  if (text.empty()) text = "no message; it comes with the package fuse3";
+  return text;
+}
+
+// One thread: stderr is the process's.
 Result<Fd> mount_by_fusermount(const MountOptions& options, SharedHead& head, std::string_view why) {
-  Fd device(fuse_open_channel(options.directory.c_str(), fusermount_options(options).c_str()));
+  WEFT_TRY(const Fd errors, memory_file("stderr of fusermount3"));
+  const auto mount = [&options, &errors] {
+    const StderrTo redirected(errors.get());
+    return Fd(fuse_open_channel(options.directory.c_str(), fusermount_options(options).c_str()));
+  };
+  Fd device = mount();
   if (!device.valid())
-    return Error{Errc::permission,
-                 fmt::format("mounting on {} by fusermount3: {}", options.directory, last_libfuse_message())};
+    return Error{Errc::permission, fmt::format("mounting on {} by fusermount3: {}", options.directory,
+                                               fusermount_problem(text_in(errors.get())))};
   keep_private(device.get());
   head.by_fusermount = 1;
   head.init.stack_depth = 0;

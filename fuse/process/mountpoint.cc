@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "fuse/kernel/protocol.h"
@@ -43,13 +44,26 @@ Result<std::string> clear_abandoned(const std::string& path) {
   const auto mount = mounts.ok() ? top_mount(*mounts, path) : std::nullopt;
   if (!mount) return std::string();
   WEFT_TRY(const std::string why, why_abandoned(path));
-  if (why.empty()) return Error{Errc::busy, "in use by a weft mount"};
+  if (why.empty())
+    return Error{Errc::busy, fmt::format("the store {} is mounted here already; unmount it first: weft umount {}",
+                                         mount->store, path)};
   if (::umount2(path.c_str(), MNT_DETACH) != 0) unmount_by_fusermount(path);
   const auto after = weft_mounts();
   const auto left = after.ok() ? top_mount(*after, path) : std::nullopt;
   if (left && left->device == mount->device)
     return Error{Errc::busy, fmt::format("a mount {}, which cannot be unmounted", why)};
   return fmt::format("{}: cleared a mount {}", path, why);
+}
+
+Error problem(const std::string& directory, const Error& error) {
+  return {error.code, fmt::format("mount point {}: {}", directory, error.message)};
+}
+
+// A name in this directory; "" if it is empty or cannot be listed.
+std::string name_in(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::directory_iterator first(directory, error);
+  return error || first == std::filesystem::directory_iterator() ? "" : first->path().filename().string();
 }
 
 // Does the kernel have to check modes? Where everybody may read everything, it need not, and then a write is answered
@@ -70,16 +84,21 @@ std::string escape_option(std::string_view text) {
 
 }  // namespace
 
-Result<Mountpoint> usable_mountpoint(const std::string& directory) {
-  const auto failed = [&directory](const Error& error) {
-    return Error{error.code, fmt::format("mount point {}: {}", directory, error.message)};
-  };
+Result<Mountpoint> usable_mountpoint(const std::string& directory, bool non_empty) {
   const auto path = mount_point_path(directory);
-  if (!path.ok()) return failed(path.error());
+  if (!path.ok() && path.error().code == Errc::not_found)
+    return problem(directory, {Errc::not_found, "does not exist; create it first: mkdir -p " + directory});
+  if (!path.ok()) return problem(directory, path.error());
   const auto cleared = clear_abandoned(*path);
-  if (!cleared.ok()) return failed(cleared.error());
+  if (!cleared.ok()) return problem(directory, cleared.error());
   WEFT_TRY(const auto facts, stat_file(*path));
-  if (!S_ISDIR(facts.st_mode)) return Error{Errc::not_dir, fmt::format("mount point {}: not a directory", directory)};
+  if (!S_ISDIR(facts.st_mode))
+    return problem(directory, {Errc::not_dir, "not a directory; name an empty directory to mount on"});
+  const std::string name = non_empty ? "" : name_in(*path);
+  if (!name.empty())
+    return problem(directory, {Errc::exists, fmt::format("not empty: a mount would hide {}; name an empty directory, "
+                                                         "or mount with -o nonempty",
+                                                         name)});
   return Mountpoint{*path, *cleared};
 }
 

@@ -12,9 +12,10 @@ struct Mountpoint {
   std::string path;     // real
   std::string cleared;  // what had to be cleared away first, for the user; usually empty
 };
-// A directory that can be mounted on; an error says why it cannot (not there, no directory, a live weft mount already).
-// A weft mount whose server or supervisor is gone is taken away.
-Result<Mountpoint> usable_mountpoint(const std::string& directory);
+// Checks that `directory` can be mounted on. An error says why it cannot, and what to do: it does not exist, is no
+// directory, has a live weft mount already, or holds files and `non_empty` is not set. A weft mount whose server or
+// supervisor is gone is taken away.
+Result<Mountpoint> usable_mountpoint(const std::string& directory, bool non_empty);
 
 Result<Fd> open_fuse_device();
 // As root: mounts `device` at options.directory, both absolute; shown as `options.store on options.directory type

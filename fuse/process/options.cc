@@ -59,13 +59,6 @@ Result<mode_t> parse_umask(std::string_view value) {
   return static_cast<mode_t>(mode);
 }
 
-Status set_views(MountOptions& options, std::string_view value) {
-  if (value != "shown" && value != "hidden")
-    return usage(fmt::format("views={}: expected shown or hidden", printable(value)));
-  options.show_views = value == "shown";
-  return {};
-}
-
 Status set_cold(MountOptions& options, std::string_view value) {
   options.cold = cold_policy_named(value);
   if (!options.cold) return usage(fmt::format("cold={}: expected auto, stream or fetch", printable(value)));
@@ -91,6 +84,8 @@ bool set_flag(MountOptions& options, std::string_view key) {
     options.no_exec = true;
   else if (key == "allow_other")
     options.allow_other = true;
+  else if (key == "nonempty")
+    options.non_empty = true;
   else if (key == "xattr")
     options.xattr = true;
   else if (key == "trust_store")
@@ -101,7 +96,6 @@ bool set_flag(MountOptions& options, std::string_view key) {
 }
 
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
-  if (key == "views") return set_views(options, value);
   if (key == "cold") return set_cold(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
@@ -120,7 +114,8 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
   } else if (key == "umask") {
     WEFT_TRY(options.umask, parse_umask(value));
   } else {
-    return usage(fmt::format("unknown option {}={}", printable(key), printable(value)));
+    return usage(
+        fmt::format("unknown option {}={}; remove it, also from /etc/fstab", printable(key), printable(value)));
   }
   return {};
 }
@@ -129,8 +124,9 @@ Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
   if (ignored(option) || set_flag(options, option)) return {};
   const auto equals = option.find('=');
   const bool known_key = equals != std::string_view::npos;
-  Status status = known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
-                            : Status(usage(fmt::format("unknown option {}", printable(option))));
+  Status status =
+      known_key ? set_value(options, option.substr(0, equals), option.substr(equals + 1))
+                : Status(usage(fmt::format("unknown option {}; remove it, also from /etc/fstab", printable(option))));
   if (!status.ok() && sloppy && status.error().message.starts_with("unknown")) return {};
   return status;
 }
@@ -255,9 +251,9 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 }
 
 std::vector<std::string> to_words(const MountOptions& options) {
-  std::string list = fmt::format("uid={},gid={},umask={:o},attr_timeout={},views={},loglevel={},stall={}", options.uid,
-                                 options.gid, options.umask, options.attr_timeout_s,
-                                 options.show_views ? "shown" : "hidden", options.log_level, options.stall_s);
+  std::string list =
+      fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid, options.gid,
+                  options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (options.no_exec) list += ",noexec";
@@ -274,36 +270,35 @@ std::string help_text() {
   return R"(usage: mount.weft [STORE] DIR [-o OPTION[,OPTION]...] [-fnsv]
        mount -t weft STORE DIR [-o OPTION[,OPTION]...]
 
-Shows the models of a weft store as files below DIR. STORE may be left out
-where WEFT_STORE names it. Returns when the mount answers.
+Mounts the weft store in the directory STORE on DIR and returns when the mount
+answers. STORE may be left out if WEFT_STORE is set.
 
   -o OPTIONS       mount options, see below
   -f               stay in the foreground
   -s               ignore unknown mount options
   -n, -v           accepted for mount(8), without effect
   -t TYPE, -N NS   accepted for mount(8), without effect
-  -h, --help       print this and exit
+  -h, --help       print this text and exit
   -V, --version    print the version and exit
 
 Mount options:
-  noexec           no program may be run from the mount
-  allow_other      let other users in (default when root mounts)
+  allow_other      let other users in (default if root mounts)
+  nonempty         mount on a directory that holds files; the mount hides them
   uid=N, gid=N     owner of the files shown (default: the mounting user)
-  umask=MODE       permission bits to take away, octal (default 0)
-  attr_timeout=SECONDS  keep link and block counts for so long (30)
-  views=shown      list generated files: tensors, layers, info.json (default)
-  views=hidden     do not list them; they can still be opened by name
-  assembly_cache_max=SIZE  bound of the cache of assembled files (20G; 0: none)
-  cold=auto        bytes of other nodes: fetch where that is quick, else stream
-  cold=stream      each read waits for what it reads
-  cold=fetch       the first open waits for the whole file (without: as weftd says)
-  xattr            answer user.weft.* extended attributes of tensor views
-  trust_store      root: mount the store also if other users can write to it
+  umask=MODE       permission bits to remove, octal (default: 0)
+  noexec           do not allow programs to run from the mount
+  xattr            answer the extended attributes user.weft.* of tensors
+  attr_timeout=SECONDS  keep link and block counts for this time (default: 30)
+  assembly_cache_max=SIZE  limit of the cache of assembled files, such as 20G; 0: none
+  cold=auto        files that are not local: fetch if about as fast as streaming
+  cold=stream      each read waits only for the bytes that it reads
+  cold=fetch       the first open waits for the whole file (default: as weftd is set)
+  trust_store      as root, mount the store even if other users can write to it
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error
-  stall=SECONDS    replace a server that answers nothing for so long (60)
+  stall=SECONDS    replace a server that does not answer for this time (default: 60)
 
-Exit status: 0 mounted, 1 failed, 2 bad usage.
+Exit status: 0 mounted, 1 wrong usage, 32 failed.
 )";
 }
 

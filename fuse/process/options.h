@@ -23,7 +23,6 @@ struct MountOptions {
   gid_t gid = 0;
   mode_t umask = 0;                   // taken from 0444 of files and 0555 of directories
   std::uint32_t attr_timeout_s = 30;  // how long the kernel keeps link counts and owned bytes
-  bool show_views = true;
   bool xattr = false;
   bool trust_store = false;                         // also one that others can write to
   std::optional<std::uint64_t> assembly_cache_max;  // bytes; without: as the store says
@@ -31,6 +30,7 @@ struct MountOptions {
   std::string log_file;
   std::string log_level = "info";
   std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never
+  bool non_empty = false;      // also on a directory that holds something
   bool foreground = false;
 };
 

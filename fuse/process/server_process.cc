@@ -25,7 +25,10 @@ Result<Fd> open_pid(pid_t pid) {
   return fd;
 }
 
-void redirect_streams(const MountOptions& options) {
+// The server leaves the caller's session and terminal at once, because it never walks to the mount point (see
+// background.h). Its supervisor may still be in that session.
+void leave_terminal(const MountOptions& options) {
+  ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   int messages = options.log_file.empty() ? -1 : ::open(options.log_file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (messages < 0) messages = null;
@@ -40,7 +43,7 @@ void redirect_streams(const MountOptions& options) {
   inherit(ends.channel);
   inherit(ends.state);
   inherit(ends.open);
-  if (!options.foreground) redirect_streams(options);
+  if (!options.foreground) leave_terminal(options);
   ::execv(program.c_str(), words.data());
   const Error error = sys_error(errno, program);
   if (!say(ends.channel, Say::failed, error.message).ok()) ::_exit(126);

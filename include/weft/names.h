@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,12 +12,14 @@ namespace weft {
 
 // The grammar of names, and why a name is refused (one line). Model: components of [A-Za-z0-9._+-], each starting with
 // a letter or digit, at most 96 bytes, joined by '/', at most 200 bytes in all; no component may be "latest" or all
-// digits. Tag: one such component. MODEL[@V]: V a number, a tag or "latest".
+// digits. Tag: one such component, but not "versions.tsv", a file that stands beside the tags in lineage/.
+// MODEL[@V]: V a number, a tag or "latest".
 Status check_model_name(std::string_view name);
 Status check_tag_name(std::string_view tag);
 
 // The rules for names in keys and records that come from other nodes and files. The grammar above is stricter.
-Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name", "tag"
+Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name"
+Status check_key_tag(std::string_view tag);
 Status check_key_name(std::string_view name);
 
 struct VersionSpec {
@@ -26,5 +29,13 @@ struct VersionSpec {
 Result<VersionSpec> parse_version_spec(std::string_view text);
 
 std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert@2"
+
+inline constexpr std::string_view kVersionsTable = "versions.tsv";
+
+// The directory that the Hugging Face hub's cache has for a model: "models--org--bert" for "org/bert". Nothing for a
+// name that the hub refuses: more than one '/', a '+', "--", "..", a component that ends in '-' or '.', or ".git" at
+// the end (huggingface_hub, validate_repo_id).
+std::optional<std::string> hub_name(std::string_view model);
+std::optional<std::string> model_of_hub_name(std::string_view directory);
 
 }  // namespace weft

@@ -78,6 +78,7 @@ struct ImportReport {
   std::uint64_t files = 0;
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
+  std::uint64_t mounted_files = 0;  // published files of this store, given by a mount of it: not read
 };
 // An import whose every check that needs neither the store nor the files' content is passed.
 class PreparedImport {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -28,8 +29,9 @@ class Snapshot {
  public:
   virtual ~Snapshot() = default;
   virtual IndexState state() const = 0;
-  virtual std::uint64_t sequence() const = 0;     // grows with each commit
-  virtual std::uint64_t journal_end() const = 0;  // where the journal of this state ends: see Store::commits()
+  virtual std::uint64_t sequence() const = 0;       // grows with each commit
+  virtual std::uint64_t lineage_clock() const = 0;  // publishes and removals until then
+  virtual std::uint64_t journal_end() const = 0;    // where the journal of this state ends: see Store::commits()
 
   virtual Result<ModelRow> model(std::string_view name) = 0;
   virtual Result<ModelRow> model(ModelId id) = 0;
@@ -42,7 +44,11 @@ class Snapshot {
   virtual Result<VersionRow> version(VersionId id) = 0;                         // tombstones too
   virtual Result<VersionRow> version(ModelId model, std::uint64_t number) = 0;  // tombstones too
   virtual Result<std::vector<VersionRow>> versions(ModelId model) = 0;          // by number, tombstones too
-  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;                  // by name
+  // The oldest live version of the model whose manifest's digest begins with these kRevisionBytes; nothing if there is
+  // none. All that are the oldest with their content, by digest.
+  virtual Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) = 0;
+  virtual Result<std::vector<VersionId>> distinct(ModelId model) = 0;
+  virtual Result<std::vector<TagRow>> tags(ModelId model) = 0;  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
   // The first `count_max` that have it as a parent, by age; tombstones too.
   virtual Result<std::vector<VersionId>> children(VersionId id, std::size_t count_max) = 0;
@@ -50,6 +56,7 @@ class Snapshot {
   virtual Result<LocalRow> local(VersionId id) = 0;
   // Bytes of this published file that no earlier live holder brought: its share of `du`.
   virtual Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) = 0;
+  virtual Result<std::uint64_t> owned_bytes(VersionId id) = 0;  // of all its files; 0 while it is bare
   virtual Result<InodeRow> inode(Ino ino) = 0;
   // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
   virtual Result<VersionId> keeper(const InodeRow& view) = 0;

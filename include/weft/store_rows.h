@@ -17,8 +17,11 @@ using VersionId = std::uint64_t;  // one counter over all models: a larger one w
 using PackId = std::uint64_t;
 using Ino = std::uint64_t;
 
-// Inode numbers below are fixed; the store's counter starts here.
+// Inode numbers below are fixed; the store's counter starts here. The index has rows of two of them, to keep when they
+// last changed.
 inline constexpr Ino kFirstStoredIno = 1024;
+inline constexpr Ino kModelsIno = 3;
+inline constexpr Ino kHubIno = 8;
 
 struct StoreInfo {
   std::uint32_t format = 0;
@@ -41,6 +44,7 @@ struct ModelRow {
   Ino ino = 0;               // models/<name>
   Ino latest_ino = 0;        // models/<name>/latest
   std::uint64_t created_ns = 0;
+  std::uint64_t changed_ns = 0;  // of the last publish, tag or removal in it
 };
 
 struct VersionRow {
@@ -106,6 +110,7 @@ struct InodeRow {
   std::uint64_t view_links = 0;
   std::uint64_t view_time_ns = 0;  // publish time of the first version that had it
   VersionId view_first = 0;        // that version; it may be removed by now
+  std::uint64_t changed_ns = 0;    // namespace_dir: when a name last appeared or went; 0: never
 };
 
 // An entry of a directory below models/ that is not a version's: a next component of model names.

@@ -1,6 +1,7 @@
-// The tree that users see below one version: a pure, deterministic function of the manifest. Node i of a version has
-// the inode number (version's ino_base + i), but for tensor views, whose inode is shared by all equal (content, dtype,
-// shape). Node numbers are stable for ever: they go into inode numbers. See NodeKind.
+// The trees that users see of one version: its published files, its layers, and its tensors. A pure, deterministic
+// function of the manifest. Node i of a version has the inode number (version's ino_base + i). Tensor views are the
+// exception: all views of equal (content, dtype, shape) share one inode. Node numbers never change, because inode
+// numbers hold them.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +21,31 @@ namespace weft {
 
 // A change of this numbering needs a new format of stores and registries, which keep how many nodes a version has.
 // Nodes are numbered in this order:
-//   - 0, the version's directory;
+//   - kPublishedRoot, kLayersRoot, kTensorsRoot: the version's directories in models/, layers/ and tensors/;
 //   - published directories and files, in path order, a directory before the first file below it;
-//   - info.json;
-//   - tensors/, its plain views, then for each file that is set aside its @<file>/ and the views in it;
-//   - layers/, its layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
-//     tensor below each, outer before inner, then the plain views; then for each file that is set aside the same, with
-//     @<file>/ in the place of layers/;
-//   - lineage/, lineage/parents, lineage/children; the other entries of lineage/ are no nodes (src/vfs/kin_files.h).
-// Views, files and tensors are in manifest order. A file is set aside when a name of its tensors is taken by an earlier
-// file that is not. A layer has a container when safetensors can hold a tensor below it; the root of layers/ and
-// @<file>/ have none. A generated entry of the version's directory whose name is published is left out with all below.
+//   - below tensors/: the plain views, then for each file that is set aside its @<file>/ and the views in it;
+//   - below layers/: layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
+//     tensor below each, outer before inner, then the plain views. Then the same for each file that is set aside, with
+//     @<file>/ as its root.
+// Views, files and tensors are in manifest order. A file is set aside if an earlier file that is not set aside has a
+// tensor of the same name. A layer has a container if safetensors can hold a tensor below it. The root of layers/ and
+// @<file>/ have no container.
+inline constexpr std::uint32_t kPublishedRoot = 0;
+inline constexpr std::uint32_t kLayersRoot = 1;
+inline constexpr std::uint32_t kTensorsRoot = 2;
+inline constexpr std::uint32_t kRootCount = 3;
+
 enum class NodeKind : std::uint8_t {
   dir,              // published or generated directory
   file,             // a published file: Node::file
-  info_json,        // rendered
   tensor_view,      // <name>.npy: Node::file, Node::tensor. Appears in tensors/ and in layers/
   layer_json,       // rendered: Node::layer
   layer_container,  // <layer>.safetensors of a layer's subtree, composed: Node::layer
-  lineage_dir,      // lineage/parents, lineage/children: entries come from the store, not from the tree
 };
 
 struct Node {
   NodeKind kind = NodeKind::dir;
-  bool view = false;         // generated; hidden from readdir when views are hidden
-  std::uint32_t parent = 0;  // the root's parent is itself
+  std::uint32_t parent = 0;  // a root's parent is the root itself
   std::string name;
   std::uint32_t file = 0;
   std::uint32_t tensor = 0;  // index within the file
@@ -73,7 +74,7 @@ class VersionTree {
 
   const Manifest& manifest() const { return *manifest_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
-  const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size(); 0 is the version's directory
+  const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size()
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
   std::span<const Layer> layers() const { return layers_; }

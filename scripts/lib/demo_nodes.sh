@@ -1,4 +1,5 @@
-# Sourced by scripts/demo: three nodes in network name spaces, a real etcd, a daemon and a mount on each. As root.
+# Sourced by scripts/demo: functions that start three nodes in network namespaces, each with a
+# daemon and a mount, and an etcd. Needs root.
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # work: where scripts/demo has its files
 
@@ -6,13 +7,13 @@ cluster_nodes=(1 2 3)
 cluster_net=weft-demo-$$
 cluster_pids=()
 
-# In the background: the process that is waited for and ended is the program itself.
+# Starts a program in the background. exec makes its process id the one to wait for and to end.
 start_on() {
   (exec nsenter --net="/run/netns/$cluster_net-$1" "${@:3}" >"$2" 2>&1 </dev/null) &
   cluster_pids+=($!)
 }
 
-# What is run for node N runs in its name space; files and mounts are the machine's.
+# Runs a command in the network namespace of node N. Files and mounts are those of the machine.
 on() { nsenter --net="/run/netns/$cluster_net-$1" "${@:2}"; }
 
 cluster_up() {
@@ -76,5 +77,5 @@ endpoints = ["http://10.77.0.10:2379"]
 CONF
   start_on "$1" "$dir/log" weftd --config "$dir/weft.conf"
   until_true 30 weft --store "$dir/store" peers
-  on "$1" weft --store "$dir/store" mount "$dir/mnt"
+  on "$1" weft --store "$dir/store" mount -q "$dir/mnt"
 }

@@ -1,12 +1,12 @@
-# Sourced by demos: shows commands as they are run.
+# Sourced by the demos: prints commands and runs them.
 # shellcheck shell=bash
 
-# Shows a command, then runs it.
+# Prints a command, then runs it.
 run() {
   printf '\n$ %s\n' "${*@Q}" | sed "s/'\([A-Za-z0-9_.,:=@%/+-]*\)'/\1/g"
   "$@"
 }
-# The same for a line with pipes.
+# Prints a line with pipes, then runs it.
 run_line() {
   printf '\n$ %s\n' "$1"
   bash -c "$1"

@@ -16,4 +16,11 @@ std::string first_line(std::string_view text) {
   return printable(text.substr(0, text.find('\n')), 60);
 }
 
+std::string joined_lines(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.empty()) out += (out.empty() ? "" : "; ") + printable(line);
+  return out;
+}
+
 }  // namespace weft

@@ -46,6 +46,10 @@ inline constexpr std::size_t kMetricTextMax = 256;
 inline constexpr std::size_t kParentsMax = 64;
 inline constexpr std::uint64_t kVersionNumberMax = 1U << 24U;  // of one model's versions; each has a row for ever
 
+// A store's counters. The inode numbers of a mount hold so much (vfs/numbers.h); a publish above is refused.
+inline constexpr std::uint64_t kStoredInoMax = (1ULL << 57U) - 1;
+inline constexpr std::uint64_t kIdMax = (1ULL << 32U) - 1;  // of versions, and of models
+
 // Finding a parent among the versions that hold the same blobs: so many of the largest tensors, of each so many holders
 // from each end, and so many versions that are compared as a whole.
 inline constexpr std::size_t kKinTensorsMax = 4096;

@@ -52,6 +52,7 @@ Status check_model_name(std::string_view name) {
 
 Status check_tag_name(std::string_view tag) {
   std::string fault = component_fault(tag);
+  if (tag == kVersionsTable) fault = fmt::format("expected another name than \"{}\", which names a file", tag);
   if (!fault.empty()) return refused("tag", tag, fault);
   return {};
 }
@@ -77,11 +78,47 @@ std::string spec_of(std::string_view model, std::uint64_t number) {
   return fmt::format("{}@{}", model, number);
 }
 
+namespace {
+
+constexpr std::string_view kHubPrefix = "models--";
+constexpr std::string_view kHubSlash = "--";
+
+bool hub_takes(std::string_view component) {
+  if (component.empty() || component.find('+') != std::string_view::npos) return false;
+  return !component.ends_with('-') && !component.ends_with('.');
+}
+
+}  // namespace
+
+std::optional<std::string> hub_name(std::string_view model) {
+  if (!check_model_name(model).ok()) return std::nullopt;
+  if (model.find("--") != std::string_view::npos || model.find("..") != std::string_view::npos) return std::nullopt;
+  const auto components = split(model, '/');
+  if (components.size() > 2 || !std::ranges::all_of(components, hub_takes) || model.ends_with(".git"))
+    return std::nullopt;
+  std::string out = fmt::format("{}{}", kHubPrefix, components[0]);
+  if (components.size() == 2) out += fmt::format("{}{}", kHubSlash, components[1]);
+  return out;
+}
+
+std::optional<std::string> model_of_hub_name(std::string_view directory) {
+  if (!directory.starts_with(kHubPrefix)) return std::nullopt;
+  std::string model(directory.substr(kHubPrefix.size()));
+  if (const auto slash = model.find(kHubSlash); slash != std::string::npos) model.replace(slash, kHubSlash.size(), "/");
+  if (hub_name(model) != directory) return std::nullopt;
+  return model;
+}
+
 Status check_key_component(std::string_view text, std::string_view what) {
   if (!text.empty() && text.size() <= limits::kModelComponentMax && text.find('\0') == std::string_view::npos &&
       text.find('/') == std::string_view::npos && text != "latest" && !all_digits(text))
     return {};
   return Error{Errc::invalid, fmt::format("\"{}\" cannot be part of a {}", printable(text), what)};
+}
+
+Status check_key_tag(std::string_view tag) {
+  if (tag != kVersionsTable) return check_key_component(tag, "tag");
+  return Error{Errc::invalid, fmt::format("\"{}\" cannot be a tag: a file has this name", tag)};
 }
 
 Status check_key_name(std::string_view name) {

@@ -61,6 +61,7 @@ Status put_version(Txn& txn, VersionRow version) {
   WEFT_TRY(version.born, tick(txn));
   WEFT_CHECK(put(txn, Table::numbers, key_of(version.model, version.number), NumberRow{version.id}));
   for (ParentRef& parent : version.parents) WEFT_CHECK(link_parent(txn, parent, version.id));
+  WEFT_CHECK(put(txn, Table::revisions, revision_key(version.model, version.manifest, version.id), NumberRow{0}));
   return put(txn, Table::versions, key_of(version.id), version);
 }
 
@@ -96,10 +97,12 @@ Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number
   return number;
 }
 
-Status update_latest(Txn& txn, ModelRow& model, std::uint64_t removed) {
-  if (model.latest != removed) return {};
-  WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
-  if (model.latest == 0) WEFT_CHECK(hide_model(txn, model.name));
+Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::uint64_t time_ns) {
+  note_change(model, time_ns);
+  if (model.latest == removed) {
+    WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
+    if (model.latest == 0) WEFT_CHECK(hide_model(txn, model.name, time_ns));
+  }
   return put(txn, Table::models, model.name, model);
 }
 
@@ -199,6 +202,8 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
+  note_change(*model, event.time_ns);
+  WEFT_CHECK(put(txn, Table::models, model->name, *model));
   for (const TagChange& change : event.changes) {
     if (change.number == 0) {
       WEFT_CHECK(delete_tag(txn, model->id, change.name, change.ino));
@@ -223,12 +228,13 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
   WEFT_CHECK(erase_note(txn, kPinned, version->id));
+  WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
   WEFT_CHECK(delete_tags_of(txn, model->id, event.number));
-  return update_latest(txn, *model, event.number);
+  return remove_from_model(txn, *model, event.number, event.time_ns);
 }
 
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {

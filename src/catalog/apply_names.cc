@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/names.h"
+
 namespace weft {
 namespace {
 
@@ -16,28 +18,55 @@ Status put_inode(Txn& txn, InodeKind kind, Ino ino, ModelId model, std::string_v
   return put(txn, Table::inodes, key_of(ino), inode);
 }
 
+// A name appeared in the directory, or went. models/ and hub/ get their row with the first change.
+Status touch_directory(Txn& txn, Ino ino, std::uint64_t time_ns) {
+  WEFT_TRY(std::optional<InodeRow> row, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
+  if (!row) {
+    row.emplace();
+    row->kind = InodeKind::namespace_dir;
+    row->base = ino;
+  }
+  row->changed_ns = std::max(row->changed_ns, time_ns);
+  return put(txn, Table::inodes, key_of(ino), *row);
+}
+
+Status touch_namespace(Txn& txn, std::string_view path, std::uint64_t time_ns) {
+  if (path.empty()) return touch_directory(txn, kModelsIno, time_ns);
+  WEFT_TRY(NumberRow ino, need_row<NumberRow>(txn, Table::dirs, path));
+  return touch_directory(txn, ino.value, time_ns);
+}
+
+Status touch_hub(Txn& txn, std::string_view model, std::uint64_t time_ns) {
+  return hub_name(model) ? touch_directory(txn, kHubIno, time_ns) : Status{};
+}
+
 // Shows a name in its directory, or counts one more model below it.
-Status show(Txn& txn, std::string_view path, bool is_model, Ino ino) {
+Status show(Txn& txn, std::string_view path, bool is_model, Ino ino, std::uint64_t time_ns) {
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
   WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, key));
+  if (!row) WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
   return put(txn, Table::names, key, NameRow{is_model, ino, row ? row->live + 1 : 1});
 }
 
-Status hide(Txn& txn, std::string_view path) {
+Status hide(Txn& txn, std::string_view path, std::uint64_t time_ns) {
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
   WEFT_TRY(NameRow row, need_row<NameRow>(txn, Table::names, key));
-  if (row.live <= 1) return txn.erase(Table::names, key);
+  if (row.live <= 1) {
+    WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
+    return txn.erase(Table::names, key);
+  }
   --row.live;
   return put(txn, Table::names, key, row);
 }
 
-Status show_model(Txn& txn, const ModelRow& model) {
-  WEFT_CHECK(show(txn, model.name, true, model.ino));
+Status show_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
+  WEFT_CHECK(touch_hub(txn, model.name, time_ns));
+  WEFT_CHECK(show(txn, model.name, true, model.ino, time_ns));
   for (std::string_view path = split_name(model.name).first; !path.empty(); path = split_name(path).first) {
     WEFT_TRY(NumberRow ino, need_row<NumberRow>(txn, Table::dirs, path));
-    WEFT_CHECK(show(txn, path, false, ino.value));
+    WEFT_CHECK(show(txn, path, false, ino.value, time_ns));
   }
   return {};
 }
@@ -55,7 +84,7 @@ Status make_directories_of(Txn& txn, const PublishEvent& event) {
 Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   std::uint64_t created_ns = event.model_created_ns != 0 ? event.model_created_ns : version.time_ns;
-  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, created_ns};
+  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, created_ns, created_ns};
   WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
   WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
   WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
@@ -71,9 +100,14 @@ Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
 
 }  // namespace
 
-Status hide_model(Txn& txn, std::string_view name) {
-  for (std::string_view path = name; !path.empty(); path = split_name(path).first) WEFT_CHECK(hide(txn, path));
+Status hide_model(Txn& txn, std::string_view name, std::uint64_t time_ns) {
+  WEFT_CHECK(touch_hub(txn, name, time_ns));
+  for (std::string_view path = name; !path.empty(); path = split_name(path).first) WEFT_CHECK(hide(txn, path, time_ns));
   return {};
+}
+
+void note_change(ModelRow& model, std::uint64_t time_ns) {
+  model.changed_ns = std::max(model.changed_ns, time_ns);
 }
 
 Status advance_model(Txn& txn, const PublishEvent& event) {
@@ -82,10 +116,11 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   if (!model) {
     WEFT_TRY(model, make_model(txn, event));
   }
-  if (model->latest == 0) WEFT_CHECK(show_model(txn, *model));
+  if (model->latest == 0) WEFT_CHECK(show_model(txn, *model, event.version.time_ns));
   WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
   model->next_number = std::max(model->next_number, event.version.number + 1);
   model->latest = std::max(model->latest, event.version.number);
+  note_change(*model, event.version.time_ns);
   return put(txn, Table::models, model->name, *model);
 }
 

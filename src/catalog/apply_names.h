@@ -12,7 +12,8 @@ namespace weft {
 
 // The model of a publish: made, shown, and its numbers counted.
 Status advance_model(Txn& txn, const PublishEvent& event);
-Status hide_model(Txn& txn, std::string_view name);  // it has no live version any more
+Status hide_model(Txn& txn, std::string_view name, std::uint64_t time_ns);  // it has no live version any more
+void note_change(ModelRow& model, std::uint64_t time_ns);                   // a publish, a tag or a removal
 
 Status set_tag(Txn& txn, ModelId model, const TagRow& tag);
 Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino);

@@ -72,7 +72,7 @@ Status Mirroring::check_version(const MirroredVersion& change) const {
     return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
   if (change.tree_nodes == 0 && !version.removed)
     return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
-  for (const std::string& tag : change.tags) WEFT_CHECK(check_key_component(tag, "tag"));
+  for (const std::string& tag : change.tags) WEFT_CHECK(check_key_tag(tag));
   return {};
 }
 
@@ -108,13 +108,16 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   event.bare = content == nullptr;
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
+  WEFT_CHECK(check_ids(event.version));
   WEFT_CHECK(plan_directories(txn_, event, inos));
   if (change.version.removed) return event;
   WEFT_CHECK(plan_tags_of(txn_, event, change.tags, inos));
   event.local.ino_count = change.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
+  WEFT_CHECK(inos.check_room());
   if (content == nullptr) return event;
   WEFT_TRY(event.local.view_inos, plan_views(txn_, *content, inos));
+  WEFT_CHECK(inos.check_room());
   return event;
 }
 
@@ -179,7 +182,7 @@ Status Mirroring::take(const MirroredRemoval& change) {
 
 Status Mirroring::take(const MirroredTag& change) {
   Status named = check_key_name(change.model);
-  if (named.ok()) named = check_key_component(change.name, "tag");
+  if (named.ok()) named = check_key_tag(change.name);
   if (!named.ok()) return refuse(name_of(change.model, change.number), named.error().message);
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};

@@ -38,6 +38,19 @@ Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRe
 
 }  // namespace
 
+Status Allocator::check_room() const {
+  if (next_ <= limits::kStoredInoMax) return {};
+  return Error{Errc::unsupported,
+               fmt::format("the store is full: expected inode numbers up to {}, got {}", limits::kStoredInoMax, next_)};
+}
+
+Status check_ids(const VersionRow& version) {
+  if (version.id <= limits::kIdMax && version.model <= limits::kIdMax) return {};
+  return Error{Errc::unsupported, fmt::format("{}: the store is full: it has numbered {} versions and {} models, "
+                                              "expected at most {}",
+                                              version.model_name, version.id - 1, version.model - 1, limits::kIdMax)};
+}
+
 Status check_hides_none(Txn& txn, std::string_view name) {
   for (std::string_view path = name; !path.empty(); path = split_name(path).first) {
     auto [prefix, component] = split_name(path);
@@ -80,7 +93,7 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
   std::sort(tags.begin(), tags.end());
   tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
   for (std::string& tag : tags) {
-    WEFT_CHECK(check_key_component(tag, "tag"));
+    WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(Ino ino, tag_ino(txn, event.version.model, tag, inos));
     event.tags.push_back({std::move(tag), ino});
   }
@@ -136,11 +149,13 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   if (event.version.number > limits::kVersionNumberMax)
     return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
                                                 limits::kVersionNumberMax)};
+  WEFT_CHECK(check_ids(event.version));
   WEFT_CHECK(plan_directories(txn, event, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
   WEFT_TRY(event.local.view_inos, plan_views(txn, request.content, inos));
+  WEFT_CHECK(inos.check_room());
   return event;
 }
 
@@ -151,7 +166,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   Allocator inos(counters);
   TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
   for (const auto& [tag, number] : wishes) {
-    WEFT_CHECK(check_key_component(tag, "tag"));
+    WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
     if (number) WEFT_CHECK(live_version(txn, model_name, *number));
     if (!number && !row)
@@ -159,6 +174,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
     if (row && number == row->number) continue;
     event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one()});
   }
+  WEFT_CHECK(inos.check_room());
   return event;
 }
 

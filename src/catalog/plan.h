@@ -43,11 +43,15 @@ class Allocator {
     next_ += count;
     return base;
   }
+  // Errc::unsupported if the store has given out all numbers of a mount.
+  Status check_room() const;
 
  private:
   Ino next_;
 };
 
+// Errc::unsupported if the event's version or model has an id above limits::kIdMax.
+Status check_ids(const VersionRow& version);
 Status check_hides_none(Txn& txn, std::string_view name);
 
 // Numbers of the event's model, known or new, by its name; the version's is the model's next.

@@ -16,8 +16,7 @@ constexpr std::string_view kVersionText = "weft " WEFT_VERSION "\n";
 
 constexpr std::size_t kErrorBytesMax = 8192;  // two paths and what is said of them
 
-constexpr std::string_view kStoreHelp =
-    "the store; else $WEFT_STORE, else /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others";
+constexpr std::string_view kStoreHelp = "the directory of the store; `weft --help` has the default";
 
 // Arguments before and after the subcommand's name, which may have --store and the like on both sides.
 struct Words {
@@ -137,20 +136,21 @@ class Program {
 
   std::string program_help() const {
     std::string text =
-        "weft: WEights as a File Tree. Publishes deep-learning models as versions that\n"
-        "share what they have in common, and shows them as ordinary files.\n\n"
+        "weft (WEights as a File Tree) keeps deep-learning models in a store, each distinct\n"
+        "tensor once, and shows them as ordinary files.\n\n"
         "Usage: weft [--store DIR] [--trust-store] COMMAND [options] ...\n\nCommands:\n";
     for (const auto& command : commands_)
       text += fmt::format("  {:<12} {}\n", command->info().name, command->info().summary);
     text +=
         "\nOptions:\n"
-        "  --store DIR   the store; else $WEFT_STORE, else /var/lib/weft for root and\n"
-        "                $XDG_DATA_HOME/weft (~/.local/share/weft) for others\n"
-        "  --trust-store root: use the store also if other users can write to it\n"
-        "  -h, --help    this text; `weft COMMAND --help` for a command\n"
-        "  -V, --version the version of this program\n\n"
-        "MODEL[@V] names a version: V is a number, a tag or \"latest\", and the latest when\n"
-        "left out. Exit codes: 0 done, 1 failed, 2 bad usage, 128 + N stopped by signal N.\n";
+        "  --store DIR    the store (default: $WEFT_STORE, else /var/lib/weft for root and\n"
+        "                 $XDG_DATA_HOME/weft, usually ~/.local/share/weft, for other users)\n"
+        "  --trust-store  as root, use the store even if other users can write to it\n"
+        "  -h, --help     print this text; `weft COMMAND --help` describes a command\n"
+        "  -V, --version  print the version of the program\n\n"
+        "MODEL[@V] names a version: V is a number, a tag or \"latest\". The default is the\n"
+        "latest version. weft(1) is the manual.\n"
+        "Exit codes: 0 success, 1 failure, 2 wrong usage, 128 + N stopped by signal N.\n";
     return text;
   }
 
@@ -168,10 +168,10 @@ class Program {
     const CommandInfo& info = command.info();
     command.declare(options);
     if (!info.json.empty()) options.flag("--json", context.json, "print one JSON value, for programs");
-    options.flag("-q,--quiet", context.quiet, "no progress bar and no remarks");
+    options.flag("-q,--quiet", context.quiet, "print no progress bar and no remarks");
     options.value("--store", "DIR", context.store_option, kStoreHelp);
-    options.flag("--trust-store", context.trust_store, "root: use the store also if other users can write to it");
-    options.flag("-h,--help", help, "this text");
+    options.flag("--trust-store", context.trust_store, "as root, use the store even if other users can write to it");
+    options.flag("-h,--help", help, "print this text");
   }
 
   int run_command(Command& command, const std::vector<std::string>& args) const {

@@ -54,7 +54,8 @@ void shown_fields(JsonFields& f, ImportReport& m) {
   VersionRow& version = outcome.version;
   f("model", version.model_name)("version", version.number)("made", outcome.made)("manifest", version.manifest);
   f("files", m.files)("tensors", m.tensors)("logical_bytes", m.logical_bytes)("new_bytes", outcome.new_bytes);
-  f("shared_bytes", outcome.shared_bytes)("parents", version.parents)("parents_elsewhere", version.elsewhere);
+  f("shared_bytes", outcome.shared_bytes)("mounted_files", m.mounted_files)("parents", version.parents)(
+      "parents_elsewhere", version.elsewhere);
 }
 
 void fields(JsonFields& f, GcOutcome& m) {

@@ -110,17 +110,19 @@ NamedInodes unpack(const flatbuffers::Vector<flat::Offset<records::NamedInode>>*
   return out;
 }
 
-// Counters go on after these numbers: none may be near where they would wrap.
-bool small(std::uint64_t number) {
-  constexpr std::uint64_t kMax = 1ULL << 62U;
-  return number < kMax;
+// Counters go on after these numbers.
+bool small(std::uint64_t ino) {
+  return ino <= limits::kStoredInoMax;
+}
+bool small_id(std::uint64_t id) {
+  return id <= limits::kIdMax;
 }
 
 bool plausible(const PublishEvent& event) {
   auto named = [](const NamedInode& inode) { return small(inode.ino); };
   const VersionRow& version = event.version;
   const LocalRow& local = event.local;
-  return small(version.id) && small(version.model) && version.number > 0 &&
+  return small_id(version.id) && small_id(version.model) && version.number > 0 &&
          version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
          small(local.ino_base) && small(local.ino_count) &&
          std::all_of(local.view_inos.begin(), local.view_inos.end(), small) &&
@@ -188,7 +190,7 @@ Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::str
   if (in == nullptr) return flat::bad(where, "not an adoption");
   AdoptionEvent event{in->sequence(), in->version(),      flat::text(in->model_name()),
                       in->number(),   in->published_ns(), flat::numbers(in->view_inos())};
-  if (!small(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small))
+  if (!small_id(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small))
     return flat::bad(where, "an adoption of impossible numbers");
   return PlacedEvent{std::move(event), in->place()};
 }
@@ -202,8 +204,9 @@ Result<PlacedEvent> decode_pin(std::span<const std::byte> payload, std::string_v
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
-  return small(event.lost_versions) && counters.number_floor <= limits::kVersionNumberMax &&
-         small(counters.next_version) && small(counters.next_model) && small(counters.next_ino) &&
+  const auto may_be_next = [](std::uint64_t id) { return id <= limits::kIdMax + 1; };
+  return small_id(event.lost_versions) && counters.number_floor <= limits::kVersionNumberMax &&
+         may_be_next(counters.next_version) && may_be_next(counters.next_model) && small(counters.next_ino) &&
          std::all_of(event.models.begin(), event.models.end(), possible);
 }
 

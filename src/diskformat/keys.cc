@@ -12,9 +12,9 @@ namespace {
 
 // Of literals: each ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers", "tags",
-    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",  "children",
-    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints"};
+    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers",  "tags",
+    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",   "children",
+    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",    "revisions"};
 
 constexpr std::size_t kHolderBytes = 20;
 
@@ -90,6 +90,13 @@ std::string hint_key(std::uint64_t length, std::uint64_t hint) {
 std::string digest_key(const Digest& digest) {
   std::string key;
   append(key, digest);
+  return key;
+}
+
+std::string revision_key(ModelId model, const Digest& manifest, VersionId version) {
+  std::string key = key_of(model);
+  key += digest_key(manifest).substr(0, kRevisionBytes);
+  append(key, version);
   return key;
 }
 

@@ -35,8 +35,9 @@ enum class Table : std::uint8_t {
   arch_versions,
   arch_items,
   hints,
+  revisions,
 };
-inline constexpr std::size_t kTableCount = 22;
+inline constexpr std::size_t kTableCount = 23;
 bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
 std::string_view table_name(Table table);
 
@@ -50,6 +51,10 @@ std::string name_key(std::string_view prefix, std::string_view component);
 std::string blob_key(const ContentId& id);  // length, root
 std::string hint_key(std::uint64_t length, std::uint64_t hint);
 std::string digest_key(const Digest& digest);
+// Of `revisions`: model, the first kRevisionBytes of its manifest's digest, version. The table has a row for each live
+// version, so that the versions of one model with one content stand together, the oldest first.
+inline constexpr std::size_t kRevisionBytes = 20;
+std::string revision_key(ModelId model, const Digest& manifest, VersionId version);
 std::string view_key(const ViewKey& view);  // a SHA-256 of all of it: two views never share one
 
 std::uint64_t number_at(Bytes key, std::size_t offset);  // 0 past the end

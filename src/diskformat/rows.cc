@@ -98,8 +98,9 @@ RecordKind record_kind_of<ModelRow>() {
 template <>
 std::vector<std::byte> encode_row(const ModelRow& row) {
   Builder builder;
-  return flat::finish(builder, records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number,
-                                                    row.latest, row.ino, row.latest_ino, row.created_ns));
+  return flat::finish(builder,
+                      records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number, row.latest,
+                                           row.ino, row.latest_ino, row.created_ns, row.changed_ns));
 }
 
 template <>
@@ -107,7 +108,7 @@ Result<ModelRow> decode_row(std::span<const std::byte> payload, std::string_view
   const auto* in = flat::root<records::Model>(payload);
   if (in == nullptr) return flat::bad(where, "not a model");
   return ModelRow{in->id(),  flat::text(in->name()), in->next_number(), in->latest(),
-                  in->ino(), in->latest_ino(),       in->created_ns()};
+                  in->ino(), in->latest_ino(),       in->created_ns(),  in->changed_ns()};
 }
 
 template <>
@@ -319,9 +320,10 @@ std::vector<std::byte> encode_row(const InodeRow& row) {
   auto descr = builder.CreateString(row.view.descr);
   const ContentId& id = row.view.content;
   records::ContentId content(id.length, flat::pack(id.root));
-  return flat::finish(builder, records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count,
-                                                    row.model, row.version, name, &content,
-                                                    static_cast<std::uint8_t>(row.view.dtype), shape, descr));
+  return flat::finish(
+      builder,
+      records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count, row.model, row.version,
+                           name, &content, static_cast<std::uint8_t>(row.view.dtype), shape, descr, row.changed_ns));
 }
 
 // The links and time of a view are kept with its key, in `views`.
@@ -344,6 +346,7 @@ Result<InodeRow> decode_row(std::span<const std::byte> payload, std::string_view
   row.view.dtype = static_cast<DType>(in->dtype());
   row.view.shape = flat::numbers(in->shape());
   row.view.descr = flat::text(in->descr());
+  row.changed_ns = in->changed_ns();
   return row;
 }
 

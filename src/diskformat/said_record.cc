@@ -90,8 +90,7 @@ Result<SaidRecord> decode_tag(std::span<const std::byte> payload, std::string_vi
   if (in == nullptr) return corrupt(where, "not a tag");
   MirroredTag tag{flat::text(in->model()), flat::text(in->name()), in->number(), in->time_ns(), in->revision()};
   WEFT_CHECK(check_subject(tag.model, tag.number, where));
-  if (const Status named = check_key_component(tag.name, "tag"); !named.ok())
-    return corrupt(where, named.error().message);
+  if (const Status named = check_key_tag(tag.name); !named.ok()) return corrupt(where, named.error().message);
   std::string cluster = flat::text(in->cluster());
   if (cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
   return SaidRecord{std::move(tag), std::move(cluster)};

@@ -3,16 +3,21 @@
 namespace weft {
 
 std::string render_readme() {
-  return "This is a weft mount: deep-learning models as files, for reading only. See weft(7).\n"
-         "  models/MODEL/1 2 3 ...         its versions; latest and tags are links to them\n"
-         "  models/MODEL/latest/           the published files, byte for byte; and beside them\n"
-         "      info.json                  everything about the version (jq .message info.json)\n"
-         "      tensors/NAME.npy           each tensor (numpy.load, mmap_mode=\"r\" too)\n"
-         "      layers/A/B/C.npy           the same by layers, names split at their dots; layer.json sums a layer up\n"
-         "      layers/A/B.safetensors     all tensors of the layer A.B\n"
-         "      lineage/                   parents/, children/ (links), ancestors, descendants, log, graph.svg, diff/\n"
-         "  .weft/status                   about this mount (JSON)\n"
-         "Equal tensors are one inode (find -samefile); du -s of models tells what is stored, shared parts once.\n";
+  return "This is a weft mount: deep-learning models as read-only files. The manual is weft(7).\n"
+         "The first part of a path selects a view. VERSION is a number, a tag or latest.\n"
+         "\n"
+         "  models/MODEL/VERSION/       exactly the published files\n"
+         "  layers/MODEL/VERSION/       the tensors as a tree of layers: A/B/weight.npy, layer.json, A/B.safetensors\n"
+         "  tensors/MODEL/VERSION/      the same tensors in one directory: A.B.weight.npy\n"
+         "  lineage/MODEL/VERSION/      info.json, log, ancestors, descendants, parents/, children/, diff/, graph.svg\n"
+         "  lineage/MODEL/versions.tsv  a table of the versions of the model\n"
+         "  hub/                        the models in the layout of the Hugging Face cache (HF_HUB_CACHE=MOUNT/hub)\n"
+         "  .weft/status                the state of this mount (JSON)\n"
+         "\n"
+         "Try:\n"
+         "  find models -name latest\n"
+         "  ls layers/MODEL/latest\n"
+         "  cat lineage/MODEL/versions.tsv\n";
 }
 
 }  // namespace weft

@@ -11,8 +11,6 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kRoot = 0;
-
 template <class Body>
 void for_each_tensor(const Manifest& manifest, const Scope& scope, Body body) {
   for (std::uint32_t file : scope.files) {
@@ -30,12 +28,10 @@ TreeBuilder::TreeBuilder(std::shared_ptr<const Manifest> manifest) : tree_(std::
 Result<std::shared_ptr<const VersionTree>> TreeBuilder::build() {
   WEFT_TRY(scopes_, plan_scopes(manifest()));
   number_tensors();
-  add(NodeKind::dir, kRoot, "");
+  for (std::uint32_t root = 0; root < kRootCount; ++root) add(NodeKind::dir, root, "");
   add_published();
-  if (!published("info.json")) add_info();
-  if (!published("tensors")) add_tensors();
-  if (!published("layers")) WEFT_CHECK(add_layers());
-  if (!published("lineage")) add_lineage();
+  add_tensors();
+  WEFT_CHECK(add_layers());
   link_children();
   return std::shared_ptr<const VersionTree>(std::move(tree_));
 }
@@ -48,14 +44,8 @@ std::uint32_t TreeBuilder::add(NodeKind kind, std::uint32_t parent, std::string 
   return tree_->size() - 1;
 }
 
-std::uint32_t TreeBuilder::add_generated(NodeKind kind, std::uint32_t parent, std::string name) {
-  std::uint32_t index = add(kind, parent, std::move(name));
-  tree_->nodes_[index].view = true;
-  return index;
-}
-
 void TreeBuilder::add_view(TensorRef ref, std::uint32_t parent, std::string_view name) {
-  Node& node = tree_->nodes_[add_generated(NodeKind::tensor_view, parent, escape_component(name) + ".npy")];
+  Node& node = tree_->nodes_[add(NodeKind::tensor_view, parent, escape_component(name) + ".npy")];
   node.file = ref.file;
   node.tensor = ref.tensor;
 }
@@ -66,7 +56,7 @@ void TreeBuilder::add_published() {
     std::string_view prefix;  // "a/b/"
     std::uint32_t node;
   };
-  std::vector<OpenDir> open{{"", kRoot}};
+  std::vector<OpenDir> open{{"", kPublishedRoot}};
   for (std::uint32_t file = 0; file < manifest().files.size(); ++file) {
     std::string_view path = manifest().files[file].path;
     while (!path.starts_with(open.back().prefix)) open.pop_back();
@@ -79,17 +69,11 @@ void TreeBuilder::add_published() {
     std::uint32_t node = add(NodeKind::file, open.back().node, std::string(path.substr(begin)));
     tree_->nodes_[node].file = file;
   }
-  published_end_ = tree_->size();
-}
-
-void TreeBuilder::add_info() {
-  add_generated(NodeKind::info_json, kRoot, "info.json");
 }
 
 void TreeBuilder::add_tensors() {
-  std::uint32_t top = add_generated(NodeKind::dir, kRoot, "tensors");
   for (const Scope& scope : scopes_)
-    add_scope_tensors(scope, scope.dir.empty() ? top : add_generated(NodeKind::dir, top, scope.dir));
+    add_scope_tensors(scope, scope.dir.empty() ? kTensorsRoot : add(NodeKind::dir, kTensorsRoot, scope.dir));
 }
 
 void TreeBuilder::add_scope_tensors(const Scope& scope, std::uint32_t dir) {
@@ -97,10 +81,10 @@ void TreeBuilder::add_scope_tensors(const Scope& scope, std::uint32_t dir) {
 }
 
 Status TreeBuilder::add_layers() {
+  if (tensor_count(manifest()) == 0) return {};
   entries_left_ = limits::kTreeEntriesSpare + limits::kTreeEntriesPerTensor * tensor_count(manifest());
-  std::uint32_t top = add_generated(NodeKind::dir, kRoot, "layers");
   for (const Scope& scope : scopes_)
-    WEFT_CHECK(add_scope_layers(scope, scope.dir.empty() ? top : add_generated(NodeKind::dir, top, scope.dir)));
+    WEFT_CHECK(add_scope_layers(scope, scope.dir.empty() ? kLayersRoot : add(NodeKind::dir, kLayersRoot, scope.dir)));
   return {};
 }
 
@@ -109,7 +93,7 @@ Status TreeBuilder::add_scope_layers(const Scope& scope, std::uint32_t dir) {
   std::vector<std::uint32_t> dirs;  // by index in the plan
   dirs.reserve(plan.layers.size());
   for (PlannedLayer& planned : plan.layers) {
-    if (!dirs.empty()) dir = add_generated(NodeKind::dir, dirs[planned.parent], escape_component(planned.component));
+    if (!dirs.empty()) dir = add(NodeKind::dir, dirs[planned.parent], escape_component(planned.component));
     dirs.push_back(dir);
     WEFT_CHECK(add_layer(planned, dir));
   }
@@ -124,7 +108,7 @@ Status TreeBuilder::add_scope_layers(const Scope& scope, std::uint32_t dir) {
 Status TreeBuilder::add_layer(PlannedLayer& planned, std::uint32_t dir) {
   auto layer = static_cast<std::uint32_t>(tree_->layers_.size());
   tree_->nodes_[dir].layer = layer;
-  tree_->nodes_[add_generated(NodeKind::layer_json, dir, "layer.json")].layer = layer;
+  tree_->nodes_[add(NodeKind::layer_json, dir, "layer.json")].layer = layer;
   if (planned.container) {
     std::string name = tree_->nodes_[dir].name + ".safetensors";
     if (name.size() > limits::kNameMax)
@@ -132,22 +116,11 @@ Status TreeBuilder::add_layer(PlannedLayer& planned, std::uint32_t dir) {
                    fmt::format("layer \"{}\": its container's name would have {} bytes, expected at most {}",
                                printable(planned.layer.name), name.size(), limits::kNameMax)};
     std::uint32_t parent = tree_->nodes_[dir].parent;
-    tree_->nodes_[add_generated(NodeKind::layer_container, parent, std::move(name))].layer = layer;
+    tree_->nodes_[add(NodeKind::layer_container, parent, std::move(name))].layer = layer;
   }
   planned.layer.dir = dir;
   tree_->layers_.push_back(std::move(planned.layer));
   return {};
-}
-
-void TreeBuilder::add_lineage() {
-  std::uint32_t lineage = add_generated(NodeKind::dir, kRoot, "lineage");
-  add_generated(NodeKind::lineage_dir, lineage, "parents");
-  add_generated(NodeKind::lineage_dir, lineage, "children");
-}
-
-bool TreeBuilder::published(std::string_view name) const {
-  std::span<const Node> nodes(tree_->nodes_.data(), published_end_);
-  return std::ranges::any_of(nodes.subspan(1), [&](const Node& n) { return n.parent == kRoot && n.name == name; });
 }
 
 void TreeBuilder::number_tensors() {
@@ -165,13 +138,13 @@ void TreeBuilder::number_tensors() {
       if (position < next && vertex_of[position] == VersionTree::kNoVertex) vertex_of[position] = vertex;
 }
 
-// Sorts the nodes below the root by parent (counting), then each directory's by name.
+// Sorts the nodes below the roots by parent (counting), then each directory's by name.
 void TreeBuilder::link_children() {
   auto& nodes = tree_->nodes_;
   auto& ranges = tree_->child_of_;
   nodes.shrink_to_fit();
   ranges.resize(nodes.size());
-  for (std::size_t i = 1; i < nodes.size(); ++i) ++ranges[nodes[i].parent].second;
+  for (std::size_t i = kRootCount; i < nodes.size(); ++i) ++ranges[nodes[i].parent].second;
   std::uint32_t begin = 0;
   for (auto& [first, last] : ranges) {
     std::uint32_t count = last;
@@ -180,7 +153,7 @@ void TreeBuilder::link_children() {
   }
   auto& list = tree_->child_list_;
   list.resize(begin);
-  for (std::uint32_t i = 1; i < nodes.size(); ++i) list[ranges[nodes[i].parent].second++] = i;
+  for (std::uint32_t i = kRootCount; i < nodes.size(); ++i) list[ranges[nodes[i].parent].second++] = i;
   auto name = [&](std::uint32_t i) { return std::string_view(nodes[i].name); };
   for (auto [first, last] : ranges) std::ranges::sort(std::span(list).subspan(first, last - first), {}, name);
 }

@@ -21,25 +21,20 @@ class TreeBuilder {
 
  private:
   const Manifest& manifest() const { return *tree_->manifest_; }
-  std::uint32_t add(NodeKind kind, std::uint32_t parent, std::string name);            // published
-  std::uint32_t add_generated(NodeKind kind, std::uint32_t parent, std::string name);  // a view
+  std::uint32_t add(NodeKind kind, std::uint32_t parent, std::string name);
   void add_view(TensorRef ref, std::uint32_t parent, std::string_view name);
   void add_published();
-  void add_info();
   void add_tensors();
   void add_scope_tensors(const Scope& scope, std::uint32_t dir);
   Status add_layers();
   Status add_scope_layers(const Scope& scope, std::uint32_t dir);
   Status add_layer(PlannedLayer& planned, std::uint32_t dir);
-  void add_lineage();
 
-  bool published(std::string_view name) const;  // in the version's directory
   void number_tensors();
   void link_children();
 
   std::shared_ptr<VersionTree> tree_;
   std::vector<Scope> scopes_;
-  std::uint32_t published_end_ = 0;
   std::uint64_t entries_left_ = 0;  // see limits::kTreeEntriesPerTensor
 };
 

@@ -92,7 +92,7 @@ std::vector<WeftMount> parse_mountinfo(std::string_view text) {
     auto before = split(line.substr(0, dash), ' ');
     auto after = split(line.substr(dash + 3), ' ');
     if (before.size() < 6 || after.size() < 2 || after[0] != "fuse.weft") continue;
-    mounts.push_back({unescaped(before[4]), unescaped(after[1]), std::string(before[2])});
+    mounts.push_back({unescaped(before[4]), unescaped(after[1]), std::string(before[2]), number_of(before[0])});
   }
   return mounts;
 }
@@ -102,6 +102,16 @@ Result<std::vector<WeftMount>> weft_mounts() {
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (file.bad() || text.empty()) return Error{Errc::io, "/proc/self/mountinfo: cannot be read"};
   return parse_mountinfo(text);
+}
+
+Result<std::vector<WeftMount>> mounts_of(const std::string& store) {
+  WEFT_TRY(auto mounts, weft_mounts());
+  WEFT_TRY(const struct stat own, stat_file(store));
+  std::erase_if(mounts, [&own](const WeftMount& mount) {
+    const auto other = stat_file(mount.store);
+    return !other.ok() || other->st_dev != own.st_dev || other->st_ino != own.st_ino;
+  });
+  return mounts;
 }
 
 std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::string_view directory) {

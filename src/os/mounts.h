@@ -17,13 +17,16 @@ namespace weft {
 
 struct WeftMount {
   std::string directory;
-  std::string store;   // as mount.weft was given it, absolute
-  std::string device;  // "major:minor", of this mount alone
+  std::string store;     // as mount.weft was given it, absolute
+  std::string device;    // "major:minor", of this mount and its bind mounts
+  std::uint64_t id = 0;  // of this mount alone, in statx(2) too
 };
 
 // The weft mounts in a text of the form of /proc/self/mountinfo, in its order.
 std::vector<WeftMount> parse_mountinfo(std::string_view text);
 Result<std::vector<WeftMount>> weft_mounts();
+// Those of the store in this directory.
+Result<std::vector<WeftMount>> mounts_of(const std::string& store);
 // The one that shows at `directory`, a real path: the last that was mounted there. A mount of another kind above it is
 // not seen.
 std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::string_view directory);

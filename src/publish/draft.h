@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "publish/gather.h"
+#include "publish/mounted_files.h"
 #include "weft/content.h"
 #include "weft/progress.h"
 #include "weft/publish.h"
@@ -43,7 +44,7 @@ Result<std::string> read_source(const Draft& draft);  // the whole of a small on
 Result<Architecture> draft_architecture(const DraftFiles& files);
 // The indices of shards among the drafts, against the version that they will be in.
 Status check_shard_indices(const DraftFiles& files, const Manifest& version);
-// Reads all files once, and fills in the ids.
-Status add_content(Import& import, DraftFiles& files, Progress& progress);
+// Reads all files once, and fills in the ids. Files that `mounted` knows are not read. Returns how many these are.
+Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress);
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "publish/mounted_files.h"
 #include "weft/manifest.h"
 
 namespace weft {
@@ -133,7 +134,10 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
   auto store = stat_file(store_path);
   std::vector<SourceFile> files;
   Walk walk(files, store.ok() ? &*store : nullptr);
-  for (const std::string& path : paths) WEFT_CHECK(walk.start(path));
+  for (const std::string& path : paths) {
+    WEFT_TRY(const std::string published, published_path(path));
+    WEFT_CHECK(walk.start(published));
+  }
   if (files.empty())
     return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
   return sort_sources(std::move(files));

@@ -151,7 +151,9 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   WEFT_TRY(const Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
   WEFT_TRY(const auto tree, whole.draft(store));
   WEFT_TRY(auto import, store.begin_import());
-  WEFT_CHECK(add_content(*import, state.files, progress));
+  MountedFiles mounted = MountedFiles::of(store);
+  ImportReport report;
+  WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
   WEFT_TRY(Inherited version, whole.make());
   version.manifest.architecture = tree->manifest().architecture;
   WEFT_CHECK(add_headers(*import, version, progress));
@@ -163,7 +165,6 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   request.content = content_from(*tree, version.manifest);
   if (progress.cancelled()) return cancelled_import();
   progress.phase("making it durable");
-  ImportReport report;
   report.files = version.manifest.files.size();
   report.tensors = tensor_count(version.manifest);
   report.logical_bytes = request.content.logical_bytes;

@@ -37,6 +37,12 @@ class KinWalk {
     if (version != 0 && seen_.insert(version).second) queue_.push_back(version);
   }
 
+  void note(std::uint64_t tick, std::uint64_t time_ns) {
+    if (tick < out_.clock) return;
+    out_.clock = tick;
+    out_.changed_ns = time_ns;
+  }
+
   Status visit(VersionId id) {
     auto row = snapshot_.version(id);
     if (!row.ok() && row.error().code == Errc::not_found && visited_ > 0) return {};  // its record was lost
@@ -44,7 +50,8 @@ class KinWalk {
     if (row->born > clock_) return {};
     ++visited_;
     const bool removed = row->removed && row->died <= clock_;
-    out_.clock = std::max({out_.clock, row->born, removed ? row->died : 0});
+    note(row->born, row->time_ns);
+    if (removed) note(row->died, row->removed_ns);
     if (way_ != KinWay::descendants)
       for (const ParentRef& parent : row->parents) find(parent.id);
     if (way_ != KinWay::ancestors) {

@@ -12,7 +12,8 @@ namespace weft {
 // published or removed meanwhile.
 struct GatheredKin {
   KinGraph graph;
-  std::uint64_t clock = 0;  // of the last publish or removal that had a part in it
+  std::uint64_t clock = 0;       // of the last publish or removal that had a part in it
+  std::uint64_t changed_ns = 0;  // when that was
 };
 
 inline constexpr std::uint64_t kClockNow = UINT64_MAX;

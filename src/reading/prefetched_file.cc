@@ -219,7 +219,9 @@ PrefetchedFile::Clock::time_point PrefetchedFile::last_sign() const {
 
 // A file that was deleted from the store is not opened any more, and its readers are few.
 bool PrefetchedFile::is_left_alone(Clock::time_point now) const {
-  return now - last_sign() >= kLeftFor || pages_.held_is_deleted();
+  if (now - last_sign() >= kLeftFor || pages_.held_is_deleted()) return true;
+  // Nothing of a small file is left to bring in: its reader was faster than the first look at it.
+  return now - moved_ >= kReadingLasts && pages_.size() <= kLookedThrough && pages_.all_cached({0, pages_.size()});
 }
 
 }  // namespace weft

@@ -18,7 +18,8 @@
 //   any but over          resting | starting    begin(), unless a reader moved lately: it has precedence
 //   any but over          fresh                 rejoin()
 //   any                   over                  end()
-//   any                   over                  the file was left, and rests, or no reader moves for kLeftFor
+//   any                   over                  the file was left, and rests, is small and all in memory, or no reader
+//                                               moves for kLeftFor
 #pragma once
 
 #include <chrono>

@@ -178,7 +178,7 @@ Status compare_counters(Txn& have, Txn& want, FsckReport& report) {
 Status compare_indexes(Txn& have, Txn& want, bool content, FsckReport& report) {
   WEFT_CHECK(compare_counters(have, want, report));
   for (Table table : {Table::models, Table::model_ids, Table::names, Table::dirs, Table::versions, Table::numbers,
-                      Table::tags, Table::locals, Table::children, Table::manifests})
+                      Table::tags, Table::locals, Table::children, Table::manifests, Table::revisions})
     WEFT_CHECK(TableComparison(have, want, table, report).run());
   WEFT_CHECK(compare_all_notes(have, want, content, report));
   if (!content) return {};

@@ -42,6 +42,7 @@ class TxnSnapshot final : public Snapshot {
 
   IndexState state() const override { return txn_.state(); }
   std::uint64_t sequence() const override { return counters_.sequence; }
+  std::uint64_t lineage_clock() const override { return counters_.lineage_clock; }
   std::uint64_t journal_end() const override { return counters_.journal_end; }
 
   Result<ModelRow> model(std::string_view name) override {
@@ -64,6 +65,8 @@ class TxnSnapshot final : public Snapshot {
     return or_not_found(find_version(txn_, model, number), fmt::format("version {}", number));
   }
   Result<std::vector<VersionRow>> versions(ModelId model) override;
+  Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) override;
+  Result<std::vector<VersionId>> distinct(ModelId model) override;
   Result<std::vector<TagRow>> tags(ModelId model) override { return all_rows<TagRow>(Table::tags, key_of(model)); }
   Result<TagRow> tag(ModelId model, std::string_view name) override {
     return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
@@ -75,6 +78,7 @@ class TxnSnapshot final : public Snapshot {
     return or_not_found(find_row<LocalRow>(txn_, Table::locals, key_of(id)), fmt::format("version of id {} here", id));
   }
   Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) override;
+  Result<std::uint64_t> owned_bytes(VersionId id) override;
   Result<InodeRow> inode(Ino ino) override { return or_not_found(find_inode(txn_, ino), fmt::format("inode {}", ino)); }
   Result<VersionId> keeper(const InodeRow& view) override;
 
@@ -184,6 +188,38 @@ Result<std::uint64_t> TxnSnapshot::owned_bytes(VersionId id, std::uint32_t file)
   WEFT_TRY(VersionRow row, version(id));
   if (row.removed) return std::uint64_t{0};  // what it owned went to others, or is dead
   return Error{Errc::not_found, fmt::format("version of id {} has no file {}", id, file)};
+}
+
+Result<std::uint64_t> TxnSnapshot::owned_bytes(VersionId id) {
+  std::uint64_t bytes = 0;
+  WEFT_CHECK(each_entry(txn_, Table::owned, key_of(id), [&](const Entry& entry) -> Status {
+    WEFT_TRY(const NumberRow owned, row_from<NumberRow>(txn_, Table::owned, entry.key, entry.value));
+    bytes += owned.value;
+    return {};
+  }));
+  return bytes;
+}
+
+Result<std::optional<VersionId>> TxnSnapshot::first_with(ModelId model, std::span<const std::byte> revision) {
+  std::string prefix = key_of(model);
+  prefix.append(reinterpret_cast<const char*>(revision.data()), revision.size());
+  WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
+  WEFT_TRY(const std::optional<Entry> entry, cursor.seek(prefix));
+  if (!entry || !entry->key.starts_with(prefix)) return std::optional<VersionId>();
+  return std::optional(number_at(entry->key, prefix.size()));
+}
+
+Result<std::vector<VersionId>> TxnSnapshot::distinct(ModelId model) {
+  std::vector<VersionId> versions;
+  std::string last;  // model and revision
+  WEFT_CHECK(each_entry(txn_, Table::revisions, key_of(model), [&](const Entry& entry) -> Status {
+    const Bytes revision = entry.key.substr(0, sizeof model + kRevisionBytes);
+    if (revision == last) return {};
+    last = revision;
+    versions.push_back(number_at(entry.key, revision.size()));
+    return {};
+  }));
+  return versions;
 }
 
 Status TxnSnapshot::count_rows(StoreCounts& counts) {

@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "vfs/lineage.h"
+#include "weft/names.h"
 #include "weft/snapshot.h"
+#include "weft/tree.h"
 
 namespace weft {
 namespace {
@@ -13,42 +16,6 @@ constexpr std::string_view kLatest = "latest";
 
 bool is_link(const InodeRow& row) {
   return row.kind == InodeKind::latest_link || row.kind == InodeKind::tag_link;
-}
-
-// When the model last got a version or a tag.
-Result<std::uint64_t> model_time_ns(Snapshot& snapshot, const ModelRow& model) {
-  std::uint64_t time_ns = model.created_ns;
-  if (model.latest != 0) {
-    WEFT_TRY(const VersionRow latest, snapshot.version(model.id, model.latest));
-    time_ns = std::max(time_ns, latest.time_ns);
-  }
-  WEFT_TRY(const auto tags, snapshot.tags(model.id));
-  for (const TagRow& tag : tags) time_ns = std::max(time_ns, tag.time_ns);
-  return time_ns;
-}
-
-Result<Attr> model_dir_attr(Snapshot& snapshot, const ModelRow& model) {
-  WEFT_TRY(const std::uint64_t time_ns, model_time_ns(snapshot, model));
-  return directory_attr(model.ino, time_ns);
-}
-
-Result<Attr> latest_attr(Snapshot& snapshot, const ModelRow& model) {
-  if (model.latest == 0) return no_entry(kLatest);
-  WEFT_TRY(const VersionRow latest, snapshot.version(model.id, model.latest));
-  return link_attr(model.latest_ino, latest.time_ns, std::to_string(model.latest).size());
-}
-
-Attr tag_attr(const TagRow& tag) {
-  return link_attr(tag.ino, tag.time_ns, std::to_string(tag.number).size());
-}
-
-Result<Attr> numbered_attr(Snapshot& snapshot, ModelId model, std::string_view name) {
-  const auto number = parse_u64(name);
-  if (!number || name.front() == '0') return no_entry(name);
-  WEFT_TRY(const VersionRow version, snapshot.version(model, *number));
-  if (version.removed) return no_entry(name);
-  WEFT_TRY(const LocalRow local, snapshot.local(version.id));
-  return version_dir_attr(version, local.ino_base);
 }
 
 // "a/b" and "c" for "a/b/c".
@@ -65,93 +32,162 @@ Result<Ino> namespace_ino(Snapshot& snapshot, std::string_view path) {
   return entry.ino;
 }
 
-Result<Attr> attr_of(Snapshot& snapshot, const StoreInfo& store, const InodeRow& row) {
-  if (row.kind == InodeKind::namespace_dir) return directory_attr(row.base, store.created_ns);
+// Answers for one of the four trees, from one snapshot.
+class TreeLook {
+ public:
+  TreeLook(Snapshot& snapshot, const StoreInfo& store, InoKind tree)
+      : snapshot_(snapshot), store_(store), tree_(tree) {}
+
+  Result<Attr> attr_of(const InodeRow& row);
+  Result<Attr> lookup_in_namespace(std::string_view prefix, std::string_view name);
+  Result<std::vector<DirEntry>> list_namespace(std::string_view prefix);
+  Result<Attr> lookup_in_model(ModelId model, std::string_view name);
+  Result<std::vector<DirEntry>> list_model(const ModelRow& model);
+
+ private:
+  Attr model_attr(const ModelRow& model) { return directory_attr(ino_in(tree_, model.ino), model.changed_ns); }
+  Attr tag_attr(const TagRow& tag) {
+    return link_attr(ino_in(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
+  }
+  Result<Attr> latest_attr(const ModelRow& model);
+  Result<Attr> version_attr(const VersionRow& version);
+  Result<Attr> numbered_attr(ModelId model, std::string_view name);
+
+  Snapshot& snapshot_;
+  const StoreInfo& store_;
+  const InoKind tree_;
+};
+
+Result<Attr> TreeLook::latest_attr(const ModelRow& model) {
+  if (model.latest == 0) return no_entry(kLatest);
+  WEFT_TRY(const VersionRow latest, snapshot_.version(model.id, model.latest));
+  return link_attr(ino_in(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
+}
+
+Result<Attr> TreeLook::version_attr(const VersionRow& version) {
+  WEFT_TRY(const LocalRow local, snapshot_.local(version.id));
+  return version_dir_attr(version, version_dir_ino(tree_, version.id, local));
+}
+
+Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
+  const auto number = parse_u64(name);
+  if (!number || name.front() == '0') return no_entry(name);
+  WEFT_TRY(const VersionRow version, snapshot_.version(model, *number));
+  if (version.removed) return no_entry(name);
+  return version_attr(version);
+}
+
+Result<Attr> TreeLook::attr_of(const InodeRow& row) {
+  if (row.kind == InodeKind::namespace_dir)
+    return directory_attr(ino_in(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
   if (row.kind == InodeKind::tag_link) {
-    WEFT_TRY(const TagRow tag, snapshot.tag(row.model, row.name));
+    WEFT_TRY(const TagRow tag, snapshot_.tag(row.model, row.name));
     return tag_attr(tag);
   }
-  WEFT_TRY(const ModelRow model, snapshot.model(row.model));
-  return row.kind == InodeKind::latest_link ? latest_attr(snapshot, model) : model_dir_attr(snapshot, model);
+  WEFT_TRY(const ModelRow model, snapshot_.model(row.model));
+  return row.kind == InodeKind::latest_link ? latest_attr(model) : model_attr(model);
 }
 
-Result<Attr> lookup_in_namespace(Snapshot& snapshot, const StoreInfo& store, std::string_view prefix,
-                                 std::string_view name) {
-  WEFT_TRY(const NamespaceEntry entry, snapshot.namespace_entry(prefix, name));
-  WEFT_TRY(const InodeRow row, snapshot.inode(entry.ino));
-  return attr_of(snapshot, store, row);
+Result<Attr> TreeLook::lookup_in_namespace(std::string_view prefix, std::string_view name) {
+  WEFT_TRY(const NamespaceEntry entry, snapshot_.namespace_entry(prefix, name));
+  WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
+  return attr_of(row);
 }
 
-Result<std::vector<DirEntry>> list_namespace(Snapshot& snapshot, std::string_view prefix) {
-  WEFT_TRY(const auto entries, snapshot.namespace_entries(prefix));
+Result<std::vector<DirEntry>> TreeLook::list_namespace(std::string_view prefix) {
+  WEFT_TRY(const auto entries, snapshot_.namespace_entries(prefix));
   std::vector<DirEntry> out;
   out.reserve(entries.size());
-  for (const NamespaceEntry& entry : entries)
-    out.push_back(bare_entry(entry.component, entry.ino, FileType::directory));
+  for (const NamespaceEntry& entry : entries) {
+    WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
+    WEFT_TRY(const Attr attr, attr_of(row));
+    out.push_back({entry.component, attr, true});
+  }
   return out;
 }
 
-Result<Attr> lookup_in_model(Snapshot& snapshot, ModelId model, std::string_view name) {
-  if (all_digits(name)) return numbered_attr(snapshot, model, name);
+Result<Attr> TreeLook::lookup_in_model(ModelId model, std::string_view name) {
+  if (all_digits(name)) return numbered_attr(model, name);
   if (name == kLatest) {
-    WEFT_TRY(const ModelRow row, snapshot.model(model));
-    return latest_attr(snapshot, row);
+    WEFT_TRY(const ModelRow row, snapshot_.model(model));
+    return latest_attr(row);
   }
-  WEFT_TRY(const TagRow tag, snapshot.tag(model, name));
+  WEFT_TRY(const TagRow tag, snapshot_.tag(model, name));
   return tag_attr(tag);
 }
 
-Result<std::vector<DirEntry>> list_model(Snapshot& snapshot, ModelId model) {
-  WEFT_TRY(const ModelRow row, snapshot.model(model));
-  WEFT_TRY(const auto versions, snapshot.versions(model));
-  WEFT_TRY(const auto tags, snapshot.tags(model));
+Result<std::vector<DirEntry>> TreeLook::list_model(const ModelRow& model) {
+  WEFT_TRY(const auto versions, snapshot_.versions(model.id));
+  WEFT_TRY(const auto tags, snapshot_.tags(model.id));
   std::vector<DirEntry> out;
   for (const VersionRow& version : versions) {
     if (version.removed) continue;
-    WEFT_TRY(const LocalRow local, snapshot.local(version.id));
-    out.push_back(bare_entry(std::to_string(version.number), local.ino_base, FileType::directory));
+    WEFT_TRY(const Attr attr, version_attr(version));
+    out.push_back({std::to_string(version.number), attr, true});
   }
-  if (row.latest != 0) out.push_back(bare_entry(std::string(kLatest), row.latest_ino, FileType::link));
-  for (const TagRow& tag : tags) out.push_back(bare_entry(tag.name, tag.ino, FileType::link));
-  std::ranges::sort(out, {}, &DirEntry::name);
+  if (model.latest != 0) {
+    WEFT_TRY(const Attr attr, latest_attr(model));
+    out.push_back({std::string(kLatest), attr, true});
+  }
+  for (const TagRow& tag : tags) out.push_back({tag.name, tag_attr(tag), true});
   return out;
 }
 
 }  // namespace
 
-InodeRow Catalog::top() {
+Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local) {
+  if (tree == InoKind::lineage) return lineage_dir_ino(version);
+  if (tree == InoKind::layers) return local.ino_base + kLayersRoot;
+  return local.ino_base + (tree == InoKind::tensors ? kTensorsRoot : kPublishedRoot);
+}
+
+InodeRow Catalog::top(Ino stored) {
   InodeRow row;
   row.kind = InodeKind::namespace_dir;
-  row.base = kModelsIno;
+  row.base = stored;
   return row;
 }
 
 Result<Attr> Catalog::attr(const MountInode& inode) {
-  if (inode.ino == kModelsIno) return top_attr(kModelsIno, store_.info());
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  return attr_of(*snapshot, store_.info(), inode.row);
+  WEFT_TRY(Attr attr, TreeLook(*snapshot, store_.info(), kind_of(inode.ino)).attr_of(inode.row));
+  if (inode.row.base == kModelsIno) attr.lasting_name = true;
+  return attr;
 }
 
 Result<Attr> Catalog::lookup(const MountInode& dir, std::string_view name) {
   if (is_link(dir.row)) return not_a_directory(dir.ino);
+  const InoKind tree = kind_of(dir.ino);
+  const bool is_model = dir.row.kind == InodeKind::model_dir;
+  if (is_model && tree == InoKind::lineage && name == kVersionsTable) return table_.attr_of(dir.row.model);
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  if (dir.row.kind == InodeKind::model_dir) return lookup_in_model(*snapshot, dir.row.model, name);
-  return lookup_in_namespace(*snapshot, store_.info(), dir.row.name, name);
+  TreeLook look(*snapshot, store_.info(), tree);
+  return is_model ? look.lookup_in_model(dir.row.model, name) : look.lookup_in_namespace(dir.row.name, name);
 }
 
 Result<std::vector<DirEntry>> Catalog::list(const MountInode& dir) {
   if (is_link(dir.row)) return not_a_directory(dir.ino);
+  const InoKind tree = kind_of(dir.ino);
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  if (dir.row.kind == InodeKind::model_dir) return list_model(*snapshot, dir.row.model);
-  return list_namespace(*snapshot, dir.row.name);
+  TreeLook look(*snapshot, store_.info(), tree);
+  if (dir.row.kind != InodeKind::model_dir) return look.list_namespace(dir.row.name);
+  WEFT_TRY(const ModelRow model, snapshot->model(dir.row.model));
+  WEFT_TRY(auto entries, look.list_model(model));
+  if (tree == InoKind::lineage) entries.push_back(VersionsTable::bare(model.id));
+  std::ranges::sort(entries, {}, &DirEntry::name);
+  return entries;
 }
 
 Result<Ino> Catalog::parent(const MountInode& inode) {
-  if (inode.ino == kModelsIno) return kRootIno;
+  if (inode.row.base == kModelsIno) return kRootIno;
+  const InoKind tree = kind_of(inode.ino);
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  if (!is_link(inode.row)) return namespace_ino(*snapshot, split_last(inode.row.name).first);
-  WEFT_TRY(const ModelRow model, snapshot->model(inode.row.model));
-  return model.ino;
+  if (is_link(inode.row)) {
+    WEFT_TRY(const ModelRow model, snapshot->model(inode.row.model));
+    return ino_in(tree, model.ino);
+  }
+  WEFT_TRY(const Ino parent, namespace_ino(*snapshot, split_last(inode.row.name).first));
+  return ino_in(tree, parent);
 }
 
 Result<std::string> Catalog::readlink(const MountInode& inode) {

@@ -1,21 +1,23 @@
-// The part of the mounted tree that names versions: models/, the directories of names, models, `latest` and tags. Its
-// entries change with each publish, tag and removal. Each answer is of one snapshot.
+// The directories that name versions, in each of the four trees models/, layers/, tensors/ and lineage/: namespaces,
+// models, `latest` and tags. Their entries change with each publish, tag and removal. Each answer is of one snapshot.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "vfs/numbers.h"
 #include "vfs/subtree.h"
+#include "vfs/versions_table.h"
 
 namespace weft {
 
 class Catalog final : public Subtree {
  public:
-  explicit Catalog(Store& store) : store_(store) {}
+  Catalog(Store& store, VersionsTable& table) : store_(store), table_(table) {}
 
-  // models/ itself, which the index does not have: the namespace "".
-  static InodeRow top();
+  // models/ or hub/, as long as the index has no row of it: the namespace "".
+  static InodeRow top(Ino stored);
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
@@ -26,6 +28,14 @@ class Catalog final : public Subtree {
 
  private:
   Store& store_;
+  VersionsTable& table_;  // the entry of a model in lineage/ that is no version
 };
+
+// The directory or link of `tree` (stored: models/) that stands where the one of this stored number stands in models/.
+constexpr Ino ino_in(InoKind tree, Ino stored) {
+  return ino_of(tree, stored);
+}
+// A version's own directory in `tree`.
+Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "reading/open_file.h"
+#include "vfs/numbers.h"
 #include "weft/scrub.h"
 #include "weft/tree.h"
 
@@ -14,17 +15,16 @@ namespace {
 
 constexpr auto kDaemonPatience = std::chrono::milliseconds(500);
 
-struct FixedEntry {
-  Ino ino;
-  Ino parent;
-  std::string_view name;
-  FileType type;
-};
+using FixedEntry = FixedFiles::Entry;
 constexpr FixedEntry kFixed[] = {
     {kRootIno, kRootIno, "", FileType::directory},
     {kDotWeftIno, kRootIno, ".weft", FileType::directory},
     {kReadmeIno, kRootIno, "README", FileType::regular},
+    {kHubIno, kRootIno, "hub", FileType::directory},
+    {ino_of(InoKind::layers, kModelsIno), kRootIno, "layers", FileType::directory},
+    {ino_of(InoKind::lineage, kModelsIno), kRootIno, "lineage", FileType::directory},
     {kModelsIno, kRootIno, "models", FileType::directory},
+    {ino_of(InoKind::tensors, kModelsIno), kRootIno, "tensors", FileType::directory},
     {kMetricsIno, kDotWeftIno, "metrics", FileType::regular},
     {kPeersIno, kDotWeftIno, "peers", FileType::regular},
     {kStatusIno, kDotWeftIno, "status", FileType::regular},
@@ -42,12 +42,17 @@ Result<const FixedEntry*> find_directory(Ino ino) {
   return entry;
 }
 
-// Entries of the root that other subtrees own last like its own.
+// Other subtrees own these directories. Only their names are here.
+bool is_foreign(const FixedEntry& entry) {
+  return entry.ino == kHubIno || entry.ino == kModelsIno || entry.ino >= kFirstStoredIno;
+}
+
 Attr constant_attr(const FixedEntry& entry, const StoreInfo& store) {
-  Attr attr = top_attr(entry.ino, store);
+  Attr attr = directory_attr(entry.ino, store.created_ns);
   attr.type = entry.type;
+  attr.lasting_name = true;
   attr.lasting_attr = entry.parent != kDotWeftIno;
-  attr.lasting_entries = entry.ino == kRootIno || entry.ino == kDotWeftIno;
+  attr.lasting_entries = entry.type == FileType::directory;
   return attr;
 }
 
@@ -101,7 +106,7 @@ Result<std::string> FixedFiles::status_text() {
   json.end_object().key("mount");
   {
     const std::lock_guard lock(mutex_);
-    json.raw("{" + mount_status_ + "}");
+    json.raw("{" + mount_status_() + "}");
   }
   assembly_.write_status(json);
   const auto scrubbed = read_scrub_state(store_.path());
@@ -131,10 +136,14 @@ Result<Attr> FixedFiles::attr(const MountInode& inode) {
   return attr;
 }
 
+Result<Attr> FixedFiles::entry_attr(const Entry& entry) {
+  return is_foreign(entry) ? foreign_(entry.ino) : attr({entry.ino});
+}
+
 Result<Attr> FixedFiles::lookup(const MountInode& dir, std::string_view name) {
   WEFT_CHECK(find_directory(dir.ino));
   for (const FixedEntry& entry : kFixed)
-    if (entry.parent == dir.ino && entry.name == name && entry.ino != dir.ino) return attr({entry.ino});
+    if (entry.parent == dir.ino && entry.name == name && entry.ino != dir.ino) return entry_attr(entry);
   return no_entry(name);
 }
 
@@ -143,7 +152,7 @@ Result<std::vector<DirEntry>> FixedFiles::list(const MountInode& dir) {
   std::vector<DirEntry> out;
   for (const FixedEntry& entry : kFixed) {
     if (entry.parent != dir.ino || entry.ino == dir.ino) continue;
-    WEFT_TRY(const Attr facts, attr({entry.ino}));
+    WEFT_TRY(const Attr facts, entry_attr(entry));
     out.push_back({std::string(entry.name), facts, true});
   }
   return out;
@@ -162,7 +171,7 @@ Result<std::shared_ptr<OpenFile>> FixedFiles::open(const MountInode& inode) {
   return open_text(std::move(text), ReadMode::changing);
 }
 
-void FixedFiles::set_mount_status(std::string json_members) {
+void FixedFiles::set_mount_status(std::function<std::string()> json_members) {
   const std::lock_guard lock(mutex_);
   mount_status_ = std::move(json_members);
 }

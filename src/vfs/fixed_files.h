@@ -1,6 +1,7 @@
 // README, .weft and its files: what every mount has, whatever is stored. Any thread.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -30,17 +31,30 @@ class DaemonTexts {
 // Also lists the root, with the directories that belong to other subtrees.
 class FixedFiles final : public Subtree {
  public:
-  FixedFiles(Store& store, const VfsAssembly& assembly, std::string mount_status)
-      : store_(store), daemon_(store.path()), assembly_(assembly), mount_status_(std::move(mount_status)) {}
+  struct Entry {
+    Ino ino;
+    Ino parent;
+    std::string_view name;
+    FileType type;
+  };
+  // Returns the attributes of a directory of the root that another subtree owns.
+  using Foreign = std::function<Result<Attr>(Ino)>;
+  FixedFiles(Store& store, const VfsAssembly& assembly, const std::string& mount_status, Foreign foreign)
+      : store_(store),
+        daemon_(store.path()),
+        assembly_(assembly),
+        mount_status_([mount_status] { return mount_status; }),
+        foreign_(std::move(foreign)) {}
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
   Result<std::vector<DirEntry>> list(const MountInode& dir) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
-  void set_mount_status(std::string json_members);
+  void set_mount_status(std::function<std::string()> json_members);
 
  private:
+  Result<Attr> entry_attr(const Entry& entry);
   Result<std::string> status_text();
   Result<std::string> changing_text(Ino ino);
 
@@ -48,7 +62,8 @@ class FixedFiles final : public Subtree {
   DaemonTexts daemon_;
   const VfsAssembly& assembly_;
   std::mutex mutex_;
-  std::string mount_status_;  // guarded by mutex_
+  std::function<std::string()> mount_status_;  // guarded by mutex_
+  const Foreign foreign_;
 };
 
 }  // namespace weft

@@ -6,49 +6,24 @@
 #include <optional>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "vfs/numbers.h"
 
 namespace weft {
 namespace {
 
-// A link's number: kKinLinkBit, bit 61 of a child, 30 bits of the version, 30 of the other one.
-constexpr unsigned kVersionBits = 30;
-constexpr VersionId kVersionMask = (VersionId{1} << kVersionBits) - 1;
-constexpr Ino kChildBit = Ino{1} << 61U;
 constexpr std::string_view kEscapedSlash = "%2F";
 
-Result<Ino> link_ino(VersionId version, VersionId other, Kin kin) {
-  if (version > kVersionMask || other > kVersionMask)
-    return Error{Errc::internal, fmt::format("version id {} is too large for a link", std::max(version, other))};
-  return kKinLinkBit | (kin == Kin::child ? kChildBit : 0) | (version << kVersionBits) | other;
-}
-
-struct LinkEnds {
-  VersionRow version;  // in whose directory the link is
-  VersionRow other;    // where it leads
-};
-
-Result<LinkEnds> link_ends(Snapshot& snapshot, Ino ino) {
-  LinkEnds ends;
-  WEFT_TRY(ends.version, snapshot.version((ino >> kVersionBits) & kVersionMask));
-  WEFT_TRY(ends.other, snapshot.version(ino & kVersionMask));
-  return ends;
-}
-
-// From models/<version>/lineage/<parents or children>/ to models/<other>.
-std::string target_between(const LinkEnds& ends) {
+// From lineage/<version>/<parents or children>/ to models/<other>.
+std::string target_between(const VersionRow& version, const VersionRow& other) {
   std::string out;
-  const auto depth = 4 + std::count(ends.version.model_name.begin(), ends.version.model_name.end(), '/');
+  const auto depth = 4 + std::count(version.model_name.begin(), version.model_name.end(), '/');
   for (std::ptrdiff_t i = 0; i < depth; ++i) out += "../";
-  return fmt::format("{}{}/{}", out, ends.other.model_name, ends.other.number);
+  return fmt::format("{}models/{}/{}", out, other.model_name, other.number);
 }
 
-Attr attr_between(Ino ino, const LinkEnds& ends) {
-  return link_attr(ino, ends.other.time_ns, target_between(ends).size());
-}
-
-std::optional<ParentRef> parse_link_name(std::string_view name) {
+std::optional<ParentRef> parse_kin_name(std::string_view name) {
   const auto at = name.rfind('@');
   if (at == std::string_view::npos) return std::nullopt;
   const auto number = parse_u64(name.substr(at + 1));
@@ -62,25 +37,40 @@ std::optional<ParentRef> parse_link_name(std::string_view name) {
   return ref;
 }
 
-bool declares(const VersionRow& child, std::string_view model, std::uint64_t number) {
-  return std::any_of(child.parents.begin(), child.parents.end(),
-                     [&](const ParentRef& parent) { return parent.model == model && parent.number == number; });
+std::optional<unsigned> position_of(const VersionRow& parent, const VersionRow& child) {
+  for (unsigned position = 0; position < child.parents.size(); ++position)
+    if (child.parents[position].id == parent.id) return position;
+  return std::nullopt;
 }
 
-bool related(const VersionRow& version, const VersionRow& other, Kin kin) {
-  return kin == Kin::parent ? declares(version, other.model_name, other.number)
-                            : declares(other, version.model_name, version.number);
+// Nothing if the version is not there; its record may be lost.
+Result<std::optional<VersionRow>> version_if_known(Snapshot& snapshot, VersionId id) {
+  auto row = snapshot.version(id);
+  if (row.ok()) return std::optional(std::move(row).value());
+  if (row.error().code == Errc::not_found) return std::optional<VersionRow>();
+  return std::move(row).error();
 }
 
-// A version by name, or nothing when it is not there or removed.
-Result<std::optional<VersionRow>> live_version(Snapshot& snapshot, std::string_view model, std::uint64_t number) {
-  const auto model_row = snapshot.model(model);
-  if (!model_row.ok() && model_row.error().code == Errc::not_found) return std::optional<VersionRow>();
-  if (!model_row.ok()) return model_row.error();
-  auto row = snapshot.version(model_row->id, number);
-  if (!row.ok() && row.error().code == Errc::not_found) return std::optional<VersionRow>();
-  if (!row.ok()) return row.error();
-  return row->removed ? std::nullopt : std::optional<VersionRow>(std::move(row).value());
+// Removed versions too, by age.
+Result<std::vector<KinEntry>> all_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+  std::vector<VersionId> ids;
+  if (kin == Kin::child) {
+    WEFT_TRY(ids, snapshot.children(version.id, limits::kKinCountedMax));
+  } else {
+    for (const ParentRef& parent : version.parents)
+      if (parent.id != 0) ids.push_back(parent.id);
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  }
+  std::vector<KinEntry> out;
+  for (const VersionId id : ids) {
+    WEFT_TRY(auto other, version_if_known(snapshot, id));
+    if (!other) continue;
+    const VersionRow& child = kin == Kin::child ? *other : version;
+    const auto position = position_of(kin == Kin::child ? version : *other, child);
+    if (position) out.push_back({std::move(*other), kin == Kin::child ? id : version.id, *position});
+  }
+  return out;
 }
 
 }  // namespace
@@ -96,55 +86,55 @@ std::string kin_name(const VersionRow& version) {
   return fmt::format("{}@{}", out, version.number);
 }
 
-Result<std::vector<VersionRow>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
-  std::vector<VersionId> ids;
-  if (kin == Kin::child) {
-    WEFT_TRY(ids, snapshot.children(version.id, SIZE_MAX));
-  } else {
-    for (const ParentRef& parent : version.parents)
-      if (parent.id != 0) ids.push_back(parent.id);
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  }
-  std::vector<VersionRow> out;
-  for (const VersionId id : ids) {
-    auto row = snapshot.version(id);
-    if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
-    if (row.ok() && !row->removed) out.push_back(std::move(row).value());
-  }
-  return out;
+Result<std::vector<KinEntry>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+  WEFT_TRY(auto edges, all_kin(snapshot, version, kin));
+  std::erase_if(edges, [](const KinEntry& edge) { return edge.other.removed; });
+  return edges;
 }
 
-Result<Attr> KinLinks::attr(const MountInode& inode) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const LinkEnds ends, link_ends(*snapshot, inode.ino));
-  return attr_between(inode.ino, ends);
-}
-
-Result<std::string> KinLinks::readlink(const MountInode& inode) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const LinkEnds ends, link_ends(*snapshot, inode.ino));
-  return target_between(ends);
-}
-
-Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name) {
-  const auto ref = parse_link_name(name);
+Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name) {
+  const auto ref = parse_kin_name(name);
   if (!ref) return no_entry(name);
-  WEFT_TRY(auto other, live_version(snapshot, ref->model, ref->number));
-  if (!other || !related(version, *other, kin) || kin_name(*other) != name) return no_entry(name);
-  WEFT_TRY(const Ino ino, link_ino(version.id, other->id, kin));
-  return attr_between(ino, {version, *other});
+  WEFT_TRY(const ModelRow model, snapshot.model(ref->model));
+  WEFT_TRY(VersionRow other, snapshot.version(model.id, ref->number));
+  const auto position = kin == Kin::child ? position_of(version, other) : position_of(other, version);
+  if (!position || other.removed || kin_name(other) != name) return no_entry(name);
+  const VersionId child = kin == Kin::child ? other.id : version.id;
+  return KinEntry{std::move(other), child, *position};
 }
 
-Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
-  WEFT_TRY(const auto others, live_kin(snapshot, version, kin));
-  std::vector<DirEntry> out;
-  for (const VersionRow& other : others) {
-    WEFT_TRY(const Ino ino, link_ino(version.id, other.id, kin));
-    out.push_back(bare_entry(kin_name(other), ino, FileType::link));
+Result<std::uint64_t> kin_changed_ns(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+  WEFT_TRY(const auto edges, all_kin(snapshot, version, kin));
+  std::uint64_t changed_ns = version.time_ns;
+  for (const KinEntry& edge : edges) {
+    if (kin == Kin::child) changed_ns = std::max(changed_ns, edge.other.time_ns);
+    if (edge.other.removed) changed_ns = std::max(changed_ns, edge.other.removed_ns);
   }
-  std::ranges::sort(out, {}, &DirEntry::name);
-  return out;
+  return changed_ns;
+}
+
+Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEntry& edge) {
+  const InoKind kind = kin == Kin::child ? InoKind::child_link : InoKind::parent_link;
+  const Ino ino = ino_of(kind, edge.position, edge.child);
+  return link_attr(ino, edge.other.time_ns, target_between(version, edge.other).size());
+}
+
+Result<KinEnds> kin_ends(Snapshot& snapshot, Ino ino) {
+  KinEnds ends;
+  WEFT_TRY(ends.child, snapshot.version(id_of(ino)));
+  const std::uint64_t position = high_of(ino);
+  if (position >= ends.child.parents.size()) return no_inode(ino);
+  WEFT_TRY(ends.parent, snapshot.version(ends.child.parents[position].id));
+  return ends;
+}
+
+Result<KinLink> kin_link(Snapshot& snapshot, Ino ino) {
+  WEFT_TRY(const KinEnds ends, kin_ends(snapshot, ino));
+  const bool to_child = kind_of(ino) == InoKind::child_link;
+  const VersionRow& version = to_child ? ends.parent : ends.child;
+  const VersionRow& other = to_child ? ends.child : ends.parent;
+  std::string target = target_between(version, other);
+  return KinLink{link_attr(ino, other.time_ns, target.size()), std::move(target)};
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
-// lineage/parents and lineage/children of a version: links to other versions, by the names <model>@<number> with each
-// '/' of the model as %2F. Only live versions are shown.
+// The names by which lineage/ knows other versions: parents/, children/ and diff/ of a version have an entry for each
+// live parent or child, named <model>@<number> with each '/' of the model as %2F. The entries of parents/ and children/
+// are links into models/.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +12,38 @@
 #include "weft/result.h"
 #include "weft/snapshot.h"
 #include "weft/store_rows.h"
-#include "weft/vfs.h"
 
 namespace weft {
 
 enum class Kin : std::uint8_t { parent, child };
 
+// One edge of the lineage, seen from one of its ends.
+struct KinEntry {
+  VersionRow other;       // the version at the other end
+  VersionId child = 0;    // the edge's child
+  unsigned position = 0;  // of the parent among the child's parents
+};
+
 // "org%2Fbert@2"
 std::string kin_name(const VersionRow& version);
-Result<std::vector<VersionRow>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);  // each once
+// The live parents or children of a version, each once, by age.
+Result<std::vector<KinEntry>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
+Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);  // not_found
+// When an entry last appeared among a version's parents or children, or went.
+Result<std::uint64_t> kin_changed_ns(Snapshot& snapshot, const VersionRow& version, Kin kin);
 
-Result<Attr> lookup_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);
-Result<std::vector<DirEntry>> list_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
-
-// The links themselves. A link's number says which one it is.
-class KinLinks final : public Subtree {
- public:
-  explicit KinLinks(Store& store) : store_(store) {}
-  Result<Attr> attr(const MountInode& inode) override;
-  Result<std::string> readlink(const MountInode& inode) override;
-  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override { return is_a_link(inode.ino); }
-
- private:
-  Store& store_;
+// The link that stands for an edge in parents/ or children/.
+Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEntry& edge);
+// The same, from the link's number. Errc::not_found if its versions are gone.
+struct KinLink {
+  Attr attr;
+  std::string target;
 };
+Result<KinLink> kin_link(Snapshot& snapshot, Ino ino);
+// The two ends of an edge whose child and position the number holds.
+struct KinEnds {
+  VersionRow parent, child;
+};
+Result<KinEnds> kin_ends(Snapshot& snapshot, Ino ino);
 
 }  // namespace weft

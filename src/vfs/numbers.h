@@ -1,22 +1,128 @@
-// The inode numbers of the mount, by the subtree that they belong to. The index has the numbers from kFirstStoredIno up
-// to the lowest bit below, and its row says what each is. All other numbers say by themselves what they are.
+// The inode numbers of the mount: which subtree a number belongs to, and what it stands for there. All ranges are here.
+// fuse/state/node_id.h has bit 63. If bit 62 is set, the number is a KinFileNumber. Otherwise bits 57 to 61 hold an
+// InoKind, and the bits below hold its payload:
+//
+//   stored                     the number itself: fixed (weft/vfs.h), or given by the store's counter
+//   layers, tensors, lineage   the stored number of the directory or link in models/ that stands at the same place
+//   lineage_entry              a LineageEntry (8 bits) and a version
+//   parent_link, child_link, diff   the position in the child's list of parents (8 bits) and the child version
+//   versions_table             a model
+//   hub_model, hub_refs, hub_snapshots, hub_main   the stored number of the model's directory
+//   hub_tag                    the stored number of the tag's link
+//   hub_number, hub_snapshot   a version
+//   hub_dir                    the stored number of a published directory
+//
+// Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store
+// refuses a publish above either.
 #pragma once
 
-#include "weft/vfs.h"
+#include <cstdint>
+
+#include "base/limits.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
-// A link in lineage/parents or lineage/children: src/vfs/kin_links.cc says what follows this bit.
-inline constexpr Ino kKinLinkBit = Ino{1} << 62U;
-// A generated file in lineage/, or lineage/diff. Bit 60: of diff/, with 30 bits of version and 30 of the parent, 0 for
-// the directory. Otherwise 3 bits of file, 27 of version, 30 of clock.
-inline constexpr Ino kKinFileBit = Ino{1} << 61U;
+enum class InoKind : std::uint8_t {
+  stored,
+  layers,
+  tensors,
+  lineage,
+  lineage_entry,
+  parent_link,
+  child_link,
+  diff,
+  versions_table,
+  hub_model,
+  hub_refs,
+  hub_snapshots,
+  hub_main,
+  hub_tag,
+  hub_number,
+  hub_snapshot,
+  hub_dir,
+  kin_file = 32,  // not in the kind's bits: bit 62
+};
 
-constexpr bool is_kin_link(Ino ino) {
-  return (ino & kKinLinkBit) != 0;
+// Of a version's directory in lineage/: itself, and the entries whose numbers do not change.
+enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff };
+
+inline constexpr unsigned kInoKindShift = 57;
+inline constexpr Ino kInoPayloadMask = (Ino{1} << kInoKindShift) - 1;
+inline constexpr Ino kKinFileBit = Ino{1} << 62U;
+inline constexpr unsigned kIdBits = 32;
+static_assert(limits::kStoredInoMax == kInoPayloadMask);
+static_assert(limits::kIdMax == (std::uint64_t{1} << kIdBits) - 1);
+static_assert(limits::kParentsMax <= 256);
+
+constexpr Ino ino_of(InoKind kind, std::uint64_t payload) {
+  return Ino{static_cast<std::uint8_t>(kind)} << kInoKindShift | payload;
 }
-constexpr bool is_kin_file(Ino ino) {
-  return (ino & (kKinLinkBit | kKinFileBit)) == kKinFileBit;
+// The same for two parts, the lower of which is the id of a version or model.
+constexpr Ino ino_of(InoKind kind, std::uint64_t high, std::uint64_t id) {
+  return ino_of(kind, high << kIdBits | id);
+}
+
+constexpr InoKind kind_of(Ino ino) {
+  if ((ino & kKinFileBit) != 0) return InoKind::kin_file;
+  return static_cast<InoKind>(ino >> kInoKindShift & 31U);  // may be none of the enum's: a number that nobody gave
+}
+constexpr std::uint64_t payload_of(Ino ino) {
+  return ino & kInoPayloadMask;
+}
+constexpr std::uint64_t high_of(Ino ino) {
+  return payload_of(ino) >> kIdBits;
+}
+constexpr std::uint64_t id_of(Ino ino) {
+  return ino & limits::kIdMax;
+}
+
+// The greatest high part of a number with an id.
+constexpr std::uint64_t high_max(InoKind kind) {
+  switch (kind) {
+    case InoKind::lineage_entry:
+      return static_cast<std::uint64_t>(LineageEntry::diff);
+    case InoKind::parent_link:
+    case InoKind::child_link:
+    case InoKind::diff:
+      return limits::kParentsMax - 1;
+    default:
+      return 0;
+  }
+}
+constexpr bool has_id(InoKind kind) {
+  return high_max(kind) != 0 || kind == InoKind::versions_table || kind == InoKind::hub_number ||
+         kind == InoKind::hub_snapshot;
+}
+// False for a number that no mount gives. Otherwise each part of it counts, so no two numbers stand for the same.
+constexpr bool is_possible(Ino ino) {
+  return !has_id(kind_of(ino)) || high_of(ino) <= high_max(kind_of(ino));
+}
+
+// A generated file of lineage/ that changes when kin are published or removed. It then has another number, so the bytes
+// of one number stay as they are.
+struct KinFileNumber {
+  unsigned file = 0;        // 2 bits
+  VersionId version = 0;    // 32 bits
+  std::uint64_t clock = 0;  // of the last change that the file shows; its low kKinClockBits
+};
+// A number comes back after 2^28 publishes and removals. A file that stays open for so long may change then.
+inline constexpr unsigned kKinClockBits = 28;
+inline constexpr std::uint64_t kKinClockMask = (std::uint64_t{1} << kKinClockBits) - 1;
+
+constexpr Ino ino_of(const KinFileNumber& number) {
+  return kKinFileBit | Ino{number.file & 3U} << (kIdBits + kKinClockBits) | number.version << kKinClockBits |
+         (number.clock & kKinClockMask);
+}
+// The whole clock of a number: the latest tick up to `now` that has the number's low bits.
+constexpr std::uint64_t clock_of(const KinFileNumber& number, std::uint64_t now) {
+  const std::uint64_t age = (now - number.clock) & kKinClockMask;
+  return now < age ? 0 : now - age;
+}
+
+constexpr KinFileNumber kin_file_of(Ino ino) {
+  return {static_cast<unsigned>(ino >> (kIdBits + kKinClockBits) & 3U), ino >> kKinClockBits & limits::kIdMax,
+          ino & kKinClockMask};
 }
 
 }  // namespace weft

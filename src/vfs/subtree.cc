@@ -29,7 +29,7 @@ Result<Xattrs> Subtree::xattrs(const MountInode&) {
 bool Subtree::assembled(const MountInode&) {
   return false;
 }
-Result<Place> Subtree::place(const MountInode& inode) {
+Result<std::vector<Place>> Subtree::places(const MountInode& inode) {
   return no_inode(inode.ino);
 }
 
@@ -57,17 +57,19 @@ Attr directory_attr(Ino ino, std::uint64_t mtime_ns) {
   return attr;
 }
 
-Attr top_attr(Ino ino, const StoreInfo& store) {
-  Attr attr = directory_attr(ino, store.created_ns);
-  attr.lasting_name = true;
-  attr.lasting_attr = true;
-  return attr;
-}
-
 Attr version_dir_attr(const VersionRow& version, Ino ino) {
   Attr attr = directory_attr(ino, version.time_ns);
   attr.lasting_attr = true;
   attr.lasting_entries = true;
+  return attr;
+}
+
+Attr text_attr(Ino ino, std::uint64_t mtime_ns, std::size_t bytes) {
+  Attr attr;
+  attr.ino = ino;
+  attr.size = bytes;
+  attr.blocks = bytes == 0 ? 0 : 1;
+  attr.mtime_ns = mtime_ns;
   return attr;
 }
 

@@ -19,9 +19,10 @@ namespace weft {
 
 struct MountInode {
   Ino ino = 0;
-  // Set if the index has the inode (numbers.h says which it has).
+  // The index's row of the stored number that this one is or stands on (numbers.h).
   InodeRow row{};
   std::optional<IndexState> state{};  // the index had the row in this state
+  std::optional<Attr> attr{};         // the attributes in that state, if they are known already
 };
 
 // Any thread. A method may load a manifest from another node, so the caller holds no Snapshot.
@@ -43,7 +44,7 @@ class Subtree {
   // As the methods of Vfs. By default there are no extended attributes, and no published files.
   virtual Result<Xattrs> xattrs(const MountInode& inode);
   virtual bool assembled(const MountInode& inode);
-  virtual Result<Place> place(const MountInode& inode);
+  virtual Result<std::vector<Place>> places(const MountInode& inode);
 };
 
 Error no_inode(Ino ino);
@@ -54,9 +55,9 @@ Error is_a_link(Ino ino);
 
 // Attributes that subtrees share. Directories do not count their subdirectories: a link count of 1 says so.
 Attr directory_attr(Ino ino, std::uint64_t mtime_ns);
-// A directory at the root of the mount.
-Attr top_attr(Ino ino, const StoreInfo& store);
 Attr version_dir_attr(const VersionRow& version, Ino ino);
+// A file of the mount's own, whose text has so many bytes.
+Attr text_attr(Ino ino, std::uint64_t mtime_ns, std::size_t bytes);
 Attr link_attr(Ino ino, std::uint64_t mtime_ns, std::size_t target_bytes);
 DirEntry bare_entry(std::string name, Ino ino, FileType type);
 

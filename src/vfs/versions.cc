@@ -5,26 +5,14 @@
 #include <algorithm>
 
 #include "reading/open_file.h"
-#include "vfs/kin_links.h"
+#include "vfs/catalog.h"
+#include "vfs/hub.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 512;
-
-bool is_directory(const Node& node) {
-  return node.kind == NodeKind::dir || node.kind == NodeKind::lineage_dir;
-}
-
-// Its entries are partly nodes of the tree, and partly kin files.
-bool is_lineage(const TreeNode& node) {
-  const Node& n = node.node();
-  return n.view && n.kind == NodeKind::dir && n.parent == 0 && n.name == "lineage";
-}
-
-Kin kin_of(const Node& lineage_dir) {
-  return lineage_dir.name == "children" ? Kin::child : Kin::parent;
-}
 
 std::uint64_t view_size(const File& file, const Tensor& tensor) {
   const std::uint64_t head = npy_header(tensor.dtype, tensor.shape, tensor.descr).size();
@@ -56,11 +44,6 @@ const File& TreeNode::file() const {
   return version->tree->manifest().files[node().file];
 }
 
-std::string TreeNode::render() const {
-  if (node().kind == NodeKind::layer_json) return render_layer_json(*version->tree, node().layer);
-  return render_info_json(facts_of(version->row), version->tree->manifest());
-}
-
 Ino TreeNode::ino() const {
   const Node& n = node();
   const LocalRow& local = version->local;
@@ -77,6 +60,7 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
   }
   WEFT_TRY(auto loaded, load_version(store_, version->row));
   version->tree = std::move(loaded.tree);
+  version->hub_takes = hub_name(version->row.model_name).has_value();
   WEFT_CHECK(check_fits(*version));
   version->sizes = std::vector<std::atomic<std::uint64_t>>(version->tree->size());
   return std::shared_ptr<const TreeVersion>(std::move(version));
@@ -121,9 +105,8 @@ Result<TreeNode> Versions::node(const MountInode& inode) {
 Attr Versions::fixed_attr(const TreeNode& node) {
   const Node& n = node.node();
   Attr attr = version_dir_attr(node.version->row, node.ino());
-  attr.lasting_name = node.index != 0;
-  if (n.kind == NodeKind::lineage_dir || is_lineage(node)) attr.lasting_entries = false;
-  if (is_directory(n)) return attr;
+  attr.lasting_name = node.index >= kRootCount;
+  if (n.kind == NodeKind::dir) return attr;
   attr.type = FileType::regular;
   attr.lasting_entries = false;
   if (n.kind == NodeKind::tensor_view)
@@ -144,6 +127,10 @@ Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, Attr& at
   if (n.kind == NodeKind::file && attr.size > 0) {
     WEFT_TRY(const std::uint64_t owned, snapshot.owned_bytes(node.version->row.id, n.file));
     attr.blocks = std::max<std::uint64_t>(1, owned / kBlockBytes + (owned % kBlockBytes != 0 ? 1 : 0));
+  }
+  if (n.kind == NodeKind::file) {
+    WEFT_TRY(const bool in_hub, is_in_hub(snapshot, *node.version));
+    attr.nlink = in_hub ? 2 : 1;
   } else if (n.kind == NodeKind::tensor_view) {
     WEFT_TRY(const InodeRow row, snapshot.inode(attr.ino));
     attr.nlink = row.view_links;
@@ -167,24 +154,23 @@ Result<Attr> Versions::attr_of(const TreeNode& node) {
 
 Result<Attr> Versions::lookup(const MountInode& inode, std::string_view name) {
   WEFT_TRY(const TreeNode dir, node(inode));
-  if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
-  if (dir.node().kind == NodeKind::lineage_dir) {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    return lookup_kin(*snapshot, dir.version->row, kin_of(dir.node()), name);
-  }
+  return lookup_in(dir, name);
+}
+
+Result<Attr> Versions::lookup_in(const TreeNode& dir, std::string_view name) {
+  if (dir.node().kind != NodeKind::dir) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   const auto child = dir.version->tree->lookup(dir.index, name);
-  if (!child && is_lineage(dir)) return kin_.lookup_of(dir.version->row, name);
   if (!child) return no_entry(name);
   return attr_of({dir.version, *child});
 }
 
-Result<std::vector<DirEntry>> Versions::list_tree(const TreeNode& dir) {
+Result<std::vector<DirEntry>> Versions::list_in(const TreeNode& dir) {
+  if (dir.node().kind != NodeKind::dir) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   const auto children = dir.version->tree->children(dir.index);
   std::vector<TreeNode> nodes;
   std::vector<DirEntry> out;
   for (const std::uint32_t index : children) {
     const TreeNode child{dir.version, index};
-    if (child.node().view && !show_views_) continue;
     nodes.push_back(child);
     out.push_back({child.node().name, fixed_attr(child), true});  // may render: before the snapshot is taken
   }
@@ -193,29 +179,9 @@ Result<std::vector<DirEntry>> Versions::list_tree(const TreeNode& dir) {
   return out;
 }
 
-Result<std::vector<DirEntry>> Versions::list_lineage(const TreeNode& dir) {
-  WEFT_TRY(auto entries, list_tree(dir));
-  if (!show_views_) return entries;
-  WEFT_TRY(auto files, kin_.list_of(dir.version->row));
-  std::ranges::move(files, std::back_inserter(entries));
-  std::ranges::sort(entries, {}, &DirEntry::name);
-  return entries;
-}
-
-Result<Ino> Versions::lineage_ino(VersionId id) {
-  WEFT_TRY(const auto version, load(id));
-  const auto node = version->tree->lookup(0, "lineage");
-  if (!node) return Error{Errc::not_found, "no lineage"};
-  return version->local.ino_base + *node;
-}
-
 Result<std::vector<DirEntry>> Versions::list(const MountInode& inode) {
   WEFT_TRY(const TreeNode dir, node(inode));
-  if (!is_directory(dir.node())) return Error{Errc::not_dir, dir.where() + ": not a directory"};
-  if (is_lineage(dir)) return list_lineage(dir);
-  if (dir.node().kind == NodeKind::dir) return list_tree(dir);
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  return list_kin(*snapshot, dir.version->row, kin_of(dir.node()));
+  return list_in(dir);
 }
 
 Result<Ino> Versions::parent(const MountInode& inode) {
@@ -223,17 +189,22 @@ Result<Ino> Versions::parent(const MountInode& inode) {
   return parent_of(found);
 }
 
-Result<Place> Versions::place(const MountInode& inode) {
+Result<std::vector<Place>> Versions::places(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
   WEFT_TRY(const Ino dir, parent_of(found));
-  return Place{dir, found.node().name};
+  std::vector<Place> out{{dir, found.node().name}};
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const bool in_hub, is_in_hub(*snapshot, *found.version));
+  if (in_hub) out.push_back({hub_dir_ino(*found.version, found.node().parent), found.node().name});
+  return out;
 }
 
 Result<Ino> Versions::parent_of(const TreeNode& node) {
-  if (node.index != 0) return node.version->local.ino_base + node.node().parent;
+  if (node.index >= kRootCount) return node.version->local.ino_base + node.node().parent;
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const ModelRow model, snapshot->model(node.version->row.model));
-  return model.ino;
+  constexpr InoKind kTrees[kRootCount] = {InoKind::stored, InoKind::layers, InoKind::tensors};
+  return ino_in(kTrees[node.index], model.ino);
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
-// The tree below one version: published files, and what is generated from them. A node's attributes come in two parts:
-// what follows from the manifest, and what a snapshot has to say (owned bytes, link counts). Any thread.
+// The nodes of a version's trees (weft/tree.h): its published files in models/, its layers in layers/, and its tensors
+// in tensors/. A node's attributes come in two parts: what follows from the manifest, and what a snapshot says (owned
+// bytes, link counts). Any thread.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,6 @@
 #include "reading/cold_file.h"
 #include "reading/prefetch.h"
 #include "vfs/assembly.h"
-#include "vfs/kin_files.h"
 #include "vfs/subtree.h"
 #include "weft/node.h"
 #include "weft/snapshot.h"
@@ -30,6 +30,7 @@ struct TreeVersion {
   VersionRow row;
   LocalRow local;
   std::shared_ptr<const VersionTree> tree;
+  bool hub_takes = false;  // the model's name can stand in hub/
   // By node: the size of a generated file once somebody asked, else 0 (none is empty).
   mutable std::vector<std::atomic<std::uint64_t>> sizes;
 };
@@ -40,29 +41,30 @@ struct TreeNode {
   std::uint32_t index = 0;
 
   const Node& node() const { return version->tree->node(index); }
-  const File& file() const;    // of a published file
-  std::string where() const;   // for messages
-  std::string render() const;  // of a generated text
+  const File& file() const;   // of a published file
+  std::string where() const;  // for messages
   Ino ino() const;
 };
 
 class Versions final : public Subtree {
  public:
-  // `prefetcher` outlives what is opened here. `kin` has entries of lineage/ that are no nodes.
-  Versions(Store& store, Prefetcher& prefetcher, KinFiles& kin, bool show_views, const Cold& cold)
-      : store_(store), prefetcher_(prefetcher), kin_(kin), show_views_(show_views), cold_(cold) {}
+  // `prefetcher` outlives what is opened here.
+  Versions(Store& store, Prefetcher& prefetcher, const Cold& cold)
+      : store_(store), prefetcher_(prefetcher), cold_(cold) {}
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
-  Result<std::vector<DirEntry>> list(const MountInode& dir) override;  // without views if they are hidden
+  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
   Result<FileVersions> versions(const MountInode& inode) override { return FileVersions{inode.row.version, 0}; }
   bool assembled(const MountInode& inode) override;
-  Result<Place> place(const MountInode& inode) override;
+  Result<std::vector<Place>> places(const MountInode& inode) override;
 
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
-  Result<Ino> lineage_ino(VersionId id);  // lineage/ of a version
+  // The same as lookup() and list(), of a directory that is a node.
+  Result<Attr> lookup_in(const TreeNode& dir, std::string_view name);
+  Result<std::vector<DirEntry>> list_in(const TreeNode& dir);
   VfsAssembly& assembly() { return assembly_; }
   void trim();
 
@@ -80,16 +82,12 @@ class Versions final : public Subtree {
   Attr fixed_attr(const TreeNode& node);
   Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
   std::uint64_t generated_size(const TreeNode& node);
-  Result<std::vector<DirEntry>> list_tree(const TreeNode& dir);
-  Result<std::vector<DirEntry>> list_lineage(const TreeNode& dir);
 
   std::shared_ptr<const PublishedFile> published(const TreeNode& node) const;
 
   Store& store_;
   Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
-  KinFiles& kin_;
-  const bool show_views_;
   const Cold cold_;
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};

@@ -64,7 +64,8 @@ std::uint64_t Versions::generated_size(const TreeNode& node) {
   std::uint64_t size = known.load(std::memory_order_relaxed);
   if (size != 0) return size;
   const bool container = node.node().kind == NodeKind::layer_container;
-  size = container ? container_size(*node.version->tree, node.node().layer) : node.render().size();
+  size = container ? container_size(*node.version->tree, node.node().layer)
+                   : render_layer_json(*node.version->tree, node.node().layer).size();
   known.store(size, std::memory_order_relaxed);
   return size;
 }
@@ -119,13 +120,11 @@ Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
       return open_blobs(store_, node.where(), std::move(container.header), container.blobs, ahead,
                         {&places_, node.ino()});
     }
-    case NodeKind::info_json:
     case NodeKind::layer_json:
-      return open_text(node.render());
+      return open_text(render_layer_json(*node.version->tree, n.layer));
     case NodeKind::tensor_view:
       return Error{Errc::internal, node.where() + ": a view has an inode of its own"};
     case NodeKind::dir:
-    case NodeKind::lineage_dir:
       break;
   }
   return Error{Errc::is_dir, node.where() + ": a directory"};

@@ -9,12 +9,13 @@
 #include "os/sys.h"
 #include "vfs/catalog.h"
 #include "vfs/fixed_files.h"
-#include "vfs/kin_files.h"
-#include "vfs/kin_links.h"
+#include "vfs/hub.h"
+#include "vfs/lineage.h"
 #include "vfs/numbers.h"
 #include "vfs/seen.h"
 #include "vfs/subtree.h"
 #include "vfs/versions.h"
+#include "vfs/versions_table.h"
 #include "vfs/views.h"
 #include "weft/snapshot.h"
 
@@ -25,9 +26,9 @@ class StoreVfs final : public Vfs {
  public:
   StoreVfs(Store& store, const VfsOptions& options)
       : store_(store),
-        versions_(store, prefetcher_, kin_files_, options.show_views, {options.cold, options.cold_policy}),
+        versions_(store, prefetcher_, {options.cold, options.cold_policy}),
         views_(store, prefetcher_, versions_, {options.cold, options.cold_policy}),
-        fixed_files_(store, versions_.assembly(), options.mount_status) {}
+        fixed_files_(store, versions_.assembly(), options.mount_status, [this](Ino ino) { return getattr(ino); }) {}
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
@@ -37,7 +38,7 @@ class StoreVfs final : public Vfs {
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override { return ask(ino, &Subtree::open); }
   Result<Opened> open_with_attr(Ino ino) override;
   Result<Xattrs> xattrs(Ino ino) override { return ask(ino, &Subtree::xattrs); }
-  Result<Place> place(Ino ino) override { return ask(ino, &Subtree::place); }
+  Result<std::vector<Place>> places(Ino ino) override { return ask(ino, &Subtree::places); }
   bool assembled(Ino ino) override;
 
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
@@ -45,7 +46,9 @@ class StoreVfs final : public Vfs {
   }
   Result<StatFs> statfs() override;
   Result<std::uint64_t> position() override;
-  void set_mount_status(std::string json_members) override { fixed_files_.set_mount_status(std::move(json_members)); }
+  void set_mount_status(std::function<std::string()> json_members) override {
+    fixed_files_.set_mount_status(std::move(json_members));
+  }
   void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) override {
     versions_.assembly().start(options, std::move(tell));
   }
@@ -64,7 +67,8 @@ class StoreVfs final : public Vfs {
     MountInode inode;
   };
   Result<Owned> owner_of(Ino ino);
-  Subtree& owner_of(const InodeRow& row);
+  Result<Owned> owner_of_stored(Ino ino);
+  Result<Owned> owner_of_name(Ino ino);
   Result<MountInode> indexed(Ino ino);
   Result<Attr> attr_of(const Owned& owned);
   template <class T>
@@ -75,49 +79,73 @@ class StoreVfs final : public Vfs {
 
   Store& store_;
   Prefetcher prefetcher_;
-  KinFiles kin_files_{store_, [this](VersionId version) { return versions_.lineage_ino(version); }};
-  KinLinks kin_links_{store_};
-  Catalog catalog_{store_};
+  VersionsTable versions_table_{store_};
+  Catalog catalog_{store_, versions_table_};
+  Lineage lineage_{store_};
   Versions versions_;
+  Hub hub_{store_, versions_};
   Views views_;
   FixedFiles fixed_files_;
   Seen seen_{store_};
 };
 
-// One line for each range of numbers.
+// One line for each kind of number.
 Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
-  if (is_kin_link(ino)) return Owned{&kin_links_, {ino}};
-  if (is_kin_file(ino)) return Owned{&kin_files_, {ino}};
-  if (ino < kFirstStoredIno && ino != kModelsIno) return Owned{&fixed_files_, {ino}};
+  if (!is_possible(ino)) return no_inode(ino);
+  switch (kind_of(ino)) {
+    case InoKind::stored:
+      return owner_of_stored(ino);
+    case InoKind::layers:
+    case InoKind::tensors:
+    case InoKind::lineage:
+      return owner_of_name(ino);
+    case InoKind::lineage_entry:
+    case InoKind::parent_link:
+    case InoKind::child_link:
+    case InoKind::diff:
+    case InoKind::kin_file:
+      return Owned{&lineage_, {ino}};
+    case InoKind::versions_table:
+      return Owned{&versions_table_, {ino}};
+    case InoKind::hub_model:
+    case InoKind::hub_refs:
+    case InoKind::hub_snapshots:
+    case InoKind::hub_main:
+    case InoKind::hub_tag:
+    case InoKind::hub_number:
+    case InoKind::hub_snapshot:
+    case InoKind::hub_dir:
+      return Owned{&hub_, {ino}};
+  }
+  return no_inode(ino);
+}
+
+Result<StoreVfs::Owned> StoreVfs::owner_of_stored(Ino ino) {
+  const bool has_row = ino >= kFirstStoredIno || ino == kModelsIno || ino == kHubIno;
+  if (!has_row) return Owned{&fixed_files_, {ino}};
   WEFT_TRY(MountInode inode, indexed(ino));
-  Subtree& subtree = owner_of(inode.row);
-  return Owned{&subtree, std::move(inode)};
+  if (ino == kHubIno) return Owned{&hub_, std::move(inode)};
+  if (inode.row.kind == InodeKind::version) return Owned{&versions_, std::move(inode)};
+  if (inode.row.kind == InodeKind::view) return Owned{&views_, std::move(inode)};
+  return Owned{&catalog_, std::move(inode)};
 }
 
-Subtree& StoreVfs::owner_of(const InodeRow& row) {
-  switch (row.kind) {
-    case InodeKind::version:
-      return versions_;
-    case InodeKind::view:
-      return views_;
-    case InodeKind::namespace_dir:
-    case InodeKind::model_dir:
-    case InodeKind::latest_link:
-    case InodeKind::tag_link:
-      break;
-  }
-  return catalog_;
+// A directory or link of models/, as another tree shows it.
+Result<StoreVfs::Owned> StoreVfs::owner_of_name(Ino ino) {
+  WEFT_TRY(MountInode inode, indexed(ino));
+  if (inode.row.kind == InodeKind::version || inode.row.kind == InodeKind::view) return no_inode(ino);
+  return Owned{&catalog_, std::move(inode)};
 }
 
+// By the stored number that `ino` is or stands on.
 Result<MountInode> StoreVfs::indexed(Ino ino) {
-  if (ino == kModelsIno) {
-    WEFT_TRY(const IndexState state, store_.state());
-    return MountInode{ino, Catalog::top(), state};
-  }
-  if (const auto known = seen_.inode(ino)) return MountInode{ino, known->row, known->state};
+  if (const auto known = seen_.inode(ino)) return MountInode{ino, known->row, known->state, known->attr};
+  const Ino stored = payload_of(ino);
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(InodeRow row, snapshot->inode(ino));
-  return MountInode{ino, std::move(row), snapshot->state()};
+  auto row = snapshot->inode(stored);
+  const bool top = stored == kModelsIno || stored == kHubIno;
+  if (!row.ok() && !(top && row.error().code == Errc::not_found)) return std::move(row).error();
+  return MountInode{ino, row.ok() ? std::move(row).value() : Catalog::top(stored), snapshot->state(), {}};
 }
 
 // The kernel keeps names that last. Others are kept here until the next commit.
@@ -130,7 +158,6 @@ Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
 }
 
 Result<Attr> StoreVfs::getattr(Ino ino) {
-  if (const auto known = seen_.inode(ino)) return known->attr;
   WEFT_TRY(const Owned owned, owner_of(ino));
   return attr_of(owned);
 }
@@ -138,7 +165,7 @@ Result<Attr> StoreVfs::getattr(Ino ino) {
 // The attributes may be of a later state than the row. Nothing finds them under the row's state then.
 Result<Attr> StoreVfs::attr_of(const Owned& owned) {
   const MountInode& inode = owned.inode;
-  if (const auto known = seen_.inode(inode.ino)) return known->attr;
+  if (inode.attr) return *inode.attr;
   WEFT_TRY(const Attr attr, owned.subtree->attr(inode));
   if (inode.state) seen_.put(inode.ino, {*inode.state, inode.row, attr});
   return attr;
@@ -192,7 +219,7 @@ Result<std::vector<VersionHold>> Vfs::take_over_holds(std::span<const VersionId>
 bool Vfs::assembled(Ino) {
   return false;
 }
-Result<Place> Vfs::place(Ino ino) {
+Result<std::vector<Place>> Vfs::places(Ino ino) {
   return no_inode(ino);
 }
 

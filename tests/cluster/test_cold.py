@@ -95,7 +95,7 @@ def looks(node, mount):
     """What listings, stat and info say."""
     version = mount.version("model", 1)
     said = [run(words).stdout for words in (["ls", "-lR", version], ["stat", version / FILE])]
-    said.append((version / "info.json").read_text())
+    said.append((mount.lineage("model", 1) / "info.json").read_text())
     for words in (["ls"], ["ls", "model@1", "--tensors"], ["info", "model"], ["log", "model"]):
         said.append(node.store.weft(*words).stdout)
     return said
@@ -182,7 +182,7 @@ def test_a_view_moves_its_own_chunks_alone(cluster, pair, tmp_path):
     tensors = random_tensors(8, 4 << 20, seed="view")
     cluster.publish(one, model_at(tmp_path / "source", tensors), "model")
     with two.mounted() as mount:
-        view = mount.version("model", 1) / "tensors/layer.3.weight.npy"
+        view = mount.tensors("model", 1) / "layer.3.weight.npy"
         assert view.read_bytes().endswith(tensors["layer.3.weight"][2])
         assert two.fetched() <= len(tensors["layer.3.weight"][2]) * 1.02 + 65536
 

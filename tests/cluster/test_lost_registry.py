@@ -45,7 +45,7 @@ def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followe
         assert "/meta" not in cluster.etcd.control("get", "--prefix", "--keys-only", "/").stdout
         failed = one.store.weft("tag", "a@1", "other", check=False)
         assert failed.returncode != 0 and "was lost, or is elsewhere" in failed.stderr
-        with one.mounted("views=hidden") as mount:
+        with one.mounted() as mount:
             for number in (1, 2):
                 assert files_below(mount.version("a", number)) == files_below(models[number - 1])
 
@@ -59,7 +59,7 @@ def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followe
         assert two.knows("b@1")
         assert cluster.publish(one, models[2], "a") == "a@3"
         for node in (one, two):
-            with node.mounted("views=hidden") as mount:
+            with node.mounted() as mount:
                 for number in (1, 2, 3):
                     assert files_below(mount.version("a", number)) == files_below(models[number - 1])
             node.store.assert_sound()

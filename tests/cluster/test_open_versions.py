@@ -14,7 +14,7 @@ from weftlib import is_alive, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 ROUNDS = 3
-FILES = (MODEL_FILE, "config.json", "tensors/layer.2.weight.npy", "layers/layer/4.safetensors")
+FILES = (f"models/{MODEL_FILE}", "models/config.json", "tensors/layer.2.weight.npy", "layers/layer/4.safetensors")
 
 
 def remove_everywhere(spec, nodes):
@@ -46,7 +46,7 @@ def test_a_fetched_version_stays_while_it_is_open(cluster, three, tmp_path):
     cluster.publish(first, write_model(tmp_path / "stays", tensors | changed), "stays")
     second.store.weft("prefetch", spec)
     with second.mounted() as here, contextlib.ExitStack() as stack:
-        paths = [here.version("base", 1) / name for name in FILES]
+        paths = [here.at("base", 1, name) for name in FILES]
         expected = [path.read_bytes() for path in paths]
         assert expected[0] == (base / MODEL_FILE).read_bytes()
         used = [(stack.enter_context(contextlib.closing(way(path))), data)

@@ -128,7 +128,7 @@ def test_a_view_moves_its_own_chunks_alone(cluster, three, tmp_path):
     cluster.publish(three[0], write_model(tmp_path / "source", tensors), "model")
     wanted = tensors["layer.3.weight"][2]
     with three[1].mounted() as mount:
-        assert (mount.version("model", 1) / "tensors/layer.3.weight.npy").read_bytes().endswith(wanted)
+        assert (mount.tensors("model", 1) / "layer.3.weight.npy").read_bytes().endswith(wanted)
     assert len(wanted) <= three[1].fetched() <= len(wanted) * 1.02 + 65536
 
 

@@ -100,7 +100,7 @@ def test_removals_race_inheriting_publishes(three, tmp_path):
     first, second, third = three
     rng = random.Random(11)
     races = [Race(i, first, second, tmp_path) for i in range(RACES)]
-    with second.mounted("views=hidden") as mount, Collector(first, second) as collector:
+    with second.mounted() as mount, Collector(first, second) as collector:
         for number, race in enumerate(races, 1):
             race.run(mount.version("base", number), number, rng.uniform(-0.03, 0.06))
     for node in (first, second):
@@ -117,7 +117,7 @@ def test_removals_race_inheriting_publishes(three, tmp_path):
         if race.deriver_has_all:
             assert race.deriver.store.json("prefetch", race.spec)["moved_bytes"] == 0
         assert first.store.json("prefetch", race.spec)["moved_bytes"] < TENSOR_BYTES  # the deriver's own, at most
-    with first.mounted("views=hidden") as here, third.mounted("views=hidden") as there:
+    with first.mounted() as here, third.mounted() as there:
         for race in kept:
             race.assert_whole(here)
             race.assert_whole(there)  # also where the first alone has the base, of which the third knows nothing

@@ -62,7 +62,7 @@ def test_everything_but_the_origin_is_lost(tmp_path):
         for node in (one, two):
             node.store.weft("stage-out")  # also what was said
         wait_until(lambda: named(one.store, "org/a") == named(two.store, "org/a"), seconds_max=SECONDS_MAX)
-        with one.mounted("views=hidden") as mount:
+        with one.mounted() as mount:
             specs = [("org/a", 1), ("org/a", 3), ("b", 1)]
             before = tree(mount, specs)
         said = {model: named(one.store, model) for model in ("org/a", "b")}
@@ -77,7 +77,7 @@ def test_everything_but_the_origin_is_lost(tmp_path):
     assert (report["models"], report["versions"], report["removed"], report["tags"]) == (2, 3, 1, 2)
     assert {model: named(back, model) for model in said} == said
     assert back.json("lineage", "b") == lineage
-    with Mount(back, tmp_path / "mnt", "views=hidden") as mount:
+    with Mount(back, tmp_path / "mnt") as mount:
         assert tree(mount, specs) == before
     back.assert_sound()
     assert records(cluster.origin) == told
@@ -123,7 +123,7 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
         for node in (first, second, late):
             wait_until(lambda node=node: {model: named(node.store, model) for model in said} == said,
                        seconds_max=SECONDS_MAX)
-        with second.mounted("views=hidden") as mount:
+        with second.mounted() as mount:
             for number in (1, 3):
                 assert files_below(mount.version("org/a", number)) == files_below(models["org/a", number])
         cluster.publish(second, source(tmp_path / "a4", "a4"), "org/a")
@@ -166,7 +166,7 @@ def test_what_a_new_registry_has_already_is_left_alone(tmp_path):
         assert report["versions"] == 1
         assert [one["version"] for one in node.store.json("log", "a")["versions"]] == [1]
         assert node.knows("b@1")
-        with node.mounted("views=hidden") as mount:
+        with node.mounted() as mount:
             assert files_below(mount.version("a", 1)) == files_below(tmp_path / "other")
 
 
@@ -249,7 +249,7 @@ def test_a_restore_that_ends_early_is_no_store_and_goes_on(tmp_path, number):
     assert marked and cut > 1
     back = store_at(target)
     back.assert_sound()
-    with Mount(back, tmp_path / "mnt", "views=hidden") as mount:
+    with Mount(back, tmp_path / "mnt") as mount:
         for name, path in models.items():
             assert files_below(mount.version(name, 1)) == files_below(path)
 

@@ -13,7 +13,7 @@ class Node:
         self.daemon = Daemon(self.store, "--etcd-endpoints", etcd.endpoint, "--name", name, "--drain-seconds", "5",
                              "--key-file", cluster_key(area / f"{name}.key"), "--provider", "none", *options,
                              wrapper=host.inside)
-        self.mount = Mount(self.store, area / f"{name}-mnt", "views=hidden")
+        self.mount = Mount(self.store, area / f"{name}-mnt")
 
     def models(self):
         return self.mount.path / "models"

@@ -10,6 +10,7 @@ GOOD = {
     "src/model/tree.h": "#pragma once\n",
 }
 SPACE = "#pragma once\nnamespace weft {{\n{}\n}}  // namespace weft\n"
+MAP = "## Folders\n\n    {}/ x\n\n## Limits\n"
 # What is changed -> what is said about it.
 BROKEN = {
     "arrow": ({"src/model/tree.cc": '#include "model/tree.h"\n#include "store/pack.h"\n'}, "tree.cc:2"),
@@ -23,6 +24,8 @@ BROKEN = {
                                "src/store/table.h": SPACE.format("class Table final : public X {};")}, "weft::Table"),
     "folder without a README": ({"src/store/table.h": "#pragma once\n"}, "src/store: no README.md"),
     "crowded folder": ({f"src/model/x{n}.h": "#pragma once\n" for n in range(45)}, "src/model: 47 files"),
+    "folder that README.md does not list": ({"README.md": MAP.format("include/weft")}, "src/model"),
+    "folder that is not there": ({"README.md": MAP.format("src/model/ x\n    src/none")}, "src/none"),
     "glob": ({"src/model/CMakeLists.txt": "file(GLOB S *.cc)\nweft_library(model tree.cc)\n"}, "globbed"),
 }
 

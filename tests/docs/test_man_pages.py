@@ -49,7 +49,7 @@ def help_of(*command):
 def commands():
     """The names in the table of `weft --help`."""
     table = re.split(r"^Commands:\n", help_of(), flags=re.M)[1].split("\n\n")[0]
-    return re.findall(r"^  ([a-z]+) ", table, flags=re.M)
+    return re.findall(r"^  ([a-z-]+) ", table, flags=re.M)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -125,7 +125,7 @@ def test_mount_weft():
     page = rendered("mount.weft.8")
     lines = helped.split("Mount options:\n")[1].split("\n\n")[0].splitlines()
     words = {word.split("=")[0] for line in lines for word in re.split(r" {2,}", line.strip())[0].split(", ")}
-    assert {"allow_other", "uid", "gid", "umask", "views", "xattr", "log"} <= words
+    assert {"allow_other", "uid", "gid", "umask", "cold", "xattr", "log"} <= words
     assert [word for word in sorted(words) if not re.search(rf"^ +(.*, )?{word}\b", page, flags=re.M)] == []
     assert options_defined(helped) == options_defined(page)
 

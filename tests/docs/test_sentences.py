@@ -10,10 +10,9 @@ ROWS = [line.split("\t") for line in (TOP / "tests/docs/sentences.tsv").read_tex
 
 
 def sentences():
-    """Those of DESCRIPTION and ARCHITECTURE, blanks made one; the drawing of the tree is none."""
+    """Those of DESCRIPTION and ARCHITECTURE, blanks made one. Displays are none; they are indented."""
     body = re.search(r"^DESCRIPTION\n(.*)^SEE ALSO\n", rendered("weft.7"), flags=re.M | re.S)[1]
-    drawn = re.sub(r"^ +README .*?\.weft/metrics .*?\n", "\n", body, flags=re.M | re.S)
-    prose = re.sub(r"^ {0,4}\S.*\n", "\n", drawn, flags=re.M)
+    prose = re.sub(r"^( {0,4}\S| {6,}).*\n", "\n", body, flags=re.M)
     paragraphs = [paragraph.strip() for paragraph in re.split(r"\n\s*\n", prose) if paragraph.strip()]
     return [" ".join(sentence.split()) for paragraph in paragraphs
             for sentence in re.split(r"(?<=\.)(?: {2,}|\n\s*)", paragraph)]

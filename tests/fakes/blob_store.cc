@@ -41,6 +41,7 @@ class BlobSnapshot final : public Snapshot {
 
   IndexState state() const override { return {1, sequence_}; }
   std::uint64_t sequence() const override { return sequence_; }
+  std::uint64_t lineage_clock() const override { return 0; }
   std::uint64_t journal_end() const override { return 0; }
   Result<BlobPlace> find_blob(const ContentId& id) override {
     ++looks_;
@@ -66,11 +67,14 @@ class BlobSnapshot final : public Snapshot {
   Result<NamespaceEntry> namespace_entry(std::string_view, std::string_view) override { return no_versions(); }
   Result<VersionRow> version(ModelId, std::uint64_t) override { return no_versions(); }
   Result<std::vector<VersionRow>> versions(ModelId) override { return no_versions(); }
+  Result<std::optional<VersionId>> first_with(ModelId, std::span<const std::byte>) override { return no_versions(); }
+  Result<std::vector<VersionId>> distinct(ModelId) override { return no_versions(); }
   Result<std::vector<TagRow>> tags(ModelId) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
   Result<std::vector<VersionId>> children(VersionId, std::size_t) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
   Result<std::uint64_t> owned_bytes(VersionId, std::uint32_t) override { return no_versions(); }
+  Result<std::uint64_t> owned_bytes(VersionId) override { return no_versions(); }
   Result<InodeRow> inode(Ino) override { return no_versions(); }
   Result<VersionId> keeper(const InodeRow&) override { return no_versions(); }
   Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId&) override { return no_versions(); }

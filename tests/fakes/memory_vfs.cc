@@ -176,7 +176,7 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
   std::string content = inode->content;
   if (inode->counter) {
     const std::lock_guard lock(mutex_);
-    content = std::to_string(opens_++) + " " + std::to_string(lookups) + " " + mount_status_;
+    content = std::to_string(opens_++) + " " + std::to_string(lookups) + " " + mount_status_();
     content.resize(kCounterBytes, ' ');
   }
   Fd backing;
@@ -200,7 +200,7 @@ Result<Xattrs> MemoryVfs::xattrs(Ino ino) {
   return out;
 }
 
-void MemoryVfs::set_mount_status(std::string json_members) {
+void MemoryVfs::set_mount_status(std::function<std::string()> json_members) {
   const std::lock_guard lock(mutex_);
   mount_status_ = std::move(json_members);
 }

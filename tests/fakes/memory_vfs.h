@@ -52,7 +52,7 @@ class MemoryVfs final : public Vfs {
   Result<StatFs> statfs() override;
   Result<Xattrs> xattrs(Ino ino) override;
   Result<std::uint64_t> position() override { return position_.load(); }
-  void set_mount_status(std::string json_members) override;
+  void set_mount_status(std::function<std::string()> json_members) override;
 
  private:
   struct Inode {
@@ -74,7 +74,7 @@ class MemoryVfs final : public Vfs {
   std::atomic<std::uint64_t> opens_{0};
   std::atomic<std::uint64_t> position_{0};
   std::mutex mutex_;
-  std::string mount_status_;  // guarded by mutex_
+  std::function<std::string()> mount_status_ = [] { return std::string(); };  // guarded by mutex_
 };
 
 }  // namespace weft::testing

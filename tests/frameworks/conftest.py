@@ -42,17 +42,11 @@ def sources(area):
 
 @pytest.fixture(scope="session")
 def gallery(area, sources):
-    """All of `sources`, published and mounted: .mount, .store, .sources, .path(model, number)."""
+    """All of `sources`, published and mounted: .mount, .store, .sources, and the directories of a version in each tree."""
     store = Store(area / "store")
     for (model, number), source in sources.items():
         parent = {"parent": f"{model}@{number - 1}"} if number > 1 else {}
         store.publish(source, name=model, **parent)
     with Mount(store, area / "mnt") as mount:
-        yield types.SimpleNamespace(mount=mount, store=store, sources=sources, path=mount.version)
-
-
-@pytest.fixture(scope="session")
-def plain(area, gallery):
-    """A second mount of the same store that lists the published files alone."""
-    with Mount(gallery.store, area / "plain", options="views=hidden") as mount:
-        yield mount
+        yield types.SimpleNamespace(mount=mount, store=store, sources=sources, path=mount.version, layers=mount.layers,
+                                    tensors=mount.tensors, lineage=mount.lineage)

@@ -151,7 +151,7 @@ def test_sharded_is_the_same(tmp_path):
 
 def test_layer_json_and_dot(zoo, tmp_path):
     with weftlib.Mount(zoo, tmp_path / "mnt") as mount:
-        layer = json.loads((mount.version("bert", 1) / "layers/encoder/layer/0/attention/output/dense/layer.json").read_text())
+        layer = json.loads((mount.layers("bert", 1) / "encoder/layer/0/attention/output/dense/layer.json").read_text())
     graph = graph_of(zoo, "bert")
     vertex = graph["vertices"][layer["vertex"]["position"]]
     assert layer["kind"] == vertex["kind"] == "linear"

@@ -22,7 +22,7 @@ def test_views_are_raw_blocks(gallery):
     source, _ = readers(gallery)
     kinds = set()
     for tensor in source.tensors:
-        view = numpy.load(gallery.path("zoo/gguf", 1) / "tensors" / f"{tensor.name}.npy", mmap_mode="r")
+        view = numpy.load(gallery.tensors("zoo/gguf", 1) / f"{tensor.name}.npy", mmap_mode="r")
         block_elements, block_bytes = gguf.GGML_QUANT_SIZES[tensor.tensor_type]
         shape = [int(extent) for extent in reversed(tensor.shape)]  # GGUF writes the innermost first
         shape[-1] //= block_elements
@@ -38,7 +38,7 @@ def test_dequantised_values(gallery):
     source, _ = readers(gallery)
     for tensor in source.tensors:
         if tensor.tensor_type in (gguf.GGMLQuantizationType.Q8_0, gguf.GGMLQuantizationType.Q4_0):
-            view = numpy.load(gallery.path("zoo/gguf", 1) / "tensors" / f"{tensor.name}.npy")
+            view = numpy.load(gallery.tensors("zoo/gguf", 1) / f"{tensor.name}.npy")
             blocks = numpy.frombuffer(view.tobytes(), numpy.uint8).reshape(tensor.data.shape)
             numpy.testing.assert_array_equal(gguf.quants.dequantize(blocks, tensor.tensor_type),
                                              gguf.quants.dequantize(tensor.data, tensor.tensor_type))

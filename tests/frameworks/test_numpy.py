@@ -16,23 +16,23 @@ ML_TYPES = {"BF16": (ml_dtypes.bfloat16, torch.bfloat16), "F8_E4M3": (ml_dtypes.
             "F8_E5M2": (ml_dtypes.float8_e5m2, torch.float8_e5m2)}
 
 
-def open_view(version, name):
+def open_view(tensors, name):
     """numpy's memory map of a tensor view; arrays without bytes cannot be mapped by numpy."""
-    path = version / "tensors" / f"{name}.npy"
+    path = tensors / f"{name}.npy"
     array = numpy.load(path)
     return numpy.load(path, mmap_mode="r") if array.size else array
 
 
-def layered_path(version, name):
-    *layers, leaf = name.split(".")
-    return version.joinpath("layers", *layers, f"{leaf}.npy")
+def layered_path(layers, name):
+    *directories, leaf = name.split(".")
+    return layers.joinpath(*directories, f"{leaf}.npy")
 
 
 @pytest.mark.parametrize("dtype", NUMPY_TYPES)
 def test_each_type(gallery, dtype):
     for label, shape in zoo.SHAPES.items():
         name = f"{dtype.lower()}.{label}"
-        view = open_view(gallery.path("zoo/safetensors", 1), name)
+        view = open_view(gallery.tensors("zoo/safetensors", 1), name)
         expected = weftlib.random_bytes(weftlib.elements(shape) * weftlib.SAFETENSORS_BITS[dtype] // 8,
                                         seed=f"{dtype} {label}")
         if dtype == "BOOL":
@@ -47,7 +47,7 @@ def test_ml_dtypes_views(gallery, dtype):
     """The values, not only the bytes, of the types that numpy lacks."""
     ml_type, torch_type = ML_TYPES[dtype]
     name = f"{dtype.lower()}.matrix"
-    view = open_view(gallery.path("zoo/safetensors", 1), name).view(ml_type)
+    view = open_view(gallery.tensors("zoo/safetensors", 1), name).view(ml_type)
     with safe_open(gallery.sources["zoo/safetensors", 1] / "zoo.safetensors", "pt") as source:
         tensor = source.get_tensor(name)
     assert tensor.dtype == torch_type
@@ -56,15 +56,15 @@ def test_ml_dtypes_views(gallery, dtype):
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_every_tensor_of_a_real_model(gallery, number):
-    version = gallery.path("org/minilm", number)
+    layers, tensors = gallery.layers("org/minilm", number), gallery.tensors("org/minilm", number)
     with safe_open(gallery.sources["org/minilm", number] / "model.safetensors", "numpy") as source:
         names = list(source.keys())
         assert len(names) >= 103
-        assert sorted(path.name for path in (version / "tensors").iterdir()) == sorted(f"{n}.npy" for n in names)
+        assert sorted(path.name for path in tensors.iterdir()) == sorted(f"{n}.npy" for n in names)
         for name in names:
             expected = source.get_tensor(name)
-            flat = numpy.load(version / "tensors" / f"{name}.npy", mmap_mode="r")
-            layered = numpy.load(layered_path(version, name), mmap_mode="r")
+            flat = numpy.load(tensors / f"{name}.npy", mmap_mode="r")
+            layered = numpy.load(layered_path(layers, name), mmap_mode="r")
             for view in (flat, layered):
                 assert view.dtype == expected.dtype and view.shape == expected.shape
                 assert view.tobytes() == expected.tobytes(), name
@@ -80,7 +80,7 @@ def test_published_npy_files(gallery):
 
 def test_views_of_npy_files(gallery):
     """The view of an npy's array keeps what its header said: order, endianness, type."""
-    views = {path.stem: path for path in (gallery.path("zoo/npy", 1) / "tensors").rglob("*.npy")}
+    views = {path.stem: path for path in gallery.tensors("zoo/npy", 1).rglob("*.npy")}
     for name, array in zoo.npy_arrays().items():
         matching = [path for stem, path in views.items() if stem == name or stem.endswith("." + name)]
         assert len(matching) == 1, (name, sorted(views))

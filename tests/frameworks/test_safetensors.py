@@ -58,9 +58,9 @@ def test_safe_open_slices(gallery):
 
 @models
 def test_layer_containers(gallery, model, number, name):
-    """layers/a/b.safetensors holds the tensors whose names start with a.b., under their full names."""
+    """layers/…/a/b.safetensors holds the tensors whose names start with a.b., under their full names."""
     expected = safetensors.torch.load_file(gallery.sources[model, number] / name)
-    layers = gallery.path(model, number) / "layers"
+    layers = gallery.layers(model, number)
     containers = sorted(layers.rglob("*.safetensors"))
     assert containers
     for container in containers:
@@ -71,7 +71,7 @@ def test_layer_containers(gallery, model, number, name):
 
 
 def test_every_layer_has_a_container(gallery):
-    layers = gallery.path("org/minilm", 1) / "layers"
+    layers = gallery.layers("org/minilm", 1)
     directories = [path.relative_to(layers) for path in layers.rglob("*") if path.is_dir()]
     assert len(directories) > 50
     for directory in directories:

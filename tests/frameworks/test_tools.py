@@ -13,9 +13,9 @@ def expected_files(gallery, number):
 
 
 @pytest.fixture(params=[1, 2])
-def version(request, gallery, plain):
-    """(directory that lists only published files, what they must hold)"""
-    return plain.version("org/minilm", request.param), expected_files(gallery, request.param)
+def version(request, gallery):
+    """(a version's directory, what its files must hold)"""
+    return gallery.path("org/minilm", request.param), expected_files(gallery, request.param)
 
 
 def test_published_files(version):
@@ -45,7 +45,7 @@ def test_tar(version, tmp_path, options):
 
 def test_sparse_copies_of_views(gallery, tmp_path):
     """Views have bytes too: a tool that looks for holes finds none."""
-    tensors = gallery.path("org/minilm", 1) / "tensors"
+    tensors = gallery.tensors("org/minilm", 1)
     expected = files_below(tensors)
     run(["cp", "-r", "--sparse=always", tensors, tmp_path / "copied"])
     run(["tar", "-c", "-S", "-f", tmp_path / "views.tar", "-C", tensors, "."])
@@ -61,35 +61,35 @@ def test_sha256sum(version):
     assert lines == [f"{hashlib.sha256(data).hexdigest()}  {name}" for name, data in sorted(expected.items())]
 
 
-def test_diff(gallery, plain):
+def test_diff(gallery):
     source = gallery.sources["org/minilm", 1]
-    run(["diff", "-r", source, plain.version("org/minilm", 1)])
-    other = run(["diff", "-rq", source, plain.version("org/minilm", 2)], check=False)
+    run(["diff", "-r", source, gallery.path("org/minilm", 1)])
+    other = run(["diff", "-rq", source, gallery.path("org/minilm", 2)], check=False)
     assert other.returncode == 1 and "model.safetensors" in other.stdout
 
 
 def test_find_samefile_shows_sharing(gallery):
     """A tensor that both versions have is one inode at four places, a changed one at two of its own version."""
-    models = gallery.mount / "models/org/minilm"
-
     def places(name):
-        found = run(["find", models, "-samefile", models / "1/tensors" / f"{name}.npy"]).stdout.split()
-        return sorted(path.removeprefix(f"{models}/") for path in found)
+        sample = gallery.tensors("org/minilm", 1) / f"{name}.npy"
+        found = run(["find", gallery.mount.path, "-samefile", sample]).stdout.split()
+        return sorted(path.removeprefix(f"{gallery.mount.path}/") for path in found)
 
     assert places("embeddings.word_embeddings.weight") == [
-        "1/layers/embeddings/word_embeddings/weight.npy", "1/tensors/embeddings.word_embeddings.weight.npy",
-        "2/layers/embeddings/word_embeddings/weight.npy", "2/tensors/embeddings.word_embeddings.weight.npy"]
-    changed = places("encoder.layer.5.attention.self.query.weight")
-    assert changed == ["1/layers/encoder/layer/5/attention/self/query/weight.npy",
-                       "1/tensors/encoder.layer.5.attention.self.query.weight.npy"]
+        *(f"layers/org/minilm/{number}/embeddings/word_embeddings/weight.npy" for number in (1, 2)),
+        *(f"tensors/org/minilm/{number}/embeddings.word_embeddings.weight.npy" for number in (1, 2))]
+    assert places("encoder.layer.5.attention.self.query.weight") == [
+        "layers/org/minilm/1/encoder/layer/5/attention/self/query/weight.npy",
+        "tensors/org/minilm/1/encoder.layer.5.attention.self.query.weight.npy"]
 
 
 def test_link_count_is_true(gallery):
     """st_nlink of every view is the number of its places in the whole mount."""
     places, counts = {}, {}
-    for path in (gallery.mount / "models").rglob("*.npy"):
+    views = [path for tree in ("layers", "tensors") for path in (gallery.mount / tree).rglob("*.npy")]
+    for path in views:
         status = path.lstat()
-        if "/latest/" in str(path) or path.parent.name == "arrays":
+        if "/latest/" in str(path):
             continue
         places[status.st_ino] = places.get(status.st_ino, 0) + 1
         counts[status.st_ino] = status.st_nlink
@@ -98,7 +98,7 @@ def test_link_count_is_true(gallery):
 
 
 def test_info_json_by_jq(gallery):
-    info = gallery.path("org/minilm", 2) / "info.json"
+    info = gallery.lineage("org/minilm", 2) / "info.json"
     parsed = json.loads(run(["jq", ".", info]).stdout)
     del parsed["time_ns"]  # jq 1.6 keeps numbers as doubles
     assert parsed.items() <= json.loads(info.read_text()).items()
@@ -109,7 +109,7 @@ def test_info_json_by_jq(gallery):
 
 
 def test_layer_json(gallery):
-    layer = gallery.path("org/minilm", 1) / "layers/encoder/layer/0/attention/self/query/layer.json"
+    layer = gallery.layers("org/minilm", 1) / "encoder/layer/0/attention/self/query/layer.json"
     text = run(["jq", "-c", ".", layer]).stdout
     assert "encoder.layer.0.attention.self.query" in text and "F32" in text and "[384,384]" in text
 
@@ -122,8 +122,8 @@ def test_du_counts_each_byte_once(gallery):
     assert abs(counted - held) <= 0.02 * held
 
 
-def test_du_apparent_size_is_logical(gallery, plain):
-    counted = int(run(["du", "-s", "--apparent-size", "--block-size=1", plain.version("org/minilm", 2)])
+def test_du_apparent_size_is_logical(gallery):
+    counted = int(run(["du", "-s", "--apparent-size", "--block-size=1", gallery.path("org/minilm", 2)])
                   .stdout.split()[0])
     logical = sum(len(data) for data in expected_files(gallery, 2).values())
     assert logical <= counted <= logical + (1 << 20)  # directories have a size too
@@ -132,7 +132,7 @@ def test_du_apparent_size_is_logical(gallery, plain):
 def test_lineage_links(gallery):
     """Links that one can cd through lead to the versions themselves."""
     def targets(number, kind):
-        folder = gallery.path("org/minilm", number) / "lineage" / kind
+        folder = gallery.lineage("org/minilm", number) / kind
         return [path.resolve() for path in folder.rglob("*") if path.is_symlink()]
 
     first, second = (gallery.path("org/minilm", number).resolve() for number in (1, 2))

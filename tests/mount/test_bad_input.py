@@ -120,12 +120,12 @@ def test_odd_tensor_name(store, tmp_path, name):
         assert_refused(done, "a.safetensors")
         return
     with Mount(store, tmp_path / "mnt") as mount:
-        version = mount.version("odd", 1)
-        views = [view for view in (version / "tensors").rglob("*.npy") if view.name != "plain.npy"]
+        views = [view for view in mount.tensors("odd", 1).rglob("*.npy") if view.name != "plain.npy"]
         assert len(views) == 1
         assert numpy.load(views[0]).tobytes() == data
-        assert len([view for view in (version / "layers").rglob("*") if view.is_file() and view.samefile(views[0])]) == 1
-        assert (version / "a.safetensors").read_bytes() == path.read_bytes()
+        layered = [view for view in mount.layers("odd", 1).rglob("*") if view.is_file() and view.samefile(views[0])]
+        assert len(layered) == 1
+        assert (mount.version("odd", 1) / "a.safetensors").read_bytes() == path.read_bytes()
 
 
 def test_tensor_that_is_also_a_layer(store, tmp_path):
@@ -135,10 +135,10 @@ def test_tensor_that_is_also_a_layer(store, tmp_path):
         assert_refused(done, "a.safetensors")
         return
     with Mount(store, tmp_path / "mnt") as mount:
-        tensors_dir = mount.version("both", 1) / "tensors"
+        tensors_dir = mount.tensors("both", 1)
         assert {path.name: numpy.load(path).tobytes() for path in tensors_dir.iterdir()} == {
             f"{name}.npy": data for name, (_, _, data) in tensors.items()}
-        layered = [numpy.load(path).tobytes() for path in (mount.version("both", 1) / "layers").rglob("*.npy")
+        layered = [numpy.load(path).tobytes() for path in mount.layers("both", 1).rglob("*.npy")
                    if path.is_file()]
         assert sorted(layered) == [b"deep", b"leaf", b"most"]
 
@@ -148,7 +148,7 @@ def test_name_that_just_fits(store, tmp_path):
     name = "x" * 251
     store.publish(write_file(tmp_path / "a.safetensors", safetensors_bytes({name: ("U8", [4], b"fits")})), name="long")
     with Mount(store, tmp_path / "mnt") as mount:
-        assert numpy.load(mount.version("long", 1) / "tensors" / f"{name}.npy").tobytes() == b"fits"
+        assert numpy.load(mount.tensors("long", 1) / f"{name}.npy").tobytes() == b"fits"
 
 
 BAD_MODEL_NAMES = ["", "/", "a/", "/a", "a//b", "..", "a/..", ".a", "-a", "3", "a/3", "latest", "a/latest", "a b", "a@1",
@@ -162,7 +162,8 @@ def test_bad_model_name(unchanged, tmp_path, name):
     assert done.returncode in (1, 2) and done.stderr.strip()
 
 
-@pytest.mark.parametrize("tag", ["3", "007", "latest", "", "a/b", "..", "a b", "-x", "x" * 97], ids=repr)
+@pytest.mark.parametrize("tag", ["3", "007", "latest", "versions.tsv", "", "a/b", "..", "a b", "-x", "x" * 97],
+                         ids=repr)
 def test_bad_tag(unchanged, tmp_path, tag):
     for words in (["tag", "kept@1", tag],
                   ["import", write_model(tmp_path / "m", random_tensors(1, 64, seed="t")), "--name", "kept", f"--tag={tag}"]):
@@ -468,7 +469,7 @@ def test_full_disk(small_disk, tmp_path):
     store.assert_sound()
     assert abs(os.statvfs(small_disk).f_bavail - free) * 4096 <= 256 << 10
     store.publish(write_model(tmp_path / "next", random_tensors(2, 1 << 20, seed="fits too")), name="next")
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         assert files_below(mount.version("small", 1)) == files_below(small)
     store.assert_sound()
 
@@ -483,7 +484,7 @@ def test_disk_that_others_filled(small_disk, tmp_path):
                 os.write(ballast.fileno(), bytes(4096))
         except OSError:
             pass
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         assert files_below(mount.version("m", 1)) == files_below(model)
     assert "m" in store.weft("ls").stdout
     assert_refused(try_import(store, write_model(tmp_path / "n", random_tensors(1, 1 << 20, seed="no room")), name="n"))
@@ -502,7 +503,7 @@ def test_disk_that_others_filled(small_disk, tmp_path):
 
 def test_export(unchanged, tmp_path):
     unchanged.weft("export", "kept", tmp_path / "out")
-    with Mount(unchanged, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(unchanged, tmp_path / "mnt") as mount:
         assert files_below(tmp_path / "out") == files_below(mount.version("kept", 1))
 
 
@@ -541,7 +542,7 @@ def test_a_pack_cut_short_below_a_mount(store, tmp_path):
     store.publish(write_model(tmp_path / "m", random_tensors(1, 4 << 20, seed="cut")), name="m")
     pack = max((store.path / "packs").glob("*.pack"), key=lambda path: path.stat().st_size)
     with Mount(store, tmp_path / "mnt") as mount:
-        view = next((mount.version("m", 1) / "tensors").iterdir())
+        view = next(mount.tensors("m", 1).iterdir())
         server = json.loads((mount / ".weft/status").read_text())["mount"]["pid"]
         with open(view, "rb", buffering=0) as file:
             whole = [os.pread(file.fileno(), 1 << 20, at << 20) for at in range(4)]
@@ -566,5 +567,5 @@ def test_lost_index(store, small_model, tmp_path):
     assert_refused(done, "weft fsck --rebuild")
     store.weft("fsck", "--rebuild")
     assert store.state() == before
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         assert files_below(mount.version("org/small", 1)) == files_below(small_model)

@@ -48,7 +48,7 @@ def resident_pages(mapping):
 def test_link_and_block_counts_are_right_after_the_timeout(mounted, small_model):
     """And the pages of the file stay."""
     mounted.store.publish(small_model, name="heir")
-    view = mounted.version("org/small", 1) / "tensors/layer.0.weight.npy"
+    view = mounted.tensors("org/small", 1) / "layer.0.weight.npy"
     heir = mounted.version("heir", 1) / "model.safetensors"
     owned = (mounted.version("org/small", 1) / "model.safetensors").stat().st_blocks
     with open(view, "rb") as file:
@@ -60,7 +60,7 @@ def test_link_and_block_counts_are_right_after_the_timeout(mounted, small_model)
     wait_until(lambda: view.stat().st_nlink == 6)
     mounted.store.weft("rm", "org/small@1")
     wait_until(lambda: heir.stat().st_blocks == owned)
-    wait_until(lambda: os.stat(mounted.version("heir", 1) / "tensors/layer.0.weight.npy").st_nlink == 4)
+    wait_until(lambda: os.stat(mounted.tensors("heir", 1) / "layer.0.weight.npy").st_nlink == 4)
     assert resident_pages(mapping) == pages
 
 
@@ -77,8 +77,8 @@ def inode_of(path):
 def test_link_counts_are_not_pushed(keeping, small_model, tmp_path):
     """A commit shows at once by its names and the times of directories. Counts stay for as long as the mount may keep
     them: a commit does not even wake the server."""
-    model, version = keeping / "models/org/small", keeping.version("org/small", 1)
-    with inode_of(version / "tensors/layer.0.weight.npy") as view:
+    model = keeping / "models/org/small"
+    with inode_of(keeping.tensors("org/small", 1) / "layer.0.weight.npy") as view:
         kept = os.fstat(view).st_nlink
         changed = model.stat().st_mtime_ns
         time.sleep(0.5)
@@ -92,7 +92,7 @@ def test_link_counts_are_not_pushed(keeping, small_model, tmp_path):
         assert os.readlink(model / "tag-9") == "1" and "tag-9" in os.listdir(model)
         assert (keeping / "models/twin/1/config.json").exists() and model.stat().st_mtime_ns > changed
     with Mount(keeping.store, tmp_path / "fresh") as fresh:
-        assert (fresh.version("org/small", 1) / "tensors/layer.0.weight.npy").stat().st_nlink == kept + 2
+        assert (fresh.tensors("org/small", 1) / "layer.0.weight.npy").stat().st_nlink == kept + 2
 
 
 def assert_known(mounted, look, times=20):
@@ -107,21 +107,25 @@ def assert_known(mounted, look, times=20):
 
 
 @contextlib.contextmanager
-def version_top(mounted):
+def version_top(mounted, tree):
     """Descriptor of a version's directory: what leads there may change, and is asked for each time."""
-    top = os.open(mounted.version("org/small", 1), os.O_PATH)
+    top = os.open(mounted.version("org/small", 1, tree), os.O_PATH)
     try:
         yield top
     finally:
         os.close(top)
 
 
-def test_what_is_known_is_not_asked_for_again(keeping):
+# Those of which nothing below a version changes.
+LASTING_TREES = pytest.mark.parametrize("tree", ["models", "layers", "tensors"])
+
+
+@LASTING_TREES
+def test_what_is_known_is_not_asked_for_again(keeping, tree):
     """Of a version: not attributes, not names, not that a name is absent."""
-    version = keeping.version("org/small", 1)
-    paths = [*(path.relative_to(version) for path in version.rglob("*")), "none", "layers/none", "tensors/none.npy"]
-    paths = [path for path in paths if "lineage" not in str(path)]  # it may change
-    with version_top(keeping) as top:
+    version = keeping.version("org/small", 1, tree)
+    paths = [*(path.relative_to(version) for path in version.rglob("*")), "none", "none.npy"]
+    with version_top(keeping, tree) as top:
         def look():
             found = []
             for path in paths:
@@ -142,9 +146,12 @@ def names_in(path, top):
         os.close(directory)
 
 
-def test_directories_of_a_version_are_opened_and_listed_without_asking(keeping):
-    with version_top(keeping) as top:
-        assert_known(keeping, lambda: [names_in(path, top) for path in (".", "tensors", "layers", "layers/layer")])
+@LASTING_TREES
+def test_directories_of_a_version_are_opened_and_listed_without_asking(keeping, tree):
+    version = keeping.version("org/small", 1, tree)
+    directories = [".", *(path.relative_to(version) for path in version.rglob("*") if path.is_dir())]
+    with version_top(keeping, tree) as top:
+        assert_known(keeping, lambda: [names_in(path, top) for path in directories])
 
 
 def test_a_commit_shows_in_the_next_listing(mounted, small_model):
@@ -182,14 +189,14 @@ def test_absent_names_come_true(mounted, small_model, tmp_path):
 
 def test_a_new_version_can_be_lived_in(mounted, tmp_path):
     """What is told of a new name does not cut off who is there already."""
-    models = mounted / "models/org/small"
-    assert not (models / "2").exists()
+    layers = mounted.layers("org/small", 2)
+    assert not layers.exists()
     write_model(tmp_path / "next", random_tensors(1, 4096, seed="next"))
     mounted.store.publish(tmp_path / "next", name="org/small")
-    wait_until((models / "2").is_dir)
-    script = f"cd {models}/2/layers && sleep 0.7 && pwd -P && ls layer >/dev/null"
+    wait_until(layers.is_dir)
+    script = f"cd {layers}/layer && sleep 0.7 && pwd -P && ls 0 >/dev/null"
     done = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{models}/2/layers"
+    assert done.stdout.strip() == f"{layers}/layer"
 
 
 def change_at_random(store, directory, steps, seed):
@@ -219,7 +226,7 @@ def test_many_changes_under_readers(mounted, tmp_path):
 
     def walk():
         while not stop.is_set():
-            done = subprocess.run(["ls", "-lR", mounted / "models"], capture_output=True, check=False)
+            done = subprocess.run(["ls", "-lR", mounted.path], capture_output=True, check=False)
             if done.returncode not in (0, 1):  # 1: what was listed was gone when it was looked at
                 failures.append(done.stderr)
 
@@ -234,6 +241,7 @@ def test_many_changes_under_readers(mounted, tmp_path):
             reader.join()
     assert not failures
     with Mount(mounted.store, tmp_path / "fresh") as fresh:
-        expected = seen(fresh / "models")
-        assert len(expected) > 100
-        wait_until(lambda: seen(mounted / "models") == expected, seconds_max=5)
+        trees = ("models", "layers", "tensors", "lineage", "hub")
+        expected = [seen(fresh / tree) for tree in trees]
+        assert sum(map(len, expected)) > 100
+        wait_until(lambda: [seen(mounted / tree) for tree in trees] == expected, seconds_max=5)

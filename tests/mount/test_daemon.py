@@ -55,7 +55,7 @@ def test_what_is_published_is_what_was_given(daemon, store, tmp_path):
     model = write_model(tmp_path / "model", tensors, files=[(f"many/{i}", bytes([i % 256]) * i) for i in range(300)])
     (model / "link").symlink_to(model / "many/7")
     store.weft("import", "model", "--name", "m", cwd=tmp_path)
-    with Mount(store, tmp_path / "mnt", "views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         assert files_below(mount.version("m", 1)) == files_below(model)
     store.assert_sound()
 

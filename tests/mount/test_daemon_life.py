@@ -165,7 +165,7 @@ def test_killed_at_any_moment_of_an_import(store, tmp_path):
         store.assert_sound()
     with Daemon(store):
         store.publish(model, name="m")
-        with Mount(store, tmp_path / "mnt", "views=hidden") as mount:
+        with Mount(store, tmp_path / "mnt") as mount:
             assert files_below(mount.path / "models/m/latest/") == files_below(model)
         store.weft("gc")
     store.assert_sound()
@@ -174,7 +174,7 @@ def test_killed_at_any_moment_of_an_import(store, tmp_path):
 def test_a_mount_goes_on_without_its_daemon(store, small_model, tmp_path):
     with Daemon(store) as daemon:
         store.publish(small_model, name="m")
-        with Mount(store, tmp_path / "mnt", "views=hidden") as mount:
+        with Mount(store, tmp_path / "mnt") as mount:
             daemon.kill()
             assert files_below(mount.version("m", 1)) == files_below(small_model)
             daemon.start()

@@ -42,7 +42,7 @@ def test_life_of_a_store(disk, tmp_path):
     store.publish(first, name="m")
     store.publish(second, name="m", parent="m@1")
     assert store.pack_bytes() < 10 << 20
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         for number, source in ((1, first), (2, second)):
             assert files_below(mount.version("m", number)) == files_below(source)
         held = store.pack_bytes()

@@ -17,6 +17,7 @@ def installed(tmp_path):
 def test_programs_and_the_unit_are_installed(installed):
     for program in ("bin/weft", "sbin/weftd", "sbin/mount.weft"):
         assert run([installed / program, "--version"]).stdout
+    assert run([installed / "sbin/mount.fuse.weft", "--version"]).stdout.startswith("mount.weft ")
     unit = (installed / "lib/systemd/system/weftd.service").read_text()
     assert f"\nExecStart={installed}/sbin/weftd --config /etc/weft/weft.conf\n" in unit
     assert f"\nExecStart={installed}/bin/weft " in (installed / "lib/systemd/system/weft-scrub.service").read_text()

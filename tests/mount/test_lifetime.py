@@ -20,9 +20,10 @@ TENSOR_BYTES = 256 << 10
 DERIVED = "model.safetensors"
 # Of the version that is removed: a file of one pack, a composed one that is assembled, a composed one that is not, and
 # what is made of tensors and of records alone.
-FILES = {"base": ["own.bin", "config.json", DERIVED, "tensors/layer.3.weight.npy", "layers/layer/2.safetensors"],
-         "big": [DERIVED],
-         "derived": [DERIVED, "info.json", "tensors/layer.0.weight.npy", "tensors/layer.5.weight.npy",
+FILES = {"base": ["models/own.bin", "models/config.json", f"models/{DERIVED}", "tensors/layer.3.weight.npy",
+                  "layers/layer/2.safetensors"],
+         "big": [f"models/{DERIVED}"],
+         "derived": [f"models/{DERIVED}", "lineage/info.json", "tensors/layer.0.weight.npy", "tensors/layer.5.weight.npy",
                      "layers/layer.safetensors", "layers/layer/1.safetensors", "lineage/owners.tsv",
                      "lineage/diff/base@1"]}
 SEEDS = range(1, int(2 * LENGTH) + 1)  # of drawn orders; a failure names what happened
@@ -55,14 +56,14 @@ class World:
         for model in FILES:
             source = files_below(directory / model)
             for path, data in source.items():
-                assert self.expected.get((model, path), data) == data
+                assert self.expected.get((model, f"models/{path}"), data) == data
         self.kill()  # the next has no pack open because of all this
 
     def publish(self, model, tensors, files=()):
         self.store.publish(write_model(self.directory / model, tensors, files), name=model)
 
     def path(self, model, path):
-        return self.mount.version(model, 1) / path
+        return self.mount.at(model, 1, path)
 
     def gc(self):
         return self.store.json("gc")
@@ -128,7 +129,7 @@ LEFT_MAPPED = [Mapped]
 IN_FLIGHT = [Piped, Sent]
 # Whether other files of the versions are open too: whoever has one open keeps all of its version.
 ALL = [(model, path) for model, paths in FILES.items() for path in paths]
-PASSED_THROUGH = [("base", "own.bin"), ("base", DERIVED), ("big", DERIVED)]
+PASSED_THROUGH = [("base", "models/own.bin"), ("base", f"models/{DERIVED}"), ("big", f"models/{DERIVED}")]
 
 
 class Users:

@@ -1,4 +1,4 @@
-"""lineage/ in the mount: links, trees, log, owners, diffs, graphs; while kin come and go."""
+"""lineage/ in the mount: links, trees, log, owners, diffs, the graph; while kin come and go."""
 import mmap
 import os
 import threading
@@ -6,9 +6,9 @@ import xml.dom.minidom
 
 import pytest
 
-from weftlib import Mount, random_tensors, run, write_model
+from weftlib import Mount, files_below, random_tensors, run, write_model
 
-FILES = ["ancestors", "descendants", "graph.dot", "graph.svg", "log", "owners.tsv"]
+FILES = ["ancestors", "descendants", "graph.svg", "info.json", "log", "owners.tsv"]
 
 
 def chain_model(directory, number):
@@ -31,17 +31,13 @@ def family(store, tmp_path):
         yield mount
 
 
-def lineage(mount, model, number):
-    return mount.version(model, number) / "lineage"
-
-
 def names(text):
     """The versions of a tree, in its order, without branches and facts."""
     return [line.lstrip("│├└─ ").split("  ")[0] for line in text.splitlines()]
 
 
 def test_entries(family):
-    where = lineage(family, "merged", 1)
+    where = family.lineage("merged", 1)
     assert sorted(os.listdir(where)) == sorted([*FILES, "parents", "children", "diff"])
     for name in FILES:
         facts = (where / name).stat()
@@ -50,24 +46,24 @@ def test_entries(family):
 
 
 def test_trees(family):
-    assert names((lineage(family, "merged", 1) / "ancestors").read_text()) == [
+    assert names((family.lineage("merged", 1) / "ancestors").read_text()) == [
         "merged@1", "tuned@1", "org/base@2", "org/base@1", "org/base@1"]
-    up = (lineage(family, "merged", 1) / "ancestors").read_text()
+    up = (family.lineage("merged", 1) / "ancestors").read_text()
     assert up.count("↑ above") == 1 and "as it came" in up
     lines = {name: line for name, line in zip(names(up), up.splitlines())}
     assert "declared, verified (3 of 4 tensors, 12.0 KiB)" in lines["tuned@1"]
-    down = (lineage(family, "org/base", 1) / "descendants").read_text()
+    down = (family.lineage("org/base", 1) / "descendants").read_text()
     assert names(down) == ["org/base@1", "org/base@2", "tuned@1", "merged@1", "merged@1"]
     assert "  verified (3 of 4 tensors, 12.0 KiB)" in down
 
 
 def test_found_parent_is_not_declared(family):
-    line = (lineage(family, "org/base", 2) / "ancestors").read_text().splitlines()[1]
+    line = (family.lineage("org/base", 2) / "ancestors").read_text().splitlines()[1]
     assert line.startswith("org/base@1 ") and "verified" in line and "declared" not in line
 
 
 def test_log(family):
-    text = (lineage(family, "merged", 1) / "log").read_text()
+    text = (family.lineage("merged", 1) / "log").read_text()
     heads = [line.split()[0] for line in text.splitlines() if line and not line.startswith(" ")]
     assert heads == ["merged@1", "tuned@1", "org/base@2", "org/base@1"]
     assert "    metrics  loss=0.5\n" in text and "    second\n" in text
@@ -75,13 +71,13 @@ def test_log(family):
 
 
 def test_owners(family):
-    rows = [line.split("\t") for line in (lineage(family, "tuned", 1) / "owners.tsv").read_text().splitlines()]
+    rows = [line.split("\t") for line in (family.lineage("tuned", 1) / "owners.tsv").read_text().splitlines()]
     assert rows == [["l0.0.weight", "org/base@1", "4096"], ["l1.0.weight", "org/base@1", "4096"],
                     ["l2.0.weight", "org/base@2", "4096"], ["l3.0.weight", "tuned@1", "4096"]]
 
 
 def test_diff(family):
-    where = lineage(family, "merged", 1) / "diff"
+    where = family.lineage("merged", 1) / "diff"
     assert sorted(os.listdir(where)) == ["org%2Fbase@1", "tuned@1"]
     text = (where / "tuned@1").read_text()
     assert len(text.encode()) == (where / "tuned@1").stat().st_size
@@ -101,7 +97,7 @@ def test_a_diff_reads_no_data_unless_it_is_asked_for_norms(family):
     packs.mkdir()
     try:
         assert family.store.weft("diff", "tuned@1", "merged@1").stdout == plain
-        assert (lineage(family, "merged", 1) / "diff/tuned@1").read_text() == plain
+        assert (family.lineage("merged", 1) / "diff/tuned@1").read_text() == plain
         failed = family.store.weft("diff", "tuned@1", "merged@1", "--norms", check=False)
         assert failed.returncode == 1 and "a pack for blob" in failed.stderr and "not there" in failed.stderr, failed.stderr
     finally:
@@ -111,49 +107,54 @@ def test_a_diff_reads_no_data_unless_it_is_asked_for_norms(family):
 
 
 def test_graphs(family):
-    where = lineage(family, "tuned", 1)
+    where = family.lineage("tuned", 1)
     svg = xml.dom.minidom.parseString((where / "graph.svg").read_bytes())
     assert len(svg.getElementsByTagName("g")) == 4
-    dot = (where / "graph.dot").read_text()
+    assert family.store.weft("lineage", "tuned@1", "--svg").stdout == (where / "graph.svg").read_text()
+    dot = family.store.weft("lineage", "tuned@1", "--dot").stdout
     assert '"org/base@2" -> "tuned@1"' in dot and dot.count("->") == 4
-    for name, option in (("graph.svg", "--svg"), ("graph.dot", "--dot")):
-        assert family.store.weft("lineage", "tuned@1", option).stdout == (where / name).read_text()
 
 
-def test_links_lead_somewhere(family):
-    where = lineage(family, "merged", 1)
+def test_links_lead_into_models(family):
+    """So who follows them never comes back."""
+    where = family.lineage("merged", 1)
     assert os.path.samefile(where / "parents/org%2Fbase@1", family.version("org/base", 1))
-    assert run(["sh", "-c", "cd parents/tuned@1 && cd lineage/parents/org%2Fbase@2 && ls"],
-               cwd=where).stdout.split() == run(["ls", family.version("org/base", 2)]).stdout.split()
+    assert os.path.samefile(family.lineage("org/base", 2) / "children/tuned@1", family.version("tuned", 1))
+    assert run(["sh", "-c", "cd parents/tuned@1 && pwd -P"], cwd=where).stdout == f"{family.version('tuned', 1)}\n"
+    links = [path for path in (family / "lineage").rglob("*") if path.is_symlink()]
+    assert len(links) == 3 + 2 * 4  # latest of each model; a link at each end of an edge
+    for link in links:
+        assert link.resolve().is_relative_to(family / "models") or link.resolve().parent == link.parent
+    assert not [path for path in (family / "models").rglob("*") if path.is_symlink() and path.name != "latest"]
 
 
 def test_cat_and_mmap_agree(family):
     for name in FILES:
-        path = lineage(family, "tuned", 1) / name
+        path = family.lineage("tuned", 1) / name
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
             assert bytes(mapped) == path.read_bytes() == run(["cat", path], text=False).stdout
 
 
 def test_a_child_shows_at_once(family, tmp_path):
-    path = lineage(family, "tuned", 1) / "descendants"
+    path = family.lineage("tuned", 1) / "descendants"
     before = path.read_text()
     inode = path.stat().st_ino
     family.store.publish(chain_model(tmp_path / "5", 5), name="late", parent="tuned@1")
     after = path.read_text()
     assert names(before) == ["tuned@1", "merged@1"] and names(after) == ["tuned@1", "merged@1", "late@1"]
     assert path.stat().st_size == len(after.encode()) and path.stat().st_ino != inode
-    assert "late@1" in os.listdir(lineage(family, "tuned", 1) / "children")
+    assert "late@1" in os.listdir(family.lineage("tuned", 1) / "children")
 
 
 def test_files_stay_the_same_while_strangers_are_published(family, tmp_path):
-    paths = [lineage(family, "tuned", 1) / name for name in FILES]
+    paths = [family.lineage("tuned", 1) / name for name in FILES]
     before = [(path.stat().st_ino, path.read_bytes()) for path in paths]
     family.store.publish(write_model(tmp_path / "s", random_tensors(1, 4096, seed="stranger")), name="stranger")
     assert [(path.stat().st_ino, path.read_bytes()) for path in paths] == before
 
 
 def test_an_open_file_shows_one_rendering(family, tmp_path):
-    path = lineage(family, "org/base", 1) / "descendants"
+    path = family.lineage("org/base", 1) / "descendants"
     before = path.read_bytes()
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         family.store.publish(chain_model(tmp_path / "5", 5), name="late", parent="org/base@1")
@@ -164,7 +165,7 @@ def test_an_open_file_shows_one_rendering(family, tmp_path):
 
 def test_readers_while_children_are_published(family, tmp_path):
     """Whatever is read is one whole state, of the size that its handle says."""
-    path, problems, done = lineage(family, "org/base", 1) / "descendants", [], threading.Event()
+    path, problems, done = family.lineage("org/base", 1) / "descendants", [], threading.Event()
 
     def read():
         while not done.is_set():
@@ -190,9 +191,9 @@ def test_readers_while_children_are_published(family, tmp_path):
 
 def test_a_removed_ancestor_stays_in_the_story(family):
     """Also after gc and rebuild; its children stay whole."""
-    up = lineage(family, "merged", 1) / "ancestors"
+    up = family.lineage("merged", 1) / "ancestors"
     open_before = up.open()
-    files = {path.name: path.read_bytes() for path in family.version("tuned", 1).iterdir() if path.is_file()}
+    files = files_below(family.version("tuned", 1))
     family.store.weft("rm", "org/base@2")
     family.store.weft("gc")
     text = up.read_text()
@@ -200,10 +201,9 @@ def test_a_removed_ancestor_stays_in_the_story(family):
     assert names(text) == ["merged@1", "tuned@1", "org/base@2", "org/base@1", "org/base@1"]
     tombstone = next(line for line in text.splitlines() if "org/base@2" in line)
     assert "removed 20" in tombstone and "verified (3 of 4 tensors" in tombstone
-    assert os.listdir(lineage(family, "tuned", 1) / "parents") == [] == os.listdir(lineage(family, "tuned", 1) / "diff")
-    after = {path.name: path.read_bytes() for path in family.version("tuned", 1).iterdir() if path.is_file()}
-    assert {k: v for k, v in after.items() if k != "info.json"} == {k: v for k, v in files.items() if k != "info.json"}
-    assert "org/base@2" in (lineage(family, "tuned", 1) / "owners.tsv").read_text()
+    assert os.listdir(family.lineage("tuned", 1) / "parents") == [] == os.listdir(family.lineage("tuned", 1) / "diff")
+    assert files_below(family.version("tuned", 1)) == files
+    assert "org/base@2" in (family.lineage("tuned", 1) / "owners.tsv").read_text()
     assert names(family.store.weft("lineage", "org/base@2", "--descendants").stdout)[0] == "org/base@2"
     family.store.assert_sound()
 
@@ -215,14 +215,14 @@ def test_rebuild_keeps_the_story(family):
                 family.store.weft("lineage", "tuned", "--owners").stdout, family.store.json("log", "tuned")]
     family.store.weft("rm", "org/base@2")
     before = story()
-    inodes = [(lineage(family, "merged", 1) / name).stat().st_ino for name in FILES]
+    inodes = [(family.lineage("merged", 1) / name).stat().st_ino for name in FILES]
     family.store.weft("fsck", "--rebuild")
     assert story() == before
-    assert [(lineage(family, "merged", 1) / name).stat().st_ino for name in FILES] == inodes
+    assert [(family.lineage("merged", 1) / name).stat().st_ino for name in FILES] == inodes
 
 
 def test_remount_keeps_inodes_and_bytes(family):
-    where = lineage(family, "merged", 1)
+    where = family.lineage("merged", 1)
     before = [((where / name).stat().st_ino, (where / name).read_bytes()) for name in FILES]
     family.unmount()
     with family:
@@ -236,16 +236,10 @@ def test_many_versions(store, tmp_path, count):
         parents = {"parent": f"m@{max(1, number - 1 - number % 7)}"} if number > 1 else {}
         store.publish(chain_model(tmp_path / "m", number), name="m", **parents)
     with Mount(store, tmp_path / "mnt") as mount:
-        where = lineage(mount, "m", count // 2)
+        where = mount.lineage("m", count // 2)
         cards = len(xml.dom.minidom.parseString((where / "graph.svg").read_bytes()).getElementsByTagName("g"))
         said = "the nearest 40 of 60 versions" in (where / "graph.svg").read_text()
         assert (cards, said) == ((30, False) if count == 30 else (40, True))
-        assert ("the nearest 40 of 60" in (where / "graph.dot").read_text()) == said
-        down = names((lineage(mount, "m", 1) / "descendants").read_text())
+        assert ("the nearest 40 of 60" in store.weft("lineage", f"m@{count // 2}", "--dot").stdout) == said
+        down = names((mount.lineage("m", 1) / "descendants").read_text())
         assert sorted(down) == sorted(f"m@{n}" for n in range(1, count + 1))
-
-
-def test_hidden_views(family, tmp_path):
-    with Mount(family.store, tmp_path / "plain", options="views=hidden") as plain:
-        assert "lineage" not in os.listdir(plain.version("merged", 1))
-        assert (lineage(plain, "merged", 1) / "ancestors").read_text() == (lineage(family, "merged", 1) / "ancestors").read_text()

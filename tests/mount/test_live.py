@@ -1,4 +1,6 @@
 """A mount while other processes publish, tag, remove and collect."""
+import contextlib
+import json
 import mmap
 import os
 import pathlib
@@ -8,7 +10,8 @@ import time
 
 import pytest
 
-from weftlib import Mount, Store, context_switches, files_below, random_tensors, wait_until, write_model
+from weftlib import (Mount, Store, context_switches, files_below, linux_version, random_tensors, wait_until,
+                     write_model)
 
 VISIBLE_SECONDS_MAX = 0.1
 TRIES = 5
@@ -33,6 +36,35 @@ def test_publish_is_visible(mounted, tmp_path):
 
     assert delays(publish, lambda i: str(i + 2) in os.listdir(model)) <= VISIBLE_SECONDS_MAX
     assert os.readlink(model / "latest") == str(TRIES + 1)
+
+
+@pytest.mark.skipif(linux_version() < (6, 6), reason="this kernel maps no file that is read past the page cache")
+def test_changing_files_are_mapped(mounted, tmp_path):
+    """A new shared mapping shows the text of now, also beside one from before the change."""
+    files = [mounted / "lineage/org/small/versions.tsv", mounted / "hub/models--org--small/refs/main",
+             mounted / ".weft/status"]
+
+    def mapping(path):
+        with open(path, "rb") as file:
+            return mmap.mmap(file.fileno(), 0, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+
+    def mapped(path):
+        with mapping(path) as view:
+            return view[:]
+
+    with contextlib.ExitStack() as kept:
+        for path in files:
+            kept.enter_context(mapping(path))[:]  # all its pages are there
+        seen = {mapped(files[1])}
+        for i in range(TRIES):
+            directory = write_model(tmp_path / f"mapped{i}", random_tensors(1, 4096, seed=f"mapped {i}"))
+            mounted.store.publish(directory, name="org/small", message=f"publish {i}" + " of many" * 400 * i)
+            wait_until(lambda i=i: (mounted / f"models/org/small/{i + 2}").is_dir())
+            table, ref, status = (mapped(path) for path in files)
+            assert table == files[0].read_bytes() and f"publish {i}".encode() in table
+            assert ref == files[1].read_bytes() and ref not in seen
+            assert json.loads(status)["store"]["sequence"] == i + 2
+            seen.add(ref)
 
 
 def test_new_model_is_visible(mounted, small_model):
@@ -74,11 +106,11 @@ def test_removal_is_visible(mounted, tmp_path):
 
 
 def test_link_counts_follow(mounted, small_model):
-    view = mounted.version("org/small", 1) / "tensors/layer.0.weight.npy"
+    view = mounted.tensors("org/small", 1) / "layer.0.weight.npy"
     assert view.stat().st_nlink == 2
     mounted.store.publish(small_model, name="twin")
     wait_until(lambda: view.stat().st_nlink == 4)
-    assert view.samefile(mounted.version("twin", 1) / "layers/layer/0/weight.npy")
+    assert view.samefile(mounted.layers("twin", 1) / "layer/0/weight.npy")
     mounted.store.weft("rm", "twin@1")
     wait_until(lambda: view.stat().st_nlink == 2)
 
@@ -140,7 +172,7 @@ def test_open_file_survives_removal_and_gc(removed_while_open):
     mount, version, expected = removed_while_open
     before = mount.store.pack_bytes()
     with open(version / "model.safetensors", "rb", buffering=0) as container, \
-            open(version / "tensors/own.3.weight.npy", "rb", buffering=0) as view, \
+            open(mount.tensors("doomed", 1) / "own.3.weight.npy", "rb", buffering=0) as view, \
             open(version / "config.json", "rb", buffering=0) as config:
         first_bytes = container.read(4096)
         remove_and_collect(mount)
@@ -156,7 +188,7 @@ def test_mapping_survives_removal_and_gc(removed_while_open):
     before = mount.store.pack_bytes()
     with open(version / "model.safetensors", "rb") as container:
         mapping = mmap.mmap(container.fileno(), 0, prot=mmap.PROT_READ)
-    with open(version / "tensors/own.5.weight.npy", "rb") as view:
+    with open(mount.tensors("doomed", 1) / "own.5.weight.npy", "rb") as view:
         view_mapping = mmap.mmap(view.fileno(), 0, prot=mmap.PROT_READ)
     with mapping, view_mapping:
         remove_and_collect(mount)

@@ -5,15 +5,16 @@ import signal
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, foreground_mount, in_mount_namespace,
-                     is_mounted, programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
+from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, foreground_mount, is_mounted,
+                     programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+MOUNT_FAILED = 32  # as mount(8) numbers it
 
 
-def assert_refused(done, *words):
+def assert_refused(done, *words, code=1):
     """Failure, and one line that says why."""
-    assert done.returncode == 1, (done.returncode, done.stderr)
+    assert done.returncode == code, (done.returncode, done.stderr)
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr
     for word in words:
@@ -56,20 +57,38 @@ def test_weft_mount_and_umount(store, small_model, tmp_path):
         Mount(store, where).unmount()
 
 
+def assert_no_mount_point(store, where, *words):
+    """`weft mount` and mount.weft refuse it in one line and exit as mount(8) does."""
+    for done in (try_mount(store.path, where), store.weft("mount", where, check=False)):
+        assert_refused(done, f"mount point {where}: ", *words, code=MOUNT_FAILED)
+
+
 def test_mount_point_is_not_there(store, tmp_path):
-    assert_refused(try_mount(store.path, tmp_path / "none"), tmp_path / "none")
+    for where in (tmp_path / "none", tmp_path / "none/below"):
+        assert_no_mount_point(store, where, f"does not exist; create it first: mkdir -p {where}")
 
 
 def test_mount_point_is_a_file(store, tmp_path):
     (tmp_path / "file").write_text("x")
-    assert_refused(try_mount(store.path, tmp_path / "file"), tmp_path / "file")
+    assert_no_mount_point(store, tmp_path / "file", "not a directory; name an empty directory")
 
 
 def test_mount_point_is_in_use(store, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
-        assert_refused(try_mount(store.path, mount.path), mount.path)
-        assert_refused(store.weft("mount", mount.path, check=False), mount.path)
+        assert_no_mount_point(store, mount.path, f"the store {store.path} is mounted here already",
+                              f"unmount it first: weft umount {mount.path}")
         assert "README" in os.listdir(mount.path)
+
+
+def test_mount_point_holds_files(store, tmp_path):
+    """A mount hides them, so the user has to ask for it."""
+    where = tmp_path / "mnt"
+    where.mkdir()
+    (where / "hidden").write_text("x")
+    assert_no_mount_point(store, where, "not empty: a mount would hide hidden", "-o nonempty")
+    with Mount(store, where, options="nonempty"):
+        assert "hidden" not in os.listdir(where)
+    assert os.listdir(where) == ["hidden"]
 
 
 @pytest.mark.parametrize("place", ["", "..", "packs"])
@@ -77,25 +96,30 @@ def test_mount_point_over_or_in_the_store(store, place):
     """The server would look for its store in its own mount."""
     where = os.path.normpath(store.path / place)
     try:
-        assert_refused(try_mount(store.path, where), where, "store")
+        assert_refused(try_mount(store.path, where, "-o", "nonempty"), where, "store", code=MOUNT_FAILED)
     finally:
         Mount(store, where).unmount()
 
 
 def test_no_store(tmp_path):
     (tmp_path / "mnt").mkdir()
-    assert_refused(try_mount(tmp_path / "none", tmp_path / "mnt"), tmp_path / "none")
+    assert_refused(try_mount(tmp_path / "none", tmp_path / "mnt"), tmp_path / "none", code=MOUNT_FAILED)
     (tmp_path / "empty").mkdir()
-    assert_refused(try_mount(tmp_path / "empty", tmp_path / "mnt"), tmp_path / "empty")
+    assert_refused(try_mount(tmp_path / "empty", tmp_path / "mnt"), tmp_path / "empty", code=MOUNT_FAILED)
     assert not is_mounted(tmp_path / "mnt")
 
 
-def test_unknown_option(store, tmp_path):
+def test_bad_value(store, tmp_path):
     (tmp_path / "mnt").mkdir()
-    done = try_mount(store.path, tmp_path / "mnt", "-o", "vews=hidden")
-    assert done.returncode == 2 and "vews" in done.stderr
-    done = try_mount(store.path, tmp_path / "mnt", "-o", "views=some")
-    assert done.returncode == 2 and "some" in done.stderr
+    assert_refused(try_mount(store.path, tmp_path / "mnt", "-o", "cold=ice"), "cold=ice: expected auto, stream or fetch")
+    assert not is_mounted(tmp_path / "mnt")
+
+
+@pytest.mark.parametrize("option", ["views=hidden", "views=shown", "vews=hidden", "shown"])
+def test_unknown_option(store, tmp_path, option):
+    (tmp_path / "mnt").mkdir()
+    assert_refused(try_mount(store.path, tmp_path / "mnt", "-o", f"ro,{option}"),
+                   f"unknown option {option}; remove it, also from /etc/fstab")
     assert not is_mounted(tmp_path / "mnt")
 
 
@@ -107,7 +131,7 @@ def test_umount_of_what_is_not_mounted(store, tmp_path):
 def test_owner_and_modes(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     with Mount(store, tmp_path / "mnt", options="uid=12,gid=34,umask=027") as mount:
-        config, tensors = mount.version("m", 1) / "config.json", mount.version("m", 1) / "tensors"
+        config, tensors = mount.version("m", 1) / "config.json", mount.tensors("m", 1)
         assert (config.stat().st_uid, config.stat().st_gid) == (12, 34)
         assert config.stat().st_mode & 0o777 == 0o440
         assert tensors.stat().st_mode & 0o777 == 0o550
@@ -127,25 +151,19 @@ def test_standard_options_of_fstab(store, small_model, tmp_path):
 
 
 @needs_root
-def test_mount_type_weft(store, small_model, tmp_path):
-    """`mount -t weft` and `mount DIR` by fstab find the helper in /sbin; here it stands there for one process only."""
-    store.publish(small_model, name="m")
-    (tmp_path / "mnt").mkdir()
-    (tmp_path / "sbin").mkdir()
-    programs_for_everybody(tmp_path / "sbin")
-    (tmp_path / "fstab").write_text(f"{store.path} {tmp_path}/mnt weft ro,views=hidden 0 0\n")
-    script = f"""
-        mount -t overlay -o ro,lowerdir={tmp_path}/sbin:/usr/sbin overlay /usr/sbin
-        mount -t weft {store.path} {tmp_path}/mnt
-        ls {tmp_path}/mnt/models/m/1
-        umount {tmp_path}/mnt
-        mount --fstab {tmp_path}/fstab {tmp_path}/mnt
-        ls {tmp_path}/mnt/models/m/1
-        findmnt -n -o FSTYPE {tmp_path}/mnt
-        umount {tmp_path}/mnt"""
-    lines = in_mount_namespace(script).stdout.split()
-    assert lines == ["1_Pooling", "config.json", "info.json", "layers", "lineage", "model.safetensors", "tensors",
-                     "1_Pooling", "config.json", "model.safetensors", "fuse.weft"]
+def test_ordinary_user_and_allow_other(open_dir, as_nobody):
+    """fusermount3 refuses it, and the one line says which line of which file decides that."""
+    store = store_with(open_dir, random_tensors(1, 64, seed="other"), group="nogroup")
+    mount = [programs_for_everybody(open_dir) / "mount.weft", store.path, open_dir / "mnt", "-o", "allow_other"]
+    (open_dir / "mnt").mkdir()
+    os.chown(open_dir / "mnt", NOBODY, NOBODY)
+    (open_dir / "fuse.conf").write_text("# nothing\n")
+    as_user = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"
+    done = run(["unshare", "--mount", "sh", "-c", f"mount --bind {open_dir}/fuse.conf /etc/fuse.conf && "
+                f"exec {as_user} {' '.join(map(str, mount))}"], check=False)
+    assert_refused(done, open_dir / "mnt", "'user_allow_other' is set in /etc/fuse.conf",
+                   "mount without allow_other, or have root add that line", code=MOUNT_FAILED)
+    assert not is_mounted(open_dir / "mnt")
 
 
 @needs_root
@@ -161,7 +179,7 @@ def test_ordinary_user_mounts_by_fusermount3(open_dir, as_nobody):
     run([*weft, "init"], **as_nobody)
     run([*weft, "import", model, "--name", "m"], **as_nobody)
     try:
-        run([programs / "mount.weft", open_dir / "store", where, "-o", "views=hidden"], **as_nobody)
+        run([programs / "mount.weft", open_dir / "store", where], **as_nobody)
         listed = run(["sh", "-c", f"cd {where}/models/m/1 && sha256sum *"], **as_nobody).stdout
         assert listed == run(["sh", "-c", f"cd {model} && sha256sum *"]).stdout
         with pytest.raises(PermissionError):  # without allow_other not even root

@@ -77,9 +77,8 @@ def test_opening_a_container_brings_its_beginning_in(mount):
 
 
 def test_opening_other_files_reads_nothing_ahead(mount):
-    version = mount.version("m", 1)
-    for name in ("config.json", "tensors/layer.0.weight.npy"):
-        with open(version / name, "rb"):
+    for name in ("models/config.json", "tensors/layer.0.weight.npy"):
+        with open(mount.at("m", 1, name), "rb"):
             pass
     assert cached_bytes(mount) == 0
 
@@ -211,12 +210,12 @@ def test_a_reader_that_stops_is_not_left_behind(mount):
 
 
 def test_a_view_reads_its_tensor_and_little_more(mount):
-    assert len((mount.version("m", 1) / "tensors/layer.9.weight.npy").read_bytes()) > TENSOR
+    assert len((mount.tensors("m", 1) / "layer.9.weight.npy").read_bytes()) > TENSOR
     assert cached_bytes(mount) <= TENSOR + MIB // 4
 
 
 def test_one_page_of_a_view_reads_little(mount):
-    with open(mount.version("m", 1) / "tensors/layer.11.weight.npy", "rb") as file, \
+    with open(mount.tensors("m", 1) / "layer.11.weight.npy", "rb") as file, \
             mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
         assert memory[TENSOR // 2] is not None
     assert cached_bytes(mount) <= TENSOR + MIB // 4
@@ -224,8 +223,8 @@ def test_one_page_of_a_view_reads_little(mount):
 
 def test_models_that_share_a_tensor_share_its_pages(mount):
     """Once one model's view was read, the other's costs no I/O: nothing comes from the packs."""
-    name = "tensors/layer.3.weight.npy"
-    content = (mount.version("m", 1) / name).read_bytes()
+    name = "layer.3.weight.npy"
+    content = (mount.tensors("m", 1) / name).read_bytes()
     go_cold(mount)
-    assert (mount.version("n", 1) / name).read_bytes() == content
+    assert (mount.tensors("n", 1) / name).read_bytes() == content
     assert cached_bytes(mount) == 0

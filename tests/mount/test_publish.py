@@ -99,7 +99,7 @@ def test_history_is_told(store, small_model, tmp_path):
     log = json.dumps(store.json("log", "m"))
     assert '"loss": "0.5"' in log and '"epoch": "3"' in log and '"newest"' in log
     with Mount(store, tmp_path / "mnt") as mount:
-        info = (mount.version("m", 1) / "info.json").read_text()
+        info = (mount.lineage("m", 1) / "info.json").read_text()
         assert "as it came" in info and "loss" in info
 
 
@@ -188,7 +188,7 @@ def test_importing_a_good_file_again_repairs_what_is_damaged(store, tmp_path, la
         file.write(bytes([byte ^ 1]))
     assert store.weft("fsck", check=False).returncode == 1
     assert imported(store, source, name="m")["made"] is False
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         assert files_below(mount.version("m", 1)) == files_below(source)
     store.assert_sound()
     store.weft("gc")

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -18,8 +19,8 @@ import time
 import pytest
 
 from assembled import container_of, publish_family
-from weftlib import (LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive, is_mounted,
-                     programs_for_everybody, random_tensors, run, wait_until, write_model)
+from weftlib import (BUILD, LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive,
+                     is_mounted, programs_for_everybody, random_tensors, run, wait_until, write_model)
 
 RESTARTS = int(50 * LENGTH)
 PAUSE = float(os.environ.get("WEFT_KILL_PAUSE", "0.02"))
@@ -65,11 +66,17 @@ def read_uncached(fd, size):
     return os.pread(fd, size, 0)
 
 
+def files_of(mount):
+    """TREE/PATH -> bytes: the files of m@1 that do not change."""
+    return {f"{tree}/{name}": data for tree in ("models", "layers", "tensors")
+            for name, data in files_below(mount.version("m", 1, tree)).items()}
+
+
 class Readers:
     """Processes that read a version in different ways until told to stop; each error is theirs, and fails the test."""
 
     def __init__(self, mount, expected):
-        self.version, self.expected = mount.version("m", 1), expected
+        self.mount, self.expected = mount, expected
         self.models = sorted(os.listdir(mount / "models"))
         self.stop = multiprocessing.Event()
         self.results = multiprocessing.Queue()
@@ -99,19 +106,22 @@ class Readers:
         except BaseException as error:  # pylint: disable=broad-except
             self.results.put((way.__name__, rounds, repr(error)))
 
+    def path(self, name):
+        return self.mount.at("m", 1, name)
+
     def views(self):
         return sorted(name for name in self.expected if name.startswith("tensors/"))
 
     def views_through_the_server(self):
-        held = {name: os.open(self.version / name, os.O_RDONLY) for name in self.views()}
+        held = {name: os.open(self.path(name), os.O_RDONLY) for name in self.views()}
         while True:
             for name, fd in held.items():
                 assert read_uncached(fd, 2 * TENSOR_BYTES) == self.expected[name], name
-                assert (self.version / name).stat().st_size == len(self.expected[name])
+                assert self.path(name).stat().st_size == len(self.expected[name])
             yield
 
     def container_by_the_kernel(self):
-        path, expected = self.version / "model.safetensors", self.expected["model.safetensors"]
+        path, expected = self.path("models/model.safetensors"), self.expected["models/model.safetensors"]
         held = os.open(path, os.O_RDONLY)
         while True:
             assert os.pread(held, len(expected), 0) == expected
@@ -121,12 +131,12 @@ class Readers:
     def maps(self):
         """Of files whose descriptors are closed: pages are dropped and faulted in again."""
         maps = {}
-        for name in ["model.safetensors", *self.views()[:2]]:
-            with open(self.version / name, "rb") as file:
+        for name in ["models/model.safetensors", *self.views()[:2]]:
+            with open(self.path(name), "rb") as file:
                 maps[name] = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         while True:
             for name, view in maps.items():
-                fd = os.open(self.version / name, os.O_RDONLY)
+                fd = os.open(self.path(name), os.O_RDONLY)
                 view.madvise(mmap.MADV_DONTNEED)
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
                 os.close(fd)
@@ -135,13 +145,13 @@ class Readers:
 
     def directories(self):
         names = sorted(os.path.basename(name) for name in self.views())
-        held = os.open(self.version / "tensors", os.O_RDONLY | os.O_DIRECTORY)
-        changing = os.open(self.version.parents[1], os.O_RDONLY | os.O_DIRECTORY)
+        held = os.open(self.mount.tensors("m", 1), os.O_RDONLY | os.O_DIRECTORY)
+        changing = os.open(self.mount / "models", os.O_RDONLY | os.O_DIRECTORY)
         while True:
             assert sorted(os.listdir(held)) == names
             assert sorted(os.listdir(changing)) == self.models
-            assert sorted(os.listdir(self.version / "tensors")) == names
-            assert os.readlink(self.version.parent / "latest") == "1"
+            assert sorted(os.listdir(self.mount.tensors("m", 1))) == names
+            assert os.readlink(self.mount / "layers/m/latest") == "1"
             yield
 
     def check(self):
@@ -174,7 +184,7 @@ def test_restarts_under_readers_of_composed_files(store, tmp_path, assemble):
     room = "1" if assemble == "no room" else "1G"
     with Mount(store, tmp_path / "mnt", options=f"assembly_cache_max={room}") as mounted:
         assert (mounted.version("m", 1) / "model.safetensors").stat().st_size == len(family["m"])
-        expected = files_below(mounted.version("m", 1))
+        expected = files_of(mounted)
         with Readers(mounted, expected) as readers:
             kill_servers(mounted, status_of(mounted)["supervisor_pid"], RESTARTS // 2)
             time.sleep(0.5)
@@ -184,7 +194,7 @@ def test_restarts_under_readers_of_composed_files(store, tmp_path, assemble):
 @pytest.mark.long
 def test_restarts_under_load(mount):
     """Bytes are checked all the time."""
-    expected = files_below(mount.version("m", 1))
+    expected = files_of(mount)
     before = status_of(mount)
     with Readers(mount, expected) as readers:
         kill_servers(mount, before["supervisor_pid"], RESTARTS)
@@ -289,7 +299,7 @@ def held_kinds(store, tmp_path):
     """A mount that assembles nothing, and of it files of each way to be read: path -> bytes."""
     containers = publish_family(store, tmp_path / "source", ["derived"])
     with Mount(store, tmp_path / "mnt", options=f"log={tmp_path}/weft.log,assembly_cache_max=0") as mount:
-        view = mount.version("derived", 1) / "tensors/layer.0.weight.npy"
+        view = mount.tensors("derived", 1) / "layer.0.weight.npy"
         base = mount.version("base", 1) / "model.safetensors"
         yield mount, {base: (tmp_path / "source/base/model.safetensors").read_bytes(),
                       container_of(mount, "derived"): containers["derived"], view: view.read_bytes()}
@@ -318,7 +328,7 @@ def test_a_damaged_index_ends_requests_and_not_the_server(store, held_kinds, tmp
         before = status_of(mount)
         damage(store)
         with pytest.raises(OSError):
-            os.listdir(mount.version("derived", 1) / "layers")
+            os.listdir(mount.layers("derived", 1))
         held.check()
         assert children(before["supervisor_pid"]) == [before["pid"]]
     said = (tmp_path / "weft.log").read_text()
@@ -353,17 +363,16 @@ class IndexReaders:
 
     def look(self, chance):
         model = chance.choice(list(self.models))
-        version = self.mount.version(model, 1)
         if chance.random() < 0.3:
-            os.listdir(version / "tensors")
+            os.listdir(self.mount.tensors(model, 1))
             return
-        name = chance.choice(["model.safetensors", "config.json", "tensors/layer.0.weight.npy"])
-        content = (version / name).read_bytes()
+        name = chance.choice(["models/model.safetensors", "models/config.json", "tensors/layer.0.weight.npy"])
+        content = self.mount.at(model, 1, name).read_bytes()
         expected = self.models[model]
         if name.endswith(".npy"):
             assert content.endswith(expected["tensor"]), f"{model}/{name} reads wrong"
         else:
-            assert content == expected[name], f"{model}/{name} reads wrong"
+            assert content == expected[name.removeprefix("models/")], f"{model}/{name} reads wrong"
 
     def loop(self, which):
         chance, right, seen, wrong = random.Random(f"{self.seed} {which}"), 0, set(), ""
@@ -440,7 +449,7 @@ def test_the_exit_status_of_giving_up(store, model, tmp_path):
             foreground_mount(store, where, stderr=messages) as supervisor:
         (store.path / "index").rename(store.path / "index.away")
         os.kill(children(supervisor.pid)[0], signal.SIGKILL)
-        assert supervisor.wait(30) == 1
+        assert supervisor.wait(30) == 32  # as mount(8) numbers a failure
         assert not is_mounted(where)
         assert "unmounted" in (tmp_path / "messages").read_text().splitlines()[-1]
 
@@ -543,7 +552,7 @@ def test_umount_of_one_of_two_places(mount, tmp_path):
 def test_upgrade_and_back_under_load(mount, tmp_path):
     """The same program from another place, and from the first one again; then a killed server is followed by its own
     program."""
-    expected = files_below(mount.version("m", 1))
+    expected = files_of(mount)
     before = status_of(mount)
     elsewhere = tmp_path / "new"
     elsewhere.mkdir()
@@ -574,6 +583,29 @@ def test_upgrade_to_what_does_not_serve(mount, tmp_path):
     done = run([elsewhere / "weft", "mount", "--upgrade", mount.path], check=False)
     assert done.returncode == 1 and "upgrade" in done.stderr
     assert status_of(mount)["pid"] == server
+
+
+def test_upgrade_to_another_format(mount, tmp_path):
+    """A program whose stores have another format refuses this one. The upgrade fails in one line, readers do not notice,
+    and the old program goes on serving, also after its server is lost."""
+    elsewhere = tmp_path / "new"
+    elsewhere.mkdir()
+    programs_for_everybody(elsewhere)
+    shutil.copy(BUILD / "tests/mount/next_format/mount.weft", elsewhere / "mount.weft")
+    before, store = status_of(mount), mount.store.path
+    with Readers(mount, files_of(mount)) as readers:
+        done = run([elsewhere / "weft", "mount", "--upgrade", mount.path], check=False)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+        said, found = done.stderr.rsplit(" of format ", 1)
+        assert said == f"weft: {mount.path}: upgrade: {elsewhere}/mount.weft: {store}: expected a store"
+        ours = int(found.split(", got ")[1].split(":")[0])
+        assert found.startswith(f"{ours + 1}, got {ours}: ")
+        after = status_of(mount)
+        assert all(after[name] == before[name] for name in ("pid", "supervisor_pid", "restarts"))
+        kill_and_wait(before["pid"])
+        assert os.readlink(f"/proc/{new_server(mount, before['pid'])}/exe") == str(MOUNT_WEFT)
+    readers.check()
+    assert os.readlink(f"/proc/{before['supervisor_pid']}/exe") == str(MOUNT_WEFT)
 
 
 def test_upgrade_while_there_is_no_server(mount, tmp_path):

@@ -19,11 +19,11 @@ def other_model(tmp_path):
 
 
 def test_a_version_never_changes(mounted, small_model, other_model):
-    """Whatever is published, tagged, removed and collected beside it; lineage/ tells of just that."""
-    version, store = mounted.version("org/small", 1), mounted.store
+    """Whatever is published, tagged, removed and collected beside it. Only lineage/ tells of that."""
+    store = mounted.store
 
     def content():
-        return {name: data for name, data in files_below(version).items() if not name.startswith("lineage/")}
+        return [files_below(mounted.version("org/small", 1, tree)) for tree in ("models", "layers", "tensors")]
 
     before = content()
     store.publish(other_model, name="org/small", parent="org/small@1", tag="next")
@@ -55,7 +55,7 @@ def test_times_of_views_and_tags(mounted, small_model):
     twin = mounted / "models/twin"
     wait_until((twin / "1/config.json").is_file)
     assert (twin / "1/config.json").stat().st_mtime_ns > published
-    assert (twin / "1/tensors/layer.0.weight.npy").stat().st_mtime_ns == published
+    assert (mounted.tensors("twin", 1) / "layer.0.weight.npy").stat().st_mtime_ns == published
     tagged = (twin / "good").lstat().st_mtime_ns
     assert tagged == (twin / "1").stat().st_mtime_ns
     (small_model / "config.json").write_text("{}\n")
@@ -63,10 +63,9 @@ def test_times_of_views_and_tags(mounted, small_model):
     wait_until(lambda: os.readlink(twin / "good") == "2" and (twin / "good").lstat().st_mtime_ns > tagged)
 
 
-def test_generated_files_report_one_block(mounted, small_model):
-    version = mounted.version("org/small", 1)
-    generated = [path for path in version.rglob("*")
-                 if path.is_file() and path.relative_to(version).as_posix() not in files_below(small_model)]
+def test_generated_files_report_one_block(mounted):
+    generated = [path for tree in ("layers", "tensors", "lineage")
+                 for path in mounted.version("org/small", 1, tree).rglob("*") if path.is_file()]
     assert len(generated) > 10
     assert {path.stat().st_blocks for path in generated} == {1}
 
@@ -128,9 +127,9 @@ def test_umask_keeps_others_out(open_dir, small_model):
 
 def test_names_longer_than_a_name_can_be(mounted):
     """255 bytes are a name that is not there; more are an error of their own, in each tree."""
-    version = mounted.version("org/small", 1)
-    for directory in (mounted.path, mounted.path / "models", version, version / "tensors", version / "layers",
-                      version / "lineage", mounted.path / ".weft"):
+    versions = [mounted.version("org/small", 1, tree) for tree in ("models", "layers", "tensors", "lineage")]
+    trees = [mounted.path / tree for tree in ("models", "layers", "tensors", "lineage", "hub", ".weft")]
+    for directory in (mounted.path, *trees, *versions, versions[-1] / "parents", versions[-1] / "diff"):
         with pytest.raises(FileNotFoundError):
             os.stat(directory / ("n" * 255))
         for length in (256, 300, 1000, 4000):

@@ -64,9 +64,10 @@ def test_no_file_of_the_mount_steers_the_terminal(steering, tmp_path):
     """Generated names and texts; the published files keep their names and bytes."""
     with Mount(steering, tmp_path / "mnt") as mount:
         looked = 0
-        for tree in ("lineage", "tensors", "layers", "info.json"):
-            place = mount.version("m", 2) / tree
-            for directory, _, files in os.walk(place) if place.is_dir() else [(place.parent, [], [tree])]:
+        places = [mount.version("m", 2, tree) for tree in ("lineage", "tensors", "layers")]
+        places += [mount / "hub/models--m/refs", mount / "lineage/m"]
+        for place in places:
+            for directory, _, files in os.walk(place):
                 assert_harmless(str(directory))
                 for name in files:
                     path = pathlib.Path(directory) / name

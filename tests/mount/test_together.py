@@ -50,7 +50,7 @@ def test_two_imports_rm_gc_fsck_and_readers(store, tmp_path):
     for model in MODELS:
         store.publish(variants[0], name=model)
 
-    with Mount(store, tmp_path / "mnt", "views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         workers = Workers()
 
         def importer(model):

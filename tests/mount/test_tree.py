@@ -11,6 +11,9 @@ from weftlib import (Mount, Store, files_below, random_tensors, run, safetensors
                      write_model)
 
 
+TREES = ["layers", "lineage", "models", "tensors"]
+
+
 def attributes(root):
     """Path -> what stays the same as long as a version is there."""
     return {path.relative_to(root).as_posix(): (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode,
@@ -19,21 +22,22 @@ def attributes(root):
 
 
 def test_version_directory(mounted, small_model):
-    version = mounted.version("org/small", 1)
-    assert sorted(os.listdir(version)) == ["1_Pooling", "config.json", "info.json", "layers", "lineage",
-                                           "model.safetensors", "tensors"]
-    assert {name: (version / name).read_bytes() for name in files_below(small_model)} == files_below(small_model)
-    assert sorted(os.listdir(version / "tensors")) == [f"layer.{i}.weight.npy" for i in range(4)]
-    assert (version / "layers/layer/2/weight.npy").samefile(version / "tensors/layer.2.weight.npy")
-    assert (version / "layers/layer/2/layer.json").is_file()
-    assert (version / "layers/layer/2.safetensors").is_file()
-    assert (version / "layers/layer.safetensors").is_file()
+    version, layers, tensors = (mounted.version("org/small", 1, tree) for tree in ("models", "layers", "tensors"))
+    assert sorted(os.listdir(version)) == ["1_Pooling", "config.json", "model.safetensors"]
+    run(["diff", "-r", version, small_model])
+    assert sorted(os.listdir(tensors)) == [f"layer.{i}.weight.npy" for i in range(4)]
+    assert sorted(os.listdir(layers)) == ["layer", "layer.json", "layer.safetensors"]
+    assert (layers / "layer/2/weight.npy").samefile(tensors / "layer.2.weight.npy")
+    assert (layers / "layer/2/layer.json").is_file()
+    assert (layers / "layer/2.safetensors").is_file()
+    assert sorted(os.listdir(mounted.lineage("org/small", 1))) == [
+        "ancestors", "children", "descendants", "diff", "graph.svg", "info.json", "log", "owners.tsv", "parents"]
 
 
 def test_root(mounted):
-    assert {"README", "models"} <= set(os.listdir(mounted.path))
+    assert sorted(os.listdir(mounted.path)) == [".weft", "README", "hub", *TREES]
     readme = (mounted / "README").read_text()
-    assert "models/" in readme and len(readme.splitlines()) <= 15
+    assert all(f"{name}/" in readme for name in ("hub", *TREES)) and len(readme.splitlines()) <= 20
     assert json.loads((mounted / ".weft/status").read_text())["daemon"] is None
     assert sorted(os.listdir(mounted / ".weft")) == ["metrics", "peers", "status"]
     assert json.loads((mounted / ".weft/peers").read_text()) is None
@@ -41,24 +45,29 @@ def test_root(mounted):
 
 
 def test_links(mounted, small_model):
-    model = mounted / "models/org/small"
+    """latest and tags are links in each tree."""
+    def targets(*names):
+        found = {tuple(os.readlink(mounted / tree / "org/small" / name) for name in names) for tree in TREES}
+        assert len(found) == 1
+        return found.pop()
+
     write_model(small_model, random_tensors(2, 4096, seed="second"))
     mounted.store.publish(small_model, name="org/small", tag="best")
-    assert os.readlink(model / "latest") == "2"
+    assert targets("latest") == ("2",)
     mounted.store.weft("tag", "org/small@1", "stable")
-    assert {name: os.readlink(model / name) for name in ("best", "stable")} == {"best": "2", "stable": "1"}
+    assert targets("best", "stable") == ("2", "1")
     mounted.store.weft("tag", "org/small@1", "best")
-    assert os.readlink(model / "best") == "1"
+    assert targets("best") == ("1",)
 
 
 def test_inodes_and_times_are_stable_across_remounts(store, small_model, tmp_path):
     store.publish(small_model, name="org/small")
     store.publish(small_model, name="other")
     with Mount(store, tmp_path / "mnt") as mount:
-        first = attributes(mount / "models")
+        first = [attributes(mount / tree) for tree in (*TREES, "hub")]
     time.sleep(0.01)
     with Mount(store, tmp_path / "elsewhere") as mount:
-        assert attributes(mount / "models") == first
+        assert [attributes(mount / tree) for tree in (*TREES, "hub")] == first
 
 
 def test_mtime_is_the_time_of_the_publish(store, small_model, tmp_path):
@@ -66,14 +75,14 @@ def test_mtime_is_the_time_of_the_publish(store, small_model, tmp_path):
     store.publish(small_model, name="org/small")
     after = time.time()
     with Mount(store, tmp_path / "mnt") as mount:
-        times = {path.lstat().st_mtime for path in mount.version("org/small", 1).rglob("*")}
+        times = {path.lstat().st_mtime for tree in TREES for path in mount.version("org/small", 1, tree).rglob("*")}
         assert len(times) == 1 and before - 1 <= times.pop() <= after + 1
 
 
 def test_no_file_with_bytes_is_without_blocks(mounted):
-    for path in (mounted / "models").rglob("*"):
+    for path in mounted.path.rglob("*"):
         status = path.lstat()
-        if path.is_file() and not path.is_symlink() and status.st_size:
+        if path.is_file() and not path.is_symlink() and status.st_size and ".weft" not in path.parts:
             assert status.st_blocks > 0, path
 
 
@@ -84,7 +93,8 @@ def test_large_published_files_are_asked_for_in_large_parts(store, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
         version = mount.version("m", 1)
         large = version / "model.safetensors"
-        asked = {path: path.stat().st_blksize for path in version.rglob("*") if path.is_file()}
+        asked = {path: path.stat().st_blksize for tree in TREES for path in mount.version("m", 1, tree).rglob("*")
+                 if path.is_file()}
         assert asked.pop(large) == 1 << 20
         assert set(asked.values()) == {4096}
         with large.open("rb") as file:
@@ -111,34 +121,96 @@ def test_owned_bytes_pass_on(store, tmp_path):
         wait_until(lambda: second.stat().st_blocks * 512 >= 5 << 20)
 
 
-def test_published_file_wins_over_a_view(store, tmp_path):
-    model = write_model(tmp_path / "m", random_tensors(1, 4096, seed="wins"),
-                        files=[("info.json", b"mine"), ("tensors/mine.txt", b"also mine")])
+def test_published_names_clash_with_nothing(store, tmp_path):
+    """Published files may be called as the generated ones are."""
+    model = write_model(tmp_path / "m", random_tensors(1, 4096, seed="clash"),
+                        files=[(name, b"mine") for name in ("info.json", "tensors/mine.txt", "lineage", "layers/layer.json",
+                                                            "latest", "versions.tsv")])
     store.publish(model, name="m")
     with Mount(store, tmp_path / "mnt") as mount:
-        version = mount.version("m", 1)
-        assert (version / "info.json").read_bytes() == b"mine"
-        assert os.listdir(version / "tensors") == ["mine.txt"]
-        assert (version / "layers/layer/0/weight.npy").is_file()
+        run(["diff", "-r", mount.version("m", 1), model])
+        assert json.loads((mount.lineage("m", 1) / "info.json").read_text())["model"] == "m"
+        assert os.listdir(mount.tensors("m", 1)) == ["layer.0.weight.npy"]
+        assert (mount.layers("m", 1) / "layer/0/weight.npy").is_file()
 
 
-def test_hidden_views(store, small_model, tmp_path):
-    store.publish(small_model, name="org/small")
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
-        version = mount.version("org/small", 1)
-        assert files_below(version) == files_below(small_model)
-        assert (version / "info.json").is_file()
-        assert (version / "tensors/layer.0.weight.npy").stat().st_size > 256 << 10
+def test_a_version_without_tensors(store, tmp_path):
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/config.json").write_bytes(b"{}")
+    store.publish(tmp_path / "plain", name="plain")
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert os.listdir(mount.version("plain", 1)) == ["config.json"]
+        assert os.listdir(mount.layers("plain", 1)) == [] == os.listdir(mount.tensors("plain", 1))
+
+
+def test_each_directory_has_a_number_of_its_own(mounted, small_model):
+    """Also the same one in another tree, and each link; a published file stands in models/ and hub/ by one."""
+    write_model(small_model, random_tensors(2, 4096, seed="second"))
+    mounted.store.publish(small_model, name="org/small", parent="org/small@1", tag="best")
+    places, files = {}, {}
+    for path in mounted.path.rglob("*"):
+        kinds = places if path.is_symlink() or path.is_dir() else files
+        kinds.setdefault(path.lstat().st_ino, []).append(path)
+    assert len(places) > 50
+    assert {ino: paths for ino, paths in places.items() if len(paths) > 1} == {}
+    for paths in files.values():
+        assert {path.lstat().st_nlink for path in paths} == {len(paths)}, paths
+
+
+def test_hub(mounted, small_model):
+    """The layout of huggingface_hub's cache, of which main is the newest version or the tag of that name."""
+    hub = mounted / "hub/models--org--small"
+    assert os.listdir(mounted / "hub") == ["models--org--small"]
+    write_model(small_model, random_tensors(2, 4096, seed="second"))
+    mounted.store.publish(small_model, name="org/small", tag="best")
+    mounted.store.publish(small_model, name="a/b/c")
+    assert os.listdir(mounted / "hub") == ["models--org--small"]
+    refs = {name: (hub / "refs" / name).read_text() for name in os.listdir(hub / "refs")}
+    assert sorted(refs) == ["1", "2", "best", "main"] and refs["main"] == refs["2"] == refs["best"] != refs["1"]
+    assert sorted(os.listdir(hub / "snapshots")) == sorted({refs["1"], refs["2"]})
+    for number in (1, 2):
+        snapshot = hub / "snapshots" / refs[str(number)]
+        assert files_below(snapshot) == files_below(mounted.version("org/small", number))
+        assert (snapshot / "config.json").samefile(mounted.version("org/small", number) / "config.json")
+    mounted.store.weft("tag", "org/small@1", "main")
+    assert (hub / "refs/main").read_text() == refs["1"]
+
+
+def test_versions_table(mounted, small_model):
+    """Open it again to see what changed: it is never kept."""
+    table = mounted / "lineage/org/small/versions.tsv"
+
+    def rows():
+        head, *lines = table.read_text().splitlines()
+        return [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+
+    [first] = rows()
+    assert list(first) == ["version", "time", "bytes", "new_bytes", "tags", "metrics", "parents", "message"]
+    assert (first["version"], first["tags"], first["parents"]) == ("1", "", "")
+    assert int(first["bytes"]) == int(first["new_bytes"]) == sum(map(len, files_below(small_model).values()))
+    (small_model / "config.json").write_bytes(b"[7]")
+    mounted.store.publish(small_model, name="org/small", parent="org/small@1", metric=["loss=0.5", "steps=7"],
+                          message="again\tand\nagain", tag=["a", "b"])
+    second = rows()[1]
+    assert int(second["new_bytes"]) == 3
+    assert int(second["bytes"]) == sum(map(len, files_below(small_model).values()))
+    assert (second["tags"], second["metrics"], second["parents"]) == ("a,b", "loss=0.5,steps=7", "org/small@1")
+    assert second["message"] == "again\\tand\\nagain"
+    mounted.store.weft("tag", "org/small@1", "a")
+    assert [row["tags"] for row in rows()] == ["a", "b"]
+    mounted.store.weft("rm", "org/small@1")
+    assert [row["version"] for row in rows()] == ["2"]
+    assert len(table.read_bytes()) == table.stat().st_size
 
 
 def test_xattrs(store, small_model, tmp_path):
     store.publish(small_model, name="org/small")
-    view = "tensors/layer.0.weight.npy"
+    view = "layer.0.weight.npy"
     with Mount(store, tmp_path / "mnt") as mount, pytest.raises(OSError) as refused:
-        os.getxattr(mount.version("org/small", 1) / view, "user.weft.dtype")
+        os.getxattr(mount.tensors("org/small", 1) / view, "user.weft.dtype")
     assert refused.value.errno == errno.ENOTSUP
     with Mount(store, tmp_path / "mnt", options="xattr") as mount:
-        path = mount.version("org/small", 1) / view
+        path = mount.tensors("org/small", 1) / view
         assert {"user.weft.dtype", "user.weft.shape", "user.weft.hash"} <= set(os.listxattr(path))
         assert os.getxattr(path, "user.weft.dtype") == b"F32"
         assert b"65536" in os.getxattr(path, "user.weft.shape")
@@ -186,7 +258,7 @@ def test_writes_are_refused(mounted, small_model, operation):
 
 def test_names_that_are_not_there(mounted):
     for name in ("models/none", "models/org/small/7", "models/org/small/01", "models/org/small/none",
-                 "models/org/small/1/none", "models/org/small/1/tensors/none.npy", "models/org/small/1/layers/none"):
+                 "models/org/small/1/none", "tensors/org/small/1/none.npy", "layers/org/small/1/none"):
         with pytest.raises(FileNotFoundError):
             os.stat(mounted / name)
     with pytest.raises(NotADirectoryError):
@@ -197,7 +269,7 @@ def test_published_subdirectories_and_empty_files(store, tmp_path):
     model = write_model(tmp_path / "m", random_tensors(1, 64, seed="sub"),
                         files=[("a/b/c/d.txt", b"deep"), ("empty", b""), ("a/name with spaces and ü.txt", b"x")])
     store.publish(model, name="m")
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         assert files_below(mount.version("m", 1)) == files_below(model)
 
 
@@ -212,7 +284,7 @@ def test_directory_of_links_is_followed(store, tmp_path):
         (blobs / str(i)).write_bytes(data)
         (snapshot / name).symlink_to(os.path.relpath(blobs / str(i), (snapshot / name).parent))
     store.publish(snapshot, name="hub")
-    with Mount(store, tmp_path / "mnt", options="views=hidden") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         version = mount.version("hub", 1)
         assert files_below(version) == contents
         assert not any(path.is_symlink() for path in version.rglob("*"))
@@ -223,7 +295,7 @@ def test_many_readers_at_once(mounted, small_model):
     from concurrent.futures import ThreadPoolExecutor
     version = mounted.version("org/small", 1)
     paths = {version / "model.safetensors": (small_model / "model.safetensors").read_bytes()}
-    paths |= {path: path.read_bytes() for path in (version / "tensors").iterdir()}
+    paths |= {path: path.read_bytes() for path in mounted.tensors("org/small", 1).iterdir()}
 
     def read_pieces(seed):
         path, expected = list(paths.items())[seed % len(paths)]

@@ -8,11 +8,11 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "cache",
-    .summary = "show or bound the cache of assembled files",
+    .summary = "show or limit the cache of assembled files",
     .description =
-        "Shows what the cache of assembled files holds. With --max it sets how much it may\n"
-        "hold for all mounts that name no bound of their own, at once; 0 keeps it empty.\n"
-        "Files of pinned versions stay.\n",
+        "Shows what the cache of assembled files holds. --max limits the size of the\n"
+        "cache, at once, for all mounts that set no limit of their own. 0 keeps the cache\n"
+        "empty. Files of pinned versions stay.\n",
     .examples =
         "weft cache\n"
         "weft cache --max 20G\n",
@@ -25,12 +25,12 @@ class CacheCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.value("--max", "SIZE", max_, "bytes, or with K, M, G, T or P in powers of 1024");
+    options.value("--max", "SIZE", max_, "the limit in bytes, or with K, M, G, T or P in powers of 1024");
   }
 
   Status check_usage() const override {
     if (max_.empty() || parse_bytes(max_)) return {};
-    return Error{Errc::invalid, fmt::format("--max: expected a size, as 0 or 20G, got {}", printable(max_))};
+    return Error{Errc::invalid, fmt::format("--max: expected a size, such as 0 or 20G, got {}", printable(max_))};
   }
 
   Result<int> run(Context& context) override {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "completion",
-    .summary = "print the completions of a shell",
+    .summary = "print the completion script of a shell",
     .description = "",
     .examples =
         "source <(weft completion bash)\n"

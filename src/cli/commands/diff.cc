@@ -9,10 +9,10 @@ constexpr CommandInfo kInfo = {
     .name = "diff",
     .summary = "compare the tensors of two versions",
     .description =
-        "Tensors are compared by name, type, shape and content; no data is read. Marked\n"
-        "are those that changed (~), were added (+) and removed (-), then those that are\n"
-        "the same (=). A tensor that was added and whose content the first version has\n"
-        "under another name says so.\n",
+        "Compares tensors by name, type, shape and content. Reads no tensor data. A mark\n"
+        "stands before each tensor: ~ for changed, + for added, - for removed, = for\n"
+        "unchanged. If BEFORE has the content of an added tensor under another name, the\n"
+        "line says so.\n",
     .examples =
         "weft diff bert@1 bert@2\n"
         "weft diff bert@1 bert@2 --norms\n"
@@ -20,8 +20,8 @@ constexpr CommandInfo kInfo = {
     .json =
         "{before, after, changed: {tensors, bytes}, added, removed, same, files:\n"
         " [{change, path}], tensors: [{change, name, before: {file, dtype, shape, bytes},\n"
-        " after, was, norms: {before, difference, largest, not_finite}}]}; what a tensor\n"
-        " lacks is left out\n",
+        " after, was, norms: {before, difference, largest, not_finite}}]}; keys that do\n"
+        "not apply to a tensor are left out\n",
     .interrupted = "nothing was changed",
 };
 
@@ -31,9 +31,9 @@ class DiffCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("BEFORE", before_, OptionSet::Need::required, "a version, MODEL[@V]");
-    options.argument("AFTER", after_, OptionSet::Need::required, "the version to compare it with");
+    options.argument("AFTER", after_, OptionSet::Need::required, "the version to compare with BEFORE");
     options.flag("--norms", norms_,
-                 "read the changed tensors of float types that kept their shape, and tell how far they moved");
+                 "read the changed tensors of float types that kept their shape, and print how far they moved");
   }
 
   Result<int> run(Context& context) override {

@@ -16,13 +16,15 @@ constexpr CommandInfo kInfo = {
     .name = "du",
     .summary = "show the space of models and versions, and what sharing saves",
     .description =
-        "Logical is the size of the files; owned is what a version was the first to\n"
-        "bring, so that the owned bytes of all versions add up to what is stored; shared\n"
-        "is the rest. Without MODEL a line for each model, with it one for each version.\n"
-        "What the cache of assembled files holds beside that is told apart, and so are the\n"
-        "dead bytes that wait in packs for `weft gc`. --origin shows what all nodes have at\n"
-        "the cluster's origin, as this node's daemon finds it.\n"
-        "Versions of other nodes whose manifest cannot be had count with their size alone.\n",
+        "LOGICAL is the size of the files. OWNED is the size of the bytes that a version\n"
+        "was the first to bring, so the owned bytes of all versions add up to the stored\n"
+        "bytes. SHARED is the rest. Without MODEL there is a line for each model, and\n"
+        "with MODEL a line for each of its versions. Separate lines show the size of\n"
+        "assembled files and the dead bytes that wait for `weft gc`.\n"
+        "\n"
+        "In a cluster, the manifest of a version of another node may be unavailable. Only\n"
+        "the size of such a version is known. --origin shows what all nodes have at the\n"
+        "cluster's origin, as this node's daemon sees it.\n",
     .examples =
         "weft du\n"
         "weft du bert\n"
@@ -138,8 +140,8 @@ class DuCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL", model_, OptionSet::Need::optional, "a model whose versions to show");
-    options.flag("--origin", origin_, "the cluster's origin");
+    options.argument("MODEL", model_, OptionSet::Need::optional, "the model whose versions to show");
+    options.flag("--origin", origin_, "show what is at the cluster's origin");
   }
 
   Result<int> run(Context& context) override {
@@ -157,8 +159,8 @@ class DuCommand final : public Command {
     }
     if (total.unknown > 0)
       context.note(
-          fmt::format("of {} the manifest is not on this node and cannot be had now: what is owned and shared "
-                      "is not known",
+          fmt::format("the manifest is not available now for {}: the owned and shared "
+                      "bytes are unknown",
                       count_of(total.unknown, "version")));
     return kExitDone;
   }
@@ -170,7 +172,7 @@ class DuCommand final : public Command {
     if (context.json)
       context.print_json(encode_fields(report));
     else
-      context.print("{}  {} of {}, {} in {}; {} of this node to come\n", printable(report.path),
+      context.print("{}  {} of {}, {} in {}; {} of this node not there yet\n", printable(report.path),
                     count_of(totals.versions, "version"), count_of(totals.manifests, "manifest"),
                     human_bytes(totals.bytes), count_of(totals.packs, "pack"), report.waiting);
     return kExitDone;

@@ -9,11 +9,11 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "evict",
-    .summary = "give back the disk of bytes that were fetched",
+    .summary = "delete fetched bytes to free disk space",
     .description =
-        "Bytes that came from other nodes are a cache: they can be had again. This gives\n"
-        "them back, those of one version or of all. Bytes that were published here, that\n"
-        "are pinned, or that somebody has open, stay.\n",
+        "Fetched bytes are a cache: the node fetches them again when they are read. evict\n"
+        "deletes those of one version or of all versions. Bytes that were published on\n"
+        "this node, that are pinned, or that a reader has open, stay.\n",
     .examples =
         "weft evict llama@2\n"
         "weft evict --all\n"
@@ -28,15 +28,15 @@ class EvictCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version");
-    options.flag("--all", all_, "of all versions");
-    options.value("--keep", "SIZE", keep_, "leave so much, what was used last");
-    options.flag("-n,--dry-run", request_.dry_run, "only say what would go");
+    options.flag("--all", all_, "evict the bytes of all versions");
+    options.value("--keep", "SIZE", keep_, "keep so many bytes, those that were used last");
+    options.flag("-n,--dry-run", request_.dry_run, "only print what would be evicted");
   }
 
   Status check_usage() const override {
     if (request_.spec.empty() != all_) return Error{Errc::invalid, "expected MODEL[@V] or --all"};
     if (!keep_.empty() && !parse_bytes(keep_))
-      return Error{Errc::invalid, fmt::format("--keep: expected a size, as 20G, got {}", printable(keep_))};
+      return Error{Errc::invalid, fmt::format("--keep: expected a size, such as 20G, got {}", printable(keep_))};
     return {};
   }
 
@@ -46,7 +46,7 @@ class EvictCommand final : public Command {
     if (context.json)
       context.print_json(encode_fields(report));
     else
-      context.print("{} {}; {} kept, {} of it pinned, {} in use\n", request_.dry_run ? "would give back" : "gave back",
+      context.print("{} {}; {} kept, {} of it pinned, {} in use\n", request_.dry_run ? "would free" : "freed",
                     human_bytes(report.disk_bytes), human_bytes(report.kept_bytes), human_bytes(report.pinned_bytes),
                     human_bytes(report.busy_bytes));
     return kExitDone;

@@ -11,10 +11,10 @@ constexpr CommandInfo kInfo = {
     .name = "export",
     .summary = "write the files of a version into a directory",
     .description =
-        "Writes the published files byte for byte into DIR, which must be empty or not\n"
-        "there. Every extent is checked against its digest on the way. The files appear\n"
-        "in DIR by rename after one sync of its file system has made all of them durable.\n"
-        "A failed export removes what it made and nothing else.\n",
+        "Writes the published files into DIR, byte for byte, and verifies the digest of\n"
+        "every byte. DIR must be empty or not exist. The files appear in DIR by rename,\n"
+        "after one sync of its file system has made all of them durable. A failed export\n"
+        "removes what it made and nothing else.\n",
     .examples =
         "weft export bert@2 ./bert-2\n"
         "weft export org/minilm@stable /scratch/minilm\n",
@@ -28,8 +28,8 @@ class ExportCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
-                     "the version: a number, a tag, or the latest when left out");
-    options.argument("DIR", directory_, OptionSet::Need::required, "where to; its parent must be there");
+                     "the version; V is a number or a tag, and the latest is the default");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory to write to; its parent must exist");
   }
 
   Result<int> run(Context& context) override {

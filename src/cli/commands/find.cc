@@ -9,11 +9,11 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "find",
-    .summary = "list the versions that a pattern is true of",
+    .summary = "list the versions that match a query",
     .description =
-        "QUERY speaks of names, facts, tensors and layers: comparisons joined by and, or,\n"
-        "not and parentheses, and \"has\" with kinds of layers in sequence. weft-find(7) is\n"
-        "its grammar. Without QUERY, all versions.\n",
+        "QUERY consists of comparisons of names, facts, tensors and layers, joined by\n"
+        "and, or, not and parentheses. After \"has\" it names a sequence of kinds of\n"
+        "layers. weft-find(7) has the grammar. Without QUERY, lists all versions.\n",
     .examples =
         "weft find 'family = bert and parameters < 100M'\n"
         "weft find 'has linear[3072,768] -> linear[768,3072]{act=gelu} -> layer_norm'\n"
@@ -29,8 +29,8 @@ class FindCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("QUERY", query_, OptionSet::Need::optional, "the pattern, one argument");
-    options.flag("-0,--null", null_, "end names with a NUL byte in place of a newline");
+    options.argument("QUERY", query_, OptionSet::Need::optional, "the query, as one argument");
+    options.flag("-0,--null", null_, "end names with a NUL byte instead of a newline");
   }
 
   Result<int> run(Context& context) override {

@@ -18,26 +18,26 @@ constexpr std::size_t kAffectedMax = 50;
 
 constexpr CommandInfo kInfo = {
     .name = "fsck",
-    .summary = "check the store, or make its index anew",
+    .summary = "check the store, repair it, or rebuild its index",
     .description =
-        "Compares index, packs, manifests and journal, and reads and hashes every blob.\n"
-        "Deletes assembled files that are damaged, which can be made again, unless\n"
-        "something else is damaged too, and changes nothing else. May run beside readers\n"
-        "and imports.\n"
-        "--rebuild makes the index again from packs, manifests and journal: names,\n"
-        "numbers, tags, times and inode numbers come back, and no removed version does.\n"
-        "Damaged data is repaired if the store has another copy: of the journal, of a\n"
-        "pack's table of contents, of a blob (assembled files have some), of a manifest.\n"
-        "If a file cannot be read just now, the rebuild ends with an error and changes\n"
-        "nothing. If something is lost, the rebuild names it and refuses; --accept-loss\n"
-        "rebuilds without it, and keeps what is left of a table of contents as\n"
-        "<pack>.toc.lost. Lost numbers are not given again.\n"
-        "Exit code 1 if something is wrong.\n"
+        "Compares the index, the packs, the manifests and the journal, and reads and\n"
+        "hashes every blob. A blob is one tensor, or another piece of a file, as the\n"
+        "store holds it. fsck may run beside readers and imports. For damaged and missing\n"
+        "content it also prints the versions and files that have it. Without an option it\n"
+        "deletes damaged assembled files, unless something else is damaged too, and\n"
+        "changes nothing else. The exit code is 1 if something is wrong.\n"
         "\n"
-        "For damaged and missing content it names the versions and files that have it.\n"
-        "--repair stores that content again, from a PATH of --from (published files, a\n"
-        "directory of them, another store, an origin), else from the origin, else from\n"
-        "other nodes. Only weftd can ask other nodes. Every byte is verified first.\n",
+        "--repair stores damaged and missing content again, from each PATH of --from (a\n"
+        "published file, a directory of them, another store, an origin), then from the\n"
+        "cluster's origin, then from other nodes. Only weftd can ask other nodes. Every\n"
+        "byte is verified before it is stored.\n"
+        "\n"
+        "--rebuild rebuilds the index from the packs, the manifests and the journal.\n"
+        "Names, numbers, tags, times and inode numbers come back, and no removed version\n"
+        "does. The rebuild also repairs damaged data of which the store has another copy.\n"
+        "If something is lost, it names it, refuses, and changes nothing. --accept-loss\n"
+        "rebuilds without the lost data. Lost version numbers are not given again, and\n"
+        "the remains of a table of contents are kept as <pack>.toc.lost.\n",
     .examples =
         "weft fsck\n"
         "weft fsck --quick\n"
@@ -55,17 +55,17 @@ class FsckCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.flag("--rebuild", rebuild_, "make the index anew, also when it does not even open");
-    options.flag("--accept-loss", accept_loss_, "rebuild without what is lost");
-    options.flag("--repair", repair_, "store damaged and missing content again, from where it can be had");
-    options.values("--from", "PATH", from_, "where to look for it first");
-    options.flag("--quick", quick_, "go by the records alone, without reading the blobs");
+    options.flag("--rebuild", rebuild_, "rebuild the index, even if the old index does not open");
+    options.flag("--accept-loss", accept_loss_, "rebuild without the lost data");
+    options.flag("--repair", repair_, "store damaged and missing content again");
+    options.values("--from", "PATH", from_, "where --repair looks first");
+    options.flag("--quick", quick_, "check only the records, and do not read the blobs");
   }
 
   Status check_usage() const override {
     if (repair_ && (rebuild_ || accept_loss_ || quick_))
       return Error{Errc::invalid, "--repair excludes --rebuild, --accept-loss and --quick"};
-    if (!from_.empty() && !repair_) return Error{Errc::invalid, "--from: expected --repair with it"};
+    if (!from_.empty() && !repair_) return Error{Errc::invalid, "--from: expected together with --repair"};
     return {};
   }
 
@@ -135,7 +135,7 @@ class FsckCommand final : public Command {
     for (const std::string& line : report.repaired) context.print("repaired: {}\n", line);
     for (const std::string& line : report.lost) context.print("lost: {}\n", line);
     if (report.refused)
-      return context.print("index not rebuilt: something is lost; `weft fsck --accept-loss` rebuilds without it\n");
+      return context.print("index not rebuilt: data is lost; `weft fsck --accept-loss` rebuilds without it\n");
     if (report.rebuilt) return context.print("index rebuilt: {}\n", count_of(report.versions, "version"));
     context.print("checked: {}, {}, {}, {} read\n", count_of(report.versions, "version"),
                   count_of(report.blobs, "blob"), count_of(report.packs, "pack"), human_bytes(report.bytes_read));

@@ -9,15 +9,16 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "gc",
-    .summary = "give back the space that no version needs",
+    .summary = "free the space that no version needs",
     .description =
-        "Frees what only removed versions needed. Deletes packs in which nothing is\n"
-        "needed, and rewrites a pack when more than a fifth of it is dead, or any of it\n"
-        "where the file system shares blocks. With --all it rewrites every pack that has\n"
-        "dead bytes. Runs beside imports and readers, who keep what they have open. If the\n"
-        "disk is too full to rewrite a pack, gc says how much space that needs. A removed\n"
-        "version that a reader has open or mapped stays until it is closed. Assembled\n"
-        "files that no version needs go too.\n",
+        "Frees the space that only removed versions needed. gc deletes a pack if no\n"
+        "version needs any of its bytes. It rewrites a pack if more than a fifth of it is\n"
+        "dead, or if any of it is dead and the file system shares blocks. It also deletes\n"
+        "assembled files that no version needs.\n"
+        "\n"
+        "gc runs beside imports and readers. A removed version that a reader has open or\n"
+        "mapped stays complete until the reader closes it. If the disk is too full to\n"
+        "rewrite a pack, gc says how much free space it needs.\n",
     .examples =
         "weft gc --dry-run\n"
         "weft gc\n"
@@ -35,7 +36,7 @@ class GcCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.flag("--dry-run", gc_.dry_run, "tell what would be freed, and change nothing");
+    options.flag("--dry-run", gc_.dry_run, "print what gc would free, and change nothing");
     options.flag("--all", gc_.all, "rewrite every pack that has dead bytes, however few");
   }
 
@@ -63,11 +64,10 @@ class GcCommand final : public Command {
       context.print("{} {} of {} in the cache\n", gc_.dry_run ? "would free" : "freed", human_bytes(swept.bytes),
                     count_of(swept.files, "assembled file"));
     if (report.versions_open > 0)
-      context.print("{} open, left until nobody has them open\n", count_of(report.versions_open, "removed version"));
-    if (report.busy_packs > 0)
-      context.print("{} in use, left for the next time\n", count_of(report.busy_packs, "pack"));
+      context.print("{} open in a reader, kept until closed\n", count_of(report.versions_open, "removed version"));
+    if (report.busy_packs > 0) context.print("{} in use, left for the next run\n", count_of(report.busy_packs, "pack"));
     if (report.packs_waiting > 0)
-      context.print("the disk is full: to rewrite {} more takes {} of free space\n",
+      context.print("the disk is full: rewriting {} more needs {} of free space\n",
                     count_of(report.packs_waiting, "pack"), human_bytes(report.bytes_wanted));
     if (report.dead_bytes > 0)
       context.print("{} of dead bytes stay in packs that are not worth rewriting yet\n",

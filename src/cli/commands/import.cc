@@ -15,31 +15,41 @@ constexpr CommandInfo kInfo = {
     .name = "import",
     .summary = "publish files as a new version of a model",
     .description =
-        "Publishes each PATH: a file under its base name, a directory's contents whole at\n"
-        "the version's root. Links to regular files are followed, other links refused;\n"
-        "directories named .git and .cache/huggingface are left out. Tensors of\n"
-        "safetensors, GGUF and npy files are found and shared with all that the store\n"
-        "has; every file comes back byte for byte. Content that is already the model's\n"
-        "newest version makes no new one. All or nothing: a failed import leaves the\n"
-        "store as it was. The store is made when there is none, unless\n"
-        "/etc/weft/weft.conf names a store.\n\n"
-        "Parents are what --parent names, and stored models that a model card (README.md:\n"
-        "base_model) or an adapter_config.json (base_model_name_or_path) names; without\n"
-        "any, the version that shares most bytes.\n\n"
-        "With --inherit the version has the files of BASE, byte for byte but for what\n"
-        "PATH changes: the tensors of a safetensors file take the place of those of their\n"
-        "name, any other file that of its path. BASE is a parent, and none of its bytes\n"
-        "are read.\n",
+        "Publishes each PATH: a file under its base name, and everything below a\n"
+        "directory at the root of the version. Links to regular files are followed, and\n"
+        "other links are refused. Directories named .git and .cache/huggingface are\n"
+        "skipped.\n"
+        "\n"
+        "Tensors of safetensors, GGUF and npy files are shared with everything in the\n"
+        "store. Every file reads back byte for byte. If the newest version already has\n"
+        "this content, no new version is made. A failed import leaves the store as it\n"
+        "was. The import creates the store if there is none, unless /etc/weft/weft.conf\n"
+        "names one.\n"
+        "\n"
+        "If PATH lies in a mount of the store, the import takes the published files from\n"
+        "the store and reads and writes none of their bytes. The directory of a version\n"
+        "in layers/, tensors/ or lineage/ stands for its published files.\n"
+        "\n"
+        "Parents are the versions that --parent names, and stored models that a model\n"
+        "card (README.md: base_model) or an adapter_config.json (base_model_name_or_path)\n"
+        "names. If there are none, weft takes the version that shares the most bytes.\n"
+        "\n"
+        "With --inherit the version starts with all files of BASE. The tensors of a\n"
+        "safetensors PATH replace the tensors of the same names, and any other file\n"
+        "replaces the file of the same path. BASE is a parent, and none of its bytes are\n"
+        "read.\n",
     .examples =
         "weft import ./all-MiniLM-L6-v2 --name org/minilm --tag stable\n"
         "weft import model.safetensors config.json --name bert --parent bert@1 \\\n"
         "     --message 'layer 3 tuned' --metric accuracy=0.93\n"
-        "weft import head.safetensors --name bert-tuned --inherit bert@1\n",
+        "weft import head.safetensors --name bert-tuned --inherit bert@1\n"
+        "weft import /mnt/weft/models/bert/2 --name bert-copy\n",
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
-        " shared_bytes, parents: [{model, version, declared, same_tensors, same_bytes}],\n"
-        " parents_elsewhere}; made is false when the newest version has this content\n"
-        " already\n",
+        " shared_bytes, mounted_files, parents: [{model, version, declared,\n"
+        " same_tensors, same_bytes}], parents_elsewhere}\n"
+        "made is false if the newest version already has this content; mounted_files\n"
+        "counts files taken from the store through its mount\n",
     .interrupted = "the store is as it was",
 };
 
@@ -51,20 +61,20 @@ class ImportCommand final : public Command {
     options.arguments("PATH", import_.paths, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
     options.value("--inherit", "BASE[@V]", import_.inherit,
-                  "take the files of this version, with the tensors of PATH in the place of its own");
-    options.flag("--add", import_.add,
-                 "with --inherit: PATH may have tensors, types, shapes and files that BASE lacks");
-    options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version that this one was made from");
+                  "start with all files of this version, and replace those tensors and files that PATH has");
+    options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
+    options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
-        "where no stored parent is declared: the part of the tensor bytes above which the version that shares "
-        "most is taken for one (0.5)");
+        "if no stored parent is declared: the part of the tensor bytes that a version must share to become the "
+        "parent (default: 0.5)");
     options.flag("--no-find-parent", no_find_parent_, "do not look for a parent");
-    options.values("-t,--tag", "TAG", import_.tags, "a tag that the new version gets, or takes over");
-    options.value("-m,--message", "TEXT", import_.message, "what to say about the version");
+    options.values("-t,--tag", "TAG", import_.tags, "a tag for the new version; it moves if another version has it");
+    options.value("-m,--message", "TEXT", import_.message, "a description of the version");
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
-    options.value("--durability", "WHERE", durability_, "local (default), or origin: return when it is there too");
-    options.flag("--sync", sync_, "as --durability origin");
+    options.value("--durability", "WHERE", durability_,
+                  "local (default), or origin: return when the version is at the origin too");
+    options.flag("--sync", sync_, "same as --durability origin");
   }
 
   Status check_usage() const override {
@@ -76,8 +86,8 @@ class ImportCommand final : public Command {
       if (metric.find('=') == std::string::npos || metric.starts_with('='))
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
     if (!find_parent_.empty() && no_find_parent_)
-      return Error{Errc::invalid, "--find-parent and --no-find-parent: expected one of them"};
-    if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected --inherit with it"};
+      return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
+    if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected together with --inherit"};
     WEFT_CHECK(find_part());
     return {};
   }
@@ -123,6 +133,9 @@ class ImportCommand final : public Command {
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec, count_of(report.tensors, "tensor"),
                   count_of(report.files, "file"), human_bytes(report.logical_bytes),
                   human_bytes(report.outcome.new_bytes), human_bytes(report.outcome.shared_bytes));
+    if (report.mounted_files > 0)
+      context.print("  {} taken from the store by way of its mount: no byte was read or written\n",
+                    count_of(report.mounted_files, "file"));
     const VersionRow& row = report.outcome.version;
     for (const ParentRef& parent : row.parents)
       context.print("  parent {}: {}\n", spec_of(parent.model, parent.number), edge_text(parent, row.tensors));

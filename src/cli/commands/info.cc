@@ -4,6 +4,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
+#include "os/mounts.h"
 #include "weft/dtype.h"
 #include "weft/node.h"
 
@@ -12,10 +13,11 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "info",
-    .summary = "show all that is known about a version",
+    .summary = "show everything that is known about a version",
     .description =
-        "--json prints what the mounted tree has as info.json. --graph prints the graph of\n"
-        "its layers instead, as JSON or for graphviz.\n",
+        "The last lines of the text are the paths of the version in each mount of the\n"
+        "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
+        "--graph prints the graph of layers instead.\n",
     .examples =
         "weft info bert\n"
         "weft info org/minilm@stable --json | jq .files\n"
@@ -86,14 +88,25 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   return text;
 }
 
+// A line for each tree that shows the version, in each mount of the store.
+std::string places_of(const Store& store, const VersionRow& row) {
+  std::string text;
+  const auto mounts = mounts_of(store.path());
+  if (!mounts.ok()) return text;
+  for (const WeftMount& mount : *mounts)
+    for (const std::string_view tree : {"models", "layers", "tensors", "lineage"})
+      text += fmt::format("  {:<10} {}/{}/{}/{}\n", "path", mount.directory, tree, row.model_name, row.number);
+  return text;
+}
+
 class InfoCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
-                     "the version: a number, a tag, or the latest when left out");
-    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json or dot");
+                     "the version; V is a number or a tag, and the latest is the default");
+    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
   }
 
   Status check_usage() const override {
@@ -117,7 +130,7 @@ class InfoCommand final : public Command {
       return kExitDone;
     }
     WEFT_TRY(Figures figures, figures_of(*store, version.row, manifest.files.size()));
-    context.print("{}", text_of(version, manifest, figures));
+    context.print("{}{}", text_of(version, manifest, figures), places_of(*store, version.row));
     return kExitDone;
   }
 

@@ -5,12 +5,12 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "init",
-    .summary = "make an empty store",
+    .summary = "create an empty store",
     .description =
-        "Makes a store where --store or WEFT_STORE says, in a directory that is empty or\n"
-        "not there. `weft import` does it by itself. Only its owner can open the store,\n"
-        "and users of its group; --group gives it to another group. Other users read it\n"
-        "through a mount of its owner or of root.\n",
+        "Creates a store in the directory that --store or WEFT_STORE names, which must be\n"
+        "empty or not exist. `weft import` also creates a store. Only the owner of the\n"
+        "store and the users of its group can open it. Other users read it through a\n"
+        "mount of the owner or of root.\n",
     .examples =
         "weft init --store /srv/weft\n"
         "WEFT_STORE=/scratch/weft weft init\n",
@@ -22,7 +22,7 @@ class InitCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
   void declare(OptionSet& options) override {
-    options.value("--group", "NAME", group_, "a group whose users may read the store too");
+    options.value("--group", "NAME", group_, "give the store to this group, whose users may then read it");
   }
 
   Result<int> run(Context& context) override {

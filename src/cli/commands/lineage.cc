@@ -9,12 +9,12 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "lineage",
-    .summary = "show where a version comes from, and what came from it",
+    .summary = "show the ancestors and the descendants of a version",
     .description =
-        "Draws the ancestors of a version, then its descendants, as the mounted tree has\n"
-        "them in lineage/. Each line says how the version is related to the one above\n"
-        "it: declared by who published it, verified by tensors that are the same, or\n"
-        "both. Removed versions stay in the story; one can be asked for by its number.\n",
+        "Shows the ancestors of a version, then its descendants. Each line says how the\n"
+        "version is related to the version above it: declared by the publisher, verified\n"
+        "by equal tensors, or both. The mount has the same texts in lineage/. Removed\n"
+        "versions stay in the lineage, and you can name one by its number.\n",
     .examples =
         "weft lineage org/merged\n"
         "weft lineage bert@3 --svg > bert.svg\n"
@@ -23,7 +23,7 @@ constexpr CommandInfo kInfo = {
         "{model, version, ancestors: [{model, version, removed, time, time_ns,\n"
         " logical_bytes, tensors, tensor_bytes, message, metrics: {KEY: VALUE}, parents:\n"
         " [{model, version, declared, same_tensors, same_bytes}], parents_elsewhere}],\n"
-        " descendants: [...]}, each with the version itself, newest first\n",
+        " descendants: [...]}; each list is newest first and includes the version itself\n",
     .interrupted = "",
 };
 
@@ -33,18 +33,18 @@ class LineageCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
-                     "the version: a number, a tag, or the latest when left out");
-    options.flag("--ancestors", ancestors_, "what it comes from alone");
-    options.flag("--descendants", descendants_, "what came from it alone");
-    options.flag("--owners", owners_, "each tensor, the version that first had its content, and its bytes");
-    options.flag("--dot", dot_, "the nearest kin as a graph for Graphviz");
-    options.flag("--svg", svg_, "the nearest kin as a picture");
+                     "the version; V is a number or a tag, and the latest is the default");
+    options.flag("--ancestors", ancestors_, "show only the ancestors");
+    options.flag("--descendants", descendants_, "show only the descendants");
+    options.flag("--owners", owners_, "print each tensor, the version that first had its content, and its bytes");
+    options.flag("--dot", dot_, "print the nearest relatives as a graph for Graphviz");
+    options.flag("--svg", svg_, "print the nearest relatives as an SVG picture");
   }
 
   Status check_usage() const override {
     const std::array given = {ancestors_, descendants_, owners_, dot_, svg_};
     if (std::count(given.begin(), given.end(), true) > 1)
-      return Error{Errc::invalid, "--ancestors, --descendants, --owners, --dot, --svg: expected one of them at most"};
+      return Error{Errc::invalid, "--ancestors, --descendants, --owners, --dot, --svg: expected at most one of them"};
     return {};
   }
 

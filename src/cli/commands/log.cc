@@ -9,12 +9,11 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "log",
-    .summary = "tell the history of a model or of a version, newest first",
+    .summary = "show the history of a model or of a version, newest first",
     .description =
-        "Of MODEL every version that was ever published, with its time, parents, metrics\n"
-        "and message; removed versions are shown as such. Of MODEL@V this version and all\n"
-        "that it comes from, of whatever model, as the mounted tree has it in\n"
-        "lineage/log.\n",
+        "With MODEL, shows every version that was ever published, with its time, parents,\n"
+        "metrics and message. Removed versions are marked as removed. With MODEL@V, shows\n"
+        "that version and all its ancestors, whatever their models are.\n",
     .examples =
         "weft log bert\n"
         "weft log bert@latest\n",
@@ -22,8 +21,8 @@ constexpr CommandInfo kInfo = {
         "{model, versions: [{model, version, latest, removed, time, time_ns, manifest,\n"
         " logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
         " version, declared, same_tensors, same_bytes}], parents_elsewhere}]}, newest\n"
-        " first; of MODEL@V {model, version, ancestors} as `weft lineage --json`; times\n"
-        " are UTC\n",
+        "first; with MODEL@V: {model, version, ancestors} as `weft lineage --json`; times\n"
+        "are in UTC\n",
     .interrupted = "",
 };
 
@@ -54,7 +53,7 @@ class LogCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", model_, OptionSet::Need::required, "the model, or a version");
+    options.argument("MODEL[@V]", model_, OptionSet::Need::required, "the model or the version");
   }
 
   Result<int> run(Context& context) override {

@@ -14,19 +14,20 @@ constexpr CommandInfo kInfo = {
     .name = "ls",
     .summary = "list models, the versions of a model, or the files of a version",
     .description =
-        "Without an argument: the models. MODEL: its versions, newest last; the start of\n"
-        "names (org for org/bert) lists the models below it. MODEL@V: the files of that\n"
-        "version, and with --tensors their tensors; MODEL@latest is the newest.\n",
+        "Without an argument, lists the models. With MODEL, lists its versions, newest\n"
+        "last. If the argument is the first part of names (org for org/bert), lists the\n"
+        "models below it. With MODEL@V, lists the files of that version, and with\n"
+        "--tensors their tensors. MODEL@latest is the newest version.\n",
     .examples =
         "weft ls\n"
         "weft ls bert\n"
         "weft ls bert@latest --tensors\n"
         "weft ls bert --names | xargs -n 1 weft info\n",
     .json =
-        "{models: [{model, latest, versions, logical_bytes, time, time_ns, tags}]},\n"
-        "{model, versions: [VERSION]} with VERSION as `weft log --json` has it, or\n"
+        "{models: [{model, latest, versions, logical_bytes, time, time_ns, tags}]}\n"
+        "{model, versions: [VERSION]}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
-        "and with --tensors [{name, dtype, shape, bytes}]\n",
+        "or [{name, dtype, shape, bytes}] with --tensors\n",
     .interrupted = "",
 };
 
@@ -40,9 +41,9 @@ class LsCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "what to look into");
-    options.flag("-l,--tensors", tensors_, "show the tensors of each file too");
-    options.flag("--names", names_, "names alone, one a line, as other commands take them");
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the model or the version to list");
+    options.flag("-l,--tensors", tensors_, "also list the tensors of each file");
+    options.flag("--names", names_, "print only names, one on each line, as other commands accept them");
   }
 
   Result<int> run(Context& context) override {

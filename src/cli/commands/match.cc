@@ -12,14 +12,15 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "match",
-    .summary = "show the stored versions whose architecture begins in the same way",
+    .summary = "find stored versions whose first layers equal those of a model",
     .description =
         "Compares the architecture of a version, of a directory or file that is not\n"
         "published, or of a graph (*.json, as `weft info --graph json` prints it) with\n"
-        "those of all versions: layers count from the inputs on, as long as a layer and\n"
-        "all that is upstream of it are the same. Longest first; --by decides between\n"
-        "equals, and last of all the earlier version comes first. Tensors of the shared\n"
-        "layers have one type and shape, and can be taken over.\n",
+        "the architectures of all versions. A layer is shared if it and every layer\n"
+        "before it are the same in both. The version that shares the most layers comes\n"
+        "first; --by decides between equals, and then the earlier version comes first.\n"
+        "The tensors of shared layers have the same types and shapes, so a new model can\n"
+        "take them over.\n",
     .examples =
         "weft match bert@2\n"
         "weft match ./new-model --top 1 --by prefix,accuracy --json\n"
@@ -27,7 +28,7 @@ constexpr CommandInfo kInfo = {
     .json =
         "{query: {family, id, layers}, matches: [{model, version, shared, layers,\n"
         " metrics: {KEY: VALUE}, tensors: [{name, from, dtype, shape, bytes}],\n"
-        " tensor_bytes}]}; name is of the query, from of the version\n",
+        " tensor_bytes}]}; name is a tensor of the query, from one of the version\n",
     .interrupted = "",
 };
 
@@ -48,15 +49,16 @@ class MatchCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]|DIR|FILE", subject_, OptionSet::Need::required, "what to compare with all versions");
-    options.value("--top", "K", top_, "show so many (default: 10)");
+    options.argument("MODEL[@V]|DIR|FILE", subject_, OptionSet::Need::required,
+                     "the model to compare with all versions");
+    options.value("--top", "K", top_, "show at most K versions (default: 10)");
     options.value("--by", "ORDER", by_, "prefix, or prefix,METRIC (largest first), or prefix,-METRIC (smallest first)");
   }
 
   Status check_usage() const override {
     auto top = parse_u64(top_);
     if (!top_.empty() && (!top || *top == 0))
-      return Error{Errc::invalid, fmt::format("--top: expected a number from 1 on, got \"{}\"", printable(top_))};
+      return Error{Errc::invalid, fmt::format("--top: expected a number from 1, got \"{}\"", printable(top_))};
     bool known =
         by_.empty() || by_ == "prefix" || (by_.starts_with("prefix,") && by_ != "prefix," && by_ != "prefix,-");
     if (known) return {};

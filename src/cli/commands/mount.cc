@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/upgrade.h"
 #include "os/sys.h"
+#include "weft/snapshot.h"
+#include "weft/store.h"
 
 namespace weft {
 namespace {
@@ -12,13 +15,18 @@ constexpr CommandInfo kInfo = {
     .name = "mount",
     .summary = "mount the store as a file tree",
     .description =
-        "Runs mount.weft, found beside this program, along PATH or in /sbin, and returns\n"
-        "when the mount answers. mount.weft(8) describes the options; `mount -t weft\n"
-        "STORE DIR` and a line in /etc/fstab do the same. With --upgrade it puts the\n"
-        "mount.weft that it finds under the live mount DIR: what is open there goes on.\n",
+        "Runs mount.weft and returns when the mount answers. The last line of output\n"
+        "suggests a first command.\n"
+        "\n"
+        "weft looks for mount.weft beside this program, then along PATH, then in\n"
+        "/usr/sbin and /sbin. mount.weft(8) describes the options. `mount -t weft STORE\n"
+        "DIR` and a line in /etc/fstab do the same.\n"
+        "\n"
+        "--upgrade replaces the program of the live mount DIR with the mount.weft that\n"
+        "weft finds. Open files stay open.\n",
     .examples =
         "weft mount /mnt/weft\n"
-        "weft mount /mnt/weft -o allow_other,views=hidden\n"
+        "weft mount /mnt/weft -o allow_other,attr_timeout=1\n"
         "weft mount ~/models --foreground\n"
         "weft mount --upgrade /mnt/weft\n",
     .json = "",
@@ -32,9 +40,9 @@ class MountCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "an empty directory to mount on");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory to mount on");
     options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
-    options.flag("--upgrade", upgrade_, "go on with the mount.weft of now under a mount that is there");
+    options.flag("--upgrade", upgrade_, "replace the program of the live mount DIR");
     options.flag("-f,--foreground", foreground_, "stay in the foreground until it is unmounted");
   }
 
@@ -52,10 +60,26 @@ class MountCommand final : public Command {
       words.push_back(option);
     }
     context.environment().out.flush();
-    return become_program(std::move(words));
+    if (foreground_) return become_program(std::move(words));
+    WEFT_TRY(const int code, run_program(std::move(words)));
+    if (code == kExitDone && !context.quiet) WEFT_CHECK(print_hint(context));
+    return code;
   }
 
  private:
+  // What to try first: a model that is there.
+  Status print_hint(const Context& context) const {
+    WEFT_TRY(const auto store, context.open_to_read());
+    WEFT_TRY(const auto snapshot, store->snapshot());
+    WEFT_TRY(const auto models, snapshot->models());
+    const auto live = std::ranges::find_if(models, [](const ModelRow& model) { return model.latest != 0; });
+    if (live == models.end())
+      context.print("the store has no model yet; try: weft import PATH --name MODEL\n");
+    else
+      context.print("try: ls {}/layers/{}/latest\n", directory_, live->name);
+    return {};
+  }
+
   Result<int> upgrade(const Context& context, const std::string& program) const {
     if (foreground_ || !options_.empty())
       return Error{Errc::invalid, "--upgrade: the mount keeps its options; expected DIR alone"};

@@ -11,8 +11,8 @@ constexpr CommandInfo kInfo = {
     .name = "peers",
     .summary = "list the daemons of the cluster",
     .description =
-        "Asks this store's daemon, which knows them without asking anybody: those whose\n"
-        "lease in etcd lives. A node that is not in a cluster has none.\n",
+        "Lists each daemon whose lease in etcd is valid, as this store's daemon sees it.\n"
+        "A node that is not in a cluster has an empty list.\n",
     .examples = "weft peers\n",
     .json = "{peers: [{node, name, address, provider, since}]}\n",
     .interrupted = "",

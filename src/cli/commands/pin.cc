@@ -11,18 +11,18 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "pin",
-    .summary = "keep a version's files assembled, to be read as native files",
+    .summary = "assemble the files of a version now, and keep them",
     .description =
-        "The mount assembles files whose bytes lie in several packs into one when they are\n"
-        "read, and evicts them when others need the space. `weft pin` assembles the files\n"
-        "of a version now. They are not evicted until the pin is deleted or the version is\n"
-        "removed. In a cluster `weft pin` first fetches the version's bytes, which are not\n"
-        "evicted either.\n",
+        "The bytes of a derived file usually lie in several packs. The mount assembles\n"
+        "such a file into one piece when it is read, and deletes assembled files when the\n"
+        "cache needs space. `weft pin` assembles the files of a version now. They are\n"
+        "kept until the pin is deleted or the version is removed. In a cluster, `weft\n"
+        "pin` first fetches the version's bytes, and they are not evicted either.\n",
     .examples =
         "weft pin bert@2\n"
         "weft pin --delete bert@2\n",
     .json = "{files, bytes, assembled_now}; after --delete: {pinned: false}\n",
-    .interrupted = "the version is not pinned; files that are complete stay in the cache",
+    .interrupted = "the version is not pinned; complete files stay in the cache",
 };
 
 Result<int> unpin(const Context& context, const std::string& spec) {
@@ -46,8 +46,8 @@ Result<PinReport> pin(const Context& context, const std::string& spec) {
 
 constexpr CommandInfo kUnpinInfo = {
     .name = "unpin",
-    .summary = "delete a version's pin",
-    .description = "As `weft pin --delete`: its files and bytes are evicted when others need the space.\n",
+    .summary = "delete the pin of a version",
+    .description = "Same as `weft pin --delete`. The files stay until the cache needs their space.\n",
     .examples = "weft unpin bert@2\n",
     .json = "{pinned: false}\n",
     .interrupted = "",

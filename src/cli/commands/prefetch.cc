@@ -9,17 +9,18 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "prefetch",
-    .summary = "bring a version's bytes to this node",
+    .summary = "fetch the bytes of a version to this node",
     .description =
-        "Where a daemon serves the store, versions of other nodes are here by name, and\n"
-        "their bytes come when they are read. This brings them now. Bytes that are here\n"
-        "do not move again. With --layers only tensors of that name come, or of a layer\n"
-        "of that name: a glob as in weft-find(7).\n",
+        "In a cluster, a node fetches bytes from other nodes or from the origin when they\n"
+        "are read. prefetch fetches all bytes of a version now. Bytes that are already\n"
+        "local are not fetched again. With --layers, only tensors whose name, or the name\n"
+        "of one of their layers, matches PATTERN are fetched; weft-find(7) describes the\n"
+        "patterns.\n",
     .examples =
         "weft prefetch llama@2\n"
         "weft prefetch llama --layers 'model.layers.[0-3]'\n",
     .json = "{files, bytes, moved_bytes}\n",
-    .interrupted = "what has come stays",
+    .interrupted = "bytes that were fetched stay",
 };
 
 class PrefetchCommand final : public Command {
@@ -28,7 +29,7 @@ class PrefetchCommand final : public Command {
 
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the version");
-    options.value("--layers", "PATTERN", request_.layers, "only these layers or tensors");
+    options.value("--layers", "PATTERN", request_.layers, "fetch only these layers or tensors");
   }
 
   Result<int> run(Context& context) override {

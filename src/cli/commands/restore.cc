@@ -9,22 +9,25 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "restore",
-    .summary = "make a store, or a registry, again from an origin",
+    .summary = "recreate a store or a registry from an origin",
     .description =
-        "Makes a store where --store or WEFT_STORE says, in a directory that is empty or\n"
-        "not there, from a cluster's origin alone: when the registry and all nodes are\n"
-        "gone, or to have a copy. Versions keep their numbers, times, parents, messages\n"
-        "and metrics, tags are where they were last, removed versions stay removed. Every\n"
-        "byte is verified while it is copied. What is damaged or missing at the origin is\n"
-        "named, and the restore refuses; --accept-loss goes on without: a version that is\n"
-        "not whole is then a removed one. The origin is only read. The store belongs to\n"
-        "no cluster. Exit code 1 when something is wrong at the origin.\n"
+        "Creates a store in the directory that --store or WEFT_STORE names, which must be\n"
+        "empty or not exist, from a cluster's origin. The restore needs nothing else, so\n"
+        "it works when the registry and all nodes are lost. It only reads the origin and\n"
+        "verifies every byte that it copies. Versions keep their numbers, times, parents,\n"
+        "messages and metrics, tags are where they were last, and removed versions stay\n"
+        "removed. The store belongs to no cluster.\n"
         "\n"
-        "With --registry the store's daemon fills its cluster's registry instead, when etcd\n"
-        "was lost and begins anew, from the daemon's origin: the same names, numbers and\n"
-        "tags. Bytes stay where they are. What the registry has is left as it is, and a\n"
-        "model of which it has another version is named and left alone: the same again\n"
-        "changes nothing. All of this is for who may publish and remove.\n",
+        "If something at the origin is damaged or missing, the restore names it, makes no\n"
+        "store, and exits with code 1. --accept-loss restores the rest; an incomplete\n"
+        "version becomes a removed version.\n"
+        "\n"
+        "With --registry, the store's daemon fills the registry of its cluster from its\n"
+        "origin, with the same names, numbers and tags. Use it when etcd was lost and\n"
+        "replaced by an empty one. The bytes stay at the origin. The restore changes\n"
+        "nothing that the registry has: it names a model of which the registry has\n"
+        "another version, and leaves it alone. The user needs the rights to publish and\n"
+        "to remove.\n",
     .examples =
         "weft restore /lustre/weft --store /srv/weft\n"
         "weft restore --accept-loss /lustre/weft\n"
@@ -32,7 +35,7 @@ constexpr CommandInfo kInfo = {
     .json =
         "{store, restored, refused, models, versions, removed, tags, packs, bytes,\n"
         " problems: [TEXT], mended: [TEXT]}\n",
-    .interrupted = "there is no store; the same command goes on where this one was",
+    .interrupted = "there is no store; the same command continues where this one stopped",
 };
 
 class RestoreCommand final : public Command {
@@ -40,13 +43,14 @@ class RestoreCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("ORIGIN", origin_, OptionSet::Need::optional, "the directory that weftd has as its origin");
-    options.flag("--accept-loss", accept_loss_, "go on without what is damaged or missing there");
-    options.flag("--registry", registry_, "the cluster's registry, through the daemon");
+    options.argument("ORIGIN", origin_, OptionSet::Need::optional, "the directory that is the cluster's origin");
+    options.flag("--accept-loss", accept_loss_, "restore without what is damaged or missing");
+    options.flag("--registry", registry_, "fill the registry of the daemon's cluster");
   }
 
   Status check_usage() const override {
-    if (registry_ && !origin_.empty()) return Error{Errc::invalid, "--registry: the daemon knows the ORIGIN"};
+    if (registry_ && !origin_.empty())
+      return Error{Errc::invalid, "--registry: expected no ORIGIN, because the daemon has one"};
     if (!registry_ && origin_.empty()) return Error{Errc::invalid, "expected ORIGIN, or --registry"};
     return {};
   }
@@ -78,11 +82,11 @@ class RestoreCommand final : public Command {
     for (const std::string& problem : report.problems) context.print("{}\n", problem);
     for (const std::string& line : report.mended) context.print("mended: {}\n", line);
     if (report.refused)
-      return context.print("{}: that is lost; `weft restore --accept-loss` goes on without it\n",
+      return context.print("{}: this data is lost; `weft restore --accept-loss` restores without it\n",
                            registry_ ? "registry not restored" : "no store made");
     if (context.quiet) return;
     if (registry_)
-      return context.print("brought back: {} of {}, {} more removed, {}\n", count_of(report.versions, "version"),
+      return context.print("registry restored: {} of {}, {} more removed, {}\n", count_of(report.versions, "version"),
                            count_of(report.models, "model"), report.removed, count_of(report.tags, "tag"));
     context.print("restored: {} of {}, {} more removed, {}; {} verified, in {}\n", count_of(report.versions, "version"),
                   count_of(report.models, "model"), report.removed, count_of(report.tags, "tag"),

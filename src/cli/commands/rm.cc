@@ -9,10 +9,9 @@ constexpr CommandInfo kInfo = {
     .name = "rm",
     .summary = "remove versions",
     .description =
-        "A removed version is gone from every listing and mount at once, its tags with\n"
-        "it; files that are open stay readable. Its number is never used again, `weft\n"
-        "log` still shows it, and `weft gc` gives back the space that no other version\n"
-        "needs.\n",
+        "A removed version and its tags disappear at once from every listing and mount.\n"
+        "Open files stay readable. The number is never used again, and `weft log` still\n"
+        "shows the version. `weft gc` frees the space that no other version needs.\n",
     .examples =
         "weft rm bert@1\n"
         "weft rm bert@1 bert@experiment\n"

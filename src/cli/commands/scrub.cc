@@ -18,21 +18,21 @@ constexpr std::size_t kAffectedMax = 50;
 
 constexpr CommandInfo kInfo = {
     .name = "scrub",
-    .summary = "read the whole store slowly, and find damaged bytes",
+    .summary = "read the whole store slowly and report damaged data",
     .description =
-        "Reads and verifies every pack and every assembled file, as `weft fsck` does, but\n"
-        "at a bounded rate and at idle priority. A run that ends early, after --for or an\n"
-        "interrupt, is continued by the next one. The store records the last complete\n"
-        "scrub and its findings, if this user may write there; `weft status` shows them.\n"
-        "`weft fsck --repair` repairs what was found. Exit code 1 when this run found\n"
-        "something.\n",
+        "Reads and verifies every pack and every assembled file, as `weft fsck` does, at\n"
+        "a limited rate and with the lowest I/O priority. If a run ends early, after\n"
+        "--for or an interrupt, the next run continues where it stopped. The store\n"
+        "records the findings of the last complete scrub, if this user may write there,\n"
+        "and `weft status` shows them. `weft fsck --repair` repairs what scrub finds. The\n"
+        "exit code is 1 if this run found a problem.\n",
     .examples =
         "weft scrub\n"
         "weft scrub --rate 20M --for 1h\n",
     .json =
         "{complete, problems, bytes, lines: [TEXT], affected: [TEXT], more_affected,\n"
         " recorded}\n",
-    .interrupted = "the next scrub goes on where this one was",
+    .interrupted = "the next scrub continues where this one stopped",
 };
 
 // The I/O priority is of Linux, and glibc has no function for it.
@@ -64,15 +64,17 @@ class ScrubCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.value("--rate", "BYTES", rate_, "read so many bytes a second at most, as 20M; 50M if not given");
-    options.value("--for", "TIME", for_, "stop after that long, as 90s, 30m or 2h");
+    options.value("--rate", "BYTES", rate_, "read at most so many bytes a second, such as 20M (default: 50M)");
+    options.value("--for", "TIME", for_, "stop after this time, such as 90s, 30m or 2h");
   }
 
   Status check_usage() const override {
     if (!rate_.empty() && parse_bytes(rate_).value_or(0) == 0)
-      return Error{Errc::invalid, fmt::format("--rate: expected bytes a second, as 20M, got {}", printable(rate_))};
+      return Error{Errc::invalid,
+                   fmt::format("--rate: expected bytes a second, such as 20M, got {}", printable(rate_))};
     if (!for_.empty() && !parse_duration(for_))
-      return Error{Errc::invalid, fmt::format("--for: expected a time, as 90s, 30m or 2h, got {}", printable(for_))};
+      return Error{Errc::invalid,
+                   fmt::format("--for: expected a time, such as 90s, 30m or 2h, got {}", printable(for_))};
     return {};
   }
 

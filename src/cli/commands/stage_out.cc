@@ -9,23 +9,26 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "stage-out",
-    .summary = "wait until what was published here is at the origin",
+    .summary = "wait until published versions are at the origin",
     .description =
-        "The daemon takes what is published on its node to the origin, behind the\n"
-        "publish. This waits until a version is there, before others, or all of them.\n"
-        "With --evictable its bytes are cache on this node from then on, bounded by\n"
-        "cache_max and evicted as others are; what the origin has not, or what a publish\n"
-        "has just used, stays.\n"
+        "The daemon copies what is published on its node to the cluster's origin in the\n"
+        "background. stage-out waits until a version is there, which then goes before\n"
+        "others, or until everything of this node is there.\n"
         "\n"
-        "A node knows its origin and refuses another, or none, in its place. With\n"
-        "--new-origin it takes what is there, and all that it published goes there.\n",
+        "With --evictable, the bytes become a cache on this node: they count against\n"
+        "cache_max and are evicted when the cache needs space. Bytes that the origin\n"
+        "lacks, or that a publish has just used, stay.\n"
+        "\n"
+        "A node records the id of its origin and refuses a directory with another origin\n"
+        "or with none. With --new-origin the node accepts the configured directory as its\n"
+        "new origin, and everything that was published on this node goes there.\n",
     .examples =
         "weft stage-out llama@2\n"
         "weft stage-out --evictable\n",
     .json =
         "{staged: true}; with --evictable: {staged: true, packs, disk_bytes, kept_packs,\n"
         " kept_disk_bytes}\n",
-    .interrupted = "the daemon goes on; what has become cache stays so",
+    .interrupted = "the daemon continues; bytes that became a cache stay a cache",
 };
 
 class StageOutCommand final : public Command {
@@ -33,9 +36,10 @@ class StageOutCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version; all of this node by default");
-    options.flag("--evictable", request_.evictable, "make the bytes cache here once the origin has them");
-    options.flag("--new-origin", request_.new_origin, "take the directory for the origin, whatever was before");
+    options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional,
+                     "the version; everything of this node by default");
+    options.flag("--evictable", request_.evictable, "make the bytes a cache on this node once the origin has them");
+    options.flag("--new-origin", request_.new_origin, "accept the configured directory as the new origin");
   }
 
   Result<int> run(Context& context) override {
@@ -55,9 +59,9 @@ class StageOutCommand final : public Command {
  private:
   std::string text_of(const HandOverReport& report) const {
     if (!request_.evictable) return "";
-    return fmt::format("; {} in {} {} cache now{}", human_bytes(report.disk_bytes), count_of(report.packs, "pack"),
+    return fmt::format("; {} in {} {} a cache now{}", human_bytes(report.disk_bytes), count_of(report.packs, "pack"),
                        report.packs == 1 ? "is" : "are",
-                       report.kept_packs == 0 ? "" : fmt::format(", {} stay", count_of(report.kept_packs, "pack")));
+                       report.kept_packs == 0 ? "" : fmt::format(", {} kept", count_of(report.kept_packs, "pack")));
   }
 
   StageOutRequest request_;

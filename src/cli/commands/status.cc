@@ -16,19 +16,18 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "status",
-    .summary = "show the store, what is in it, and where it is mounted",
+    .summary = "show the store, its content, its mounts and its daemon",
     .description =
-        "For each mount it shows what the mount says of itself in .weft/status, and what\n"
-        "the store's daemon does. Who says nothing for two seconds does not answer.\n",
+        "The lines of a mount come from its file .weft/status. A mount or a daemon that\n"
+        "does not answer within two seconds is shown as not answering.\n",
     .examples = "weft status\n",
     .json =
         "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
         " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
-        " mounts: [{directory, status}], daemon};\n"
-        " scrub is the last complete scrub, {begun, ended, packs, blobs, bytes,\n"
-        " problems, lines: [TEXT]}, or null; status is .weft/status of that mount, or\n"
-        " null; daemon is what it says of itself, or null\n",
+        " mounts: [{directory, status}], daemon}; scrub is the last complete scrub,\n"
+        "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
+        ".weft/status of that mount, or null; daemon is its own status, or null\n",
     .interrupted = "",
 };
 
@@ -119,7 +118,7 @@ JsonWriter json_of(const Facts& facts) {
 
 std::string_view does(const DaemonStatus& daemon) {
   if (!daemon.runs) return "none";
-  return daemon.json.empty() ? "runs, and does not answer" : "runs";
+  return daemon.json.empty() ? "runs, but does not answer" : "runs";
 }
 
 std::string text_of(const Facts& facts) {
@@ -134,13 +133,12 @@ std::string text_of(const Facts& facts) {
                   human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
                   human_bytes(facts.free_bytes));
   if (counts.open_removed > 0)
-    text += fmt::format("open      {}, whole until nobody has them open\n",
-                        count_of(counts.open_removed, "removed version"));
+    text += fmt::format("open      {}, kept until closed\n", count_of(counts.open_removed, "removed version"));
   text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
                       human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
   text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),
                                     human_bytes(facts.scrub->bytes), count_of(facts.scrub->problems, "problem"))
-                      : "scrubbed  never as a whole\n";
+                      : "scrubbed  never completely\n";
   if (facts.mounts.empty()) text += "mounts    none\n";
   for (const MountStatus& mount : facts.mounts) {
     text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");

@@ -11,17 +11,19 @@ constexpr CommandInfo kInfo = {
     .name = "tag",
     .summary = "set, move, delete or list the tags of a model",
     .description =
-        "`weft tag MODEL[@V] TAG` makes TAG lead to that version, at once and for every\n"
-        "reader, wherever it led before. `weft tag --delete MODEL TAG` deletes it.\n"
-        "`weft tag MODEL` lists. A tag starts with a letter or digit, goes on with\n"
-        "letters, digits, '.', '_', '+' and '-', and is neither a number nor \"latest\".\n",
+        "`weft tag MODEL[@V] TAG` sets TAG on that version. If another version has TAG,\n"
+        "TAG moves. Every reader sees the change at once. `weft tag --delete MODEL TAG`\n"
+        "deletes the tag. `weft tag MODEL` lists the tags.\n"
+        "\n"
+        "A tag starts with a letter or a digit, continues with letters, digits, '.', '_',\n"
+        "'+' and '-', and is neither a number nor \"latest\" nor \"versions.tsv\".\n",
     .examples =
         "weft tag bert@2 production\n"
         "weft tag --delete bert production\n"
         "weft tag bert\n",
     .json =
         "{model, tags: [{tag, version, time, time_ns}]}; after a change: {model, tag,\n"
-        " version}, where version is null for a tag that was deleted\n",
+        "version}, where version is null if the tag was deleted\n",
     .interrupted = "",
 };
 

@@ -3,10 +3,13 @@
 #include <cerrno>
 #include <chrono>
 #include <span>
+#include <system_error>
 #include <vector>
 
+#include "base/brief.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
+#include "os/mount_users.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -14,13 +17,14 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "umount",
-    .summary = "unmount a mounted store",
+    .summary = "unmount a store",
     .description =
-        "Unmounts DIR, which must be a weft mount, and waits until its server has ended:\n"
-        "then nothing holds the store any more. Who may not unmount by himself gets it\n"
-        "done by fusermount3. A mount with open files or a working directory in it is in\n"
-        "use; --lazy takes it out of the tree now and ends it when they are closed. What\n"
-        "a dead server or supervisor left behind is cleared too.\n",
+        "Unmounts DIR, which must be a weft mount, and waits until its server has ended.\n"
+        "The server then uses no file of the store any more. The mount of an ordinary user\n"
+        "is unmounted by fusermount3. If files of the mount are open, or it holds a working\n"
+        "directory, the command fails and names the processes. --lazy detaches the mount\n"
+        "now, and the mount ends when nothing uses it. The command also removes a mount\n"
+        "whose server or supervisor has died.\n",
     .examples = "weft umount /mnt/weft\n",
     .json = "",
     .interrupted = "",
@@ -34,8 +38,8 @@ class UmountCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "where it is mounted");
-    options.flag("-l,--lazy", lazy_, "detach it now, end it when it is no longer used");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory of the mount");
+    options.flag("-l,--lazy", lazy_, "detach the mount now, and end it when nothing uses it");
   }
 
   Result<int> run(Context& context) override {
@@ -46,8 +50,7 @@ class UmountCommand final : public Command {
     const auto status = read_mount_status(path, kStatusPatience);
     const auto processes = status.ok() ? mount_processes(*status) : Result<MountProcesses>(status.error());
     const std::vector<Fd> ends = processes.ok() ? watch_processes(*processes) : std::vector<Fd>();
-    WEFT_TRY(const int code, take_away(context, path));
-    if (code != kExitDone) return code;
+    WEFT_CHECK(take_away(context, *mount));
     if (!processes.ok() && processes.error().code != Errc::busy)
       context.note(fmt::format("{}: cleared a mount whose server was gone", directory_));
     else if (processes.ok() && processes->supervisor_pid == 0)
@@ -56,14 +59,23 @@ class UmountCommand final : public Command {
   }
 
  private:
-  Result<int> take_away(const Context& context, const std::string& path) const {
+  Status take_away(const Context& context, const WeftMount& mount) const {
     const int flags = UMOUNT_NOFOLLOW | (lazy_ ? MNT_DETACH : 0);
-    if (::umount2(path.c_str(), flags) == 0) return kExitDone;
+    if (::umount2(mount.directory.c_str(), flags) == 0) return {};
     Error error = sys_error(errno, fmt::format("{}: umount", directory_));
-    if (error.code == Errc::busy)
-      return Error{error.code, fmt::format("{}: in use; close what is open in it, or unmount with --lazy", directory_)};
-    if (error.code == Errc::permission) return by_fusermount(context, path);
+    if (error.code == Errc::busy) return in_use(context, mount);
+    if (error.code == Errc::permission) return by_fusermount(context, mount);
     return error;
+  }
+
+  Error in_use(const Context& context, const WeftMount& mount) const {
+    const std::string users = describe_users(mount_users(mount));
+    if (!users.empty())
+      return Error{Errc::busy, fmt::format("{}: in use by {}; end them, or unmount with --lazy", directory_, users)};
+    const std::string_view who = context.environment().is_root
+                                     ? "something that /proc does not show here, such as a mount inside it"
+                                     : "a process of another user; root sees which";
+    return Error{Errc::busy, fmt::format("{}: in use by {}; unmount with --lazy", directory_, who)};
   }
 
   Result<int> wait_for_server(const WeftMount& mount, std::span<const Fd> ends) const {
@@ -78,16 +90,23 @@ class UmountCommand final : public Command {
                                          directory_, kEndPatience.count())};
   }
 
-  Result<int> by_fusermount(const Context& context, const std::string& path) const {
+  Status by_fusermount(const Context& context, const WeftMount& mount) const {
     auto program = find_program(context.environment(), "fusermount3");
     if (!program)
-      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which is not there", directory_)};
+      return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which was not found", directory_)};
     std::vector<std::string> words = {*program, "-u"};
     if (lazy_) words.push_back("-z");
     words.push_back("--");
-    words.push_back(path);
-    WEFT_TRY(int code, run_program(std::move(words)));  // it says itself what is wrong
-    return code == 0 ? kExitDone : kExitFailed;
+    words.push_back(mount.directory);
+    std::string errors;
+    WEFT_TRY(const int code, run_program(std::move(words), errors));
+    if (code == 0) return {};
+    if (errors.find(std::make_error_code(std::errc::device_or_resource_busy).message()) != std::string::npos)
+      return in_use(context, mount);
+    if (errors.find("not found in /etc/mtab") != std::string::npos)
+      return Error{Errc::permission,
+                   fmt::format("{}: another user mounted it; that user or root can unmount it", directory_)};
+    return Error{Errc::permission, fmt::format("{}: {}", directory_, joined_lines(errors))};
   }
 
   std::string directory_;

@@ -4,13 +4,36 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/argv.h"
 #include "base/text.h"
+#include "os/memory_file.h"
 #include "os/sys.h"
 
 namespace weft {
+namespace {
+
+constexpr std::size_t kErrorsMax = 4096;
+
+Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
+  std::vector<char*> argv = argv_of(words);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return sys_error(failed, words[0]);
+  int status = 0;
+  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, words[0]);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name) {
   std::string along = environment.variable("PATH").value_or("") + ":/usr/sbin:/sbin";
   if (const std::string& own = environment.program_directory; !own.empty())
@@ -24,13 +47,16 @@ std::optional<std::string> find_program(const CliEnvironment& environment, const
 }
 
 Result<int> run_program(std::vector<std::string> words) {
-  std::vector<char*> argv = argv_of(words);
-  pid_t child = 0;
-  if (int error = ::posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ); error != 0)
-    return sys_error(error, words[0]);
-  int status = 0;
-  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, words[0]);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return run_with_stderr(words, STDERR_FILENO);
+}
+
+Result<int> run_program(std::vector<std::string> words, std::string& errors) {
+  WEFT_TRY(const Fd file, memory_file("stderr of " + words[0]));
+  WEFT_TRY(const int code, run_with_stderr(words, file.get()));
+  std::array<char, kErrorsMax> text{};
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+  errors.assign(text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return code;
 }
 
 Error become_program(std::vector<std::string> words) {

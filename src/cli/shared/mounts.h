@@ -16,6 +16,8 @@ std::optional<std::string> find_program(const CliEnvironment& environment, const
 
 // `words`: the program's path, then its arguments. Runs it and waits: its exit code, or 128 + the signal that ended it.
 Result<int> run_program(std::vector<std::string> words);
+// The same, with the program's stderr in `errors` (up to 4 KiB) and not on ours.
+Result<int> run_program(std::vector<std::string> words, std::string& errors);
 // Runs it in place of this process; returns only when that fails.
 Error become_program(std::vector<std::string> words);
 

@@ -20,6 +20,7 @@ TEST_CASE("words of listings") {
   CHECK(weft::joined({}, ", ").empty());
   CHECK(weft::short_time(1'714'564'800'000'000'000U) == "2024-05-01 12:00");
   CHECK(weft::first_line("one\x1b\ntwo") == "one\\x1b");
+  CHECK(weft::joined_lines("\none\x1b\n\ntwo\n") == "one\\x1b; two");
   CHECK(weft::count_of(1, "file") == "1 file");
   CHECK(weft::count_of(0, "file") == "0 files");
 }

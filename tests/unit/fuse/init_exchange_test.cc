@@ -1,6 +1,7 @@
 #include "fuse/kernel/init_exchange.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -85,6 +86,11 @@ struct OneServer {
   InitExchange exchange;
 };
 
+bool has_rung(const Bell& bell) {
+  pollfd event{bell.fd(), POLLIN, 0};
+  return ::poll(&event, 1, 0) == 1;
+}
+
 }  // namespace
 
 TEST_CASE("the first server answers the kernel, with passthrough; the next one asks it to send again") {
@@ -93,7 +99,10 @@ TEST_CASE("the first server answers the kernel, with passthrough; the next one a
   RequestWords requests{};
   mount(words, device, kernel::kPassthroughFlag2 | kernel::kHasResendFlag2, 2);
   CHECK(can_resend(words));
-  OneServer(words, requests).answer_init(device);
+  OneServer first(words, requests);
+  CHECK_FALSE(has_rung(first.exchange.answered()));
+  first.answer_init(device);
+  CHECK(has_rung(first.exchange.answered()));
   const auto answer = device.take<InitAnswer>();
   CHECK(answer.header.unique == kInitUnique);
   CHECK(answer.init.flags2 == kernel::kPassthroughFlag2);

@@ -1,6 +1,9 @@
 #include "unit/model/models.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <stdexcept>
 
 #include "base/text.h"
@@ -24,9 +27,14 @@ void append_layer(std::vector<Spec>& specs, const std::string& prefix, Shape sha
   specs.push_back({prefix + ".bias", DType::f32, {rows}});
 }
 
+constexpr std::string_view kRootNames[kRootCount] = {"models", "layers", "tensors"};
+
 std::optional<std::uint32_t> find(const VersionTree& tree, std::string_view path) {
-  std::uint32_t node = 0;
-  for (std::string_view name : split(path, '/')) {
+  const auto names = split(path, '/');
+  const auto root = std::ranges::find(kRootNames, names.front());
+  if (root == std::end(kRootNames)) return std::nullopt;
+  auto node = static_cast<std::uint32_t>(root - std::begin(kRootNames));
+  for (std::string_view name : std::span(names).subspan(1)) {
     auto child = tree.lookup(node, name);
     if (!child) return std::nullopt;
     node = *child;
@@ -92,10 +100,8 @@ std::shared_ptr<const VersionTree> tree_of(Manifest manifest) {
 }
 
 std::string path_of(const VersionTree& tree, std::uint32_t node) {
-  if (node == 0) return "";
-  std::string path = path_of(tree, tree.node(node).parent);
-  if (!path.empty()) path += '/';
-  return path += tree.node(node).name;
+  if (node < kRootCount) return std::string(kRootNames[node]);
+  return path_of(tree, tree.node(node).parent) + "/" + tree.node(node).name;
 }
 
 std::uint32_t at(const VersionTree& tree, std::string_view path) {

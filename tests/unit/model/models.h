@@ -31,7 +31,7 @@ Manifest bert(unsigned layers);
 
 // Throws what build() refuses.
 std::shared_ptr<const VersionTree> tree_of(Manifest manifest);
-// The path of a node below the version's directory; "" for that.
+// The path of a node: "models", "layers" or "tensors", and its names below that root.
 std::string path_of(const VersionTree& tree, std::uint32_t node);
 // Follows a path; throws when it is not there.
 std::uint32_t at(const VersionTree& tree, std::string_view path);

@@ -158,12 +158,14 @@ TEST_CASE("layer.json lists inner layers in manifest order, not those of files s
   CHECK(inner.find("[\n    \"l.10\",\n    \"l.9\"\n  ]") != std::string::npos);
 }
 
-TEST_CASE("the README has ten lines, and names what is there") {
-  std::string text = render_readme();
-  CHECK(std::ranges::count(text, '\n') == 10);
-  for (const char* word :
-       {"models/", "latest", "tensors/", "layers/", "info.json", "layer.json", "lineage/", ".weft/status"})
+TEST_CASE("the README names each directory of the root, and three commands to try") {
+  const std::string text = render_readme();
+  for (const char* word : {"models/MODEL/", "latest", "tensors/MODEL/", "layers/MODEL/", "lineage/MODEL/", "hub/",
+                           "info.json", "layer.json", "versions.tsv", ".weft/status"})
     CHECK(text.find(word) != std::string::npos);
+  const auto attempts = std::string_view(text).substr(text.find("Try:\n"));
+  CHECK(attempts.find("\n  ls ") != std::string::npos);
+  CHECK(attempts.find("\n  cat ") != std::string::npos);
 }
 
 }  // namespace

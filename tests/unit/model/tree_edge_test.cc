@@ -26,26 +26,23 @@ bool mentions(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("a published file or directory wins over the view of its name") {
-  for (const char* name : {"info.json", "tensors", "layers", "lineage"}) {
+TEST_CASE("published names that the trees also have clash with nothing") {
+  const char* const names[] = {"info.json",  "tensors",      "layers", "lineage",
+                               "layer.json", "versions.tsv", "latest", "2"};
+  for (const char* name : names) {
     CAPTURE(name);
+    const std::string published = "models/" + std::string(name);
     auto file = tree_of({{opaque(name), named("m", {"a.b"})}});
-    CHECK(file->node(at(*file, name)).kind == NodeKind::file);
-    CHECK(file->children(at(*file, name)).empty());
+    CHECK(file->node(at(*file, published)).kind == NodeKind::file);
     auto dir = tree_of({{opaque(std::string(name) + "/mine"), named("m", {"a.b"})}});
-    CHECK_FALSE(dir->node(at(*dir, name)).view);
-    CHECK(dir->children(at(*dir, name)).size() == 1);
+    CHECK(dir->children(at(*dir, published)).size() == 1);
+    for (const auto& tree : {file, dir}) {
+      CHECK(tree->children(kPublishedRoot).size() == 2);
+      for (const char* view : {"tensors/a.b.npy", "layers/a/b.npy", "layers/layer.json", "layers/a.safetensors"})
+        CHECK(has(*tree, view));
+      CHECK(tree->view_links() == std::vector<std::uint32_t>{2});
+    }
   }
-  auto all =
-      tree_of({{opaque("info.json"), opaque("layers"), opaque("lineage"), named("m", {"a.b"}), opaque("tensors")}});
-  CHECK(all->size() == 6);
-  CHECK(all->layers().empty());
-  CHECK(all->view_links() == std::vector<std::uint32_t>{0});
-}
-
-TEST_CASE("such names below the version's directory clash with nothing") {
-  auto tree = tree_of({{opaque("sub/info.json"), opaque("sub/layers"), opaque("sub/lineage"), opaque("sub/tensors")}});
-  for (const char* name : {"info.json", "tensors", "layers", "lineage"}) CHECK(has(*tree, name));
 }
 
 TEST_CASE("a name can be both a tensor and a layer") {

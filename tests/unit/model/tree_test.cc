@@ -22,16 +22,12 @@ std::string_view kind_name(NodeKind kind) {
       return "dir";
     case NodeKind::file:
       return "file";
-    case NodeKind::info_json:
-      return "info";
     case NodeKind::tensor_view:
       return "view";
     case NodeKind::layer_json:
       return "layer";
     case NodeKind::layer_container:
       return "container";
-    case NodeKind::lineage_dir:
-      return "lineage";
   }
   return "?";
 }
@@ -40,8 +36,7 @@ std::string_view kind_name(NodeKind kind) {
 std::string listing(const VersionTree& tree) {
   std::string text;
   for (std::uint32_t i = 0; i < tree.size(); ++i)
-    text +=
-        fmt::format("{} {}{} {}\n", i, kind_name(tree.node(i).kind), tree.node(i).view ? "*" : "", path_of(tree, i));
+    text += fmt::format("{} {} {}\n", i, kind_name(tree.node(i).kind), path_of(tree, i));
   return text;
 }
 
@@ -49,72 +44,68 @@ TEST_CASE("the numbers of nodes, for ever") {
   auto tree = tree_of({{opaque("1_Pooling/config.json"), opaque("config.json"),
                         named("model.fp16.safetensors", {"enc.0.w", "enc.0.b", "head", "enc.norm"}),
                         named("model.safetensors", {"enc.0.w", "x.y"})}});
-  CHECK(listing(*tree) == R"(0 dir 
-1 dir 1_Pooling
-2 file 1_Pooling/config.json
-3 file config.json
-4 file model.fp16.safetensors
-5 file model.safetensors
-6 info* info.json
-7 dir* tensors
-8 view* tensors/enc.0.w.npy
-9 view* tensors/enc.0.b.npy
-10 view* tensors/head.npy
-11 view* tensors/enc.norm.npy
-12 dir* tensors/@model.safetensors
-13 view* tensors/@model.safetensors/enc.0.w.npy
-14 view* tensors/@model.safetensors/x.y.npy
-15 dir* layers
-16 layer* layers/layer.json
-17 dir* layers/enc
-18 layer* layers/enc/layer.json
-19 container* layers/enc.safetensors
-20 dir* layers/enc/0
-21 layer* layers/enc/0/layer.json
-22 container* layers/enc/0.safetensors
-23 view* layers/enc/0/w.npy
-24 view* layers/enc/0/b.npy
-25 view* layers/head.npy
-26 view* layers/enc/norm.npy
-27 dir* layers/@model.safetensors
-28 layer* layers/@model.safetensors/layer.json
-29 dir* layers/@model.safetensors/enc
-30 layer* layers/@model.safetensors/enc/layer.json
-31 container* layers/@model.safetensors/enc.safetensors
-32 dir* layers/@model.safetensors/enc/0
-33 layer* layers/@model.safetensors/enc/0/layer.json
-34 container* layers/@model.safetensors/enc/0.safetensors
-35 dir* layers/@model.safetensors/x
-36 layer* layers/@model.safetensors/x/layer.json
-37 container* layers/@model.safetensors/x.safetensors
-38 view* layers/@model.safetensors/enc/0/w.npy
-39 view* layers/@model.safetensors/x/y.npy
-40 dir* lineage
-41 lineage* lineage/parents
-42 lineage* lineage/children
+  CHECK(listing(*tree) == R"(0 dir models
+1 dir layers
+2 dir tensors
+3 dir models/1_Pooling
+4 file models/1_Pooling/config.json
+5 file models/config.json
+6 file models/model.fp16.safetensors
+7 file models/model.safetensors
+8 view tensors/enc.0.w.npy
+9 view tensors/enc.0.b.npy
+10 view tensors/head.npy
+11 view tensors/enc.norm.npy
+12 dir tensors/@model.safetensors
+13 view tensors/@model.safetensors/enc.0.w.npy
+14 view tensors/@model.safetensors/x.y.npy
+15 layer layers/layer.json
+16 dir layers/enc
+17 layer layers/enc/layer.json
+18 container layers/enc.safetensors
+19 dir layers/enc/0
+20 layer layers/enc/0/layer.json
+21 container layers/enc/0.safetensors
+22 view layers/enc/0/w.npy
+23 view layers/enc/0/b.npy
+24 view layers/head.npy
+25 view layers/enc/norm.npy
+26 dir layers/@model.safetensors
+27 layer layers/@model.safetensors/layer.json
+28 dir layers/@model.safetensors/enc
+29 layer layers/@model.safetensors/enc/layer.json
+30 container layers/@model.safetensors/enc.safetensors
+31 dir layers/@model.safetensors/enc/0
+32 layer layers/@model.safetensors/enc/0/layer.json
+33 container layers/@model.safetensors/enc/0.safetensors
+34 dir layers/@model.safetensors/x
+35 layer layers/@model.safetensors/x/layer.json
+36 container layers/@model.safetensors/x.safetensors
+37 view layers/@model.safetensors/enc/0/w.npy
+38 view layers/@model.safetensors/x/y.npy
 )");
 }
 
-TEST_CASE("the smallest tree") {
-  CHECK(listing(*tree_of({})) ==
-        "0 dir \n1 info* info.json\n2 dir* tensors\n3 dir* layers\n4 layer* layers/layer.json\n"
-        "5 dir* lineage\n6 lineage* lineage/parents\n7 lineage* lineage/children\n");
+TEST_CASE("a version without tensors has empty layers/ and tensors/") {
+  CHECK(listing(*tree_of({})) == "0 dir models\n1 dir layers\n2 dir tensors\n");
+  CHECK(listing(*tree_of({{opaque("config.json")}})) ==
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 file models/config.json\n");
 }
 
 TEST_CASE("published directories and files, in path order") {
   auto tree =
       tree_of({{opaque("a-b/x"), opaque("a.txt"), opaque("a/b/c/d"), opaque("a/b/e"), opaque("a/f"), opaque("ab/g")}});
-  std::string text = listing(*tree);
-  CHECK(
-      text.starts_with("0 dir \n1 dir a-b\n2 file a-b/x\n3 file a.txt\n4 dir a\n5 dir a/b\n6 dir a/b/c\n"
-                       "7 file a/b/c/d\n8 file a/b/e\n9 file a/f\n10 dir ab\n11 file ab/g\n12 info* info.json\n"));
-  CHECK(tree->node(at(*tree, "a/b/e")).file == 3);
+  CHECK(listing(*tree) ==
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir models/a-b\n4 file models/a-b/x\n5 file models/a.txt\n"
+        "6 dir models/a\n7 dir models/a/b\n8 dir models/a/b/c\n9 file models/a/b/c/d\n10 file models/a/b/e\n"
+        "11 file models/a/f\n12 dir models/ab\n13 file models/ab/g\n");
+  CHECK(tree->node(at(*tree, "models/a/b/e")).file == 3);
 }
 
 TEST_CASE("every node is found by its name, and children are sorted") {
   auto tree = tree_of(bert(12));
   std::size_t below = 0;
-  CHECK(tree->node(0).parent == 0);
+  for (std::uint32_t root = 0; root < kRootCount; ++root) CHECK(tree->node(root).parent == root);
   for (std::uint32_t dir = 0; dir < tree->size(); ++dir) {
     auto children = tree->children(dir);
     below += children.size();
@@ -126,10 +117,10 @@ TEST_CASE("every node is found by its name, and children are sorted") {
     auto name = [&](std::uint32_t i) -> const std::string& { return tree->node(i).name; };
     CHECK(std::ranges::adjacent_find(children, std::greater_equal(), name) == children.end());
   }
-  CHECK(below == tree->size() - 1);
+  CHECK(below == tree->size() - kRootCount);
   CHECK_FALSE(tree->lookup(0, "nothing").has_value());
   CHECK_FALSE(tree->lookup(0, "").has_value());
-  CHECK_FALSE(tree->lookup(at(*tree, "config.json"), "x").has_value());
+  CHECK_FALSE(tree->lookup(at(*tree, "models/config.json"), "x").has_value());
 }
 
 TEST_CASE("a BERT's views, layers and containers") {
@@ -151,7 +142,8 @@ TEST_CASE("a BERT's views, layers and containers") {
   CHECK(tree->layers()[container.layer].dir == at(*tree, "layers/encoder/layer/3/attention"));
   const Layer& query = tree->layers()[tree->node(at(*tree, "layers/encoder/layer/3/attention/self/query")).layer];
   CHECK(query.direct.size() == 2);
-  CHECK_FALSE(testing::has(*tree, "layers.safetensors"));
+  for (const char* root : {"models", "layers", "tensors"})
+    CHECK_FALSE(testing::has(*tree, std::string(root) + "/layers.safetensors"));
   CHECK(tree->layers()[0].name.empty());
   CHECK(tree->layers()[0].subtree.size() == tensor_count(manifest));
 }
@@ -173,8 +165,8 @@ TEST_CASE("ordinals and links") {
   CHECK(tree->tensor_ordinal(0, 1) == 1);
   CHECK(tree->tensor_ordinal(2, 0) == 2);
   CHECK(tree->view_links() == std::vector<std::uint32_t>{2, 2, 2});
-  auto hidden = tree_of({{named("1", {"a"}), opaque("tensors")}});
-  CHECK(hidden->view_links() == std::vector<std::uint32_t>{1});
+  auto aside = tree_of({{named("1", {"a"}), named("2", {"a"})}});
+  CHECK(aside->view_links() == std::vector<std::uint32_t>{2, 2});
 }
 
 TEST_CASE("a tree is a function of its manifest, content aside") {

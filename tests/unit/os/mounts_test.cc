@@ -6,6 +6,8 @@
 
 #include <csignal>
 
+#include "base/text.h"
+#include "os/mount_users.h"
 #include "testing.h"
 
 namespace weft {
@@ -27,7 +29,16 @@ TEST_CASE("the last mount on a directory is the one that shows") {
   REQUIRE(top_mount(mounts, "/mnt").has_value());
   CHECK(top_mount(mounts, "/mnt")->store == "/b");
   CHECK(top_mount(mounts, "/mnt")->device == "0:41");
+  CHECK(top_mount(mounts, "/mnt")->id == 31);
   CHECK_FALSE(top_mount(mounts, "/mn").has_value());
+}
+
+TEST_CASE("the users of a mount are named in one line") {
+  CHECK(describe_users({}).empty());
+  CHECK(describe_users({{7, "python3"}}) == "python3 (pid 7)");
+  CHECK(describe_users({{7, "a\x1b\n"}, {9, "b"}}) == printable("a\x1b\n") + " (pid 7), b (pid 9)");
+  CHECK(describe_users(std::vector<MountUser>(5, {1, "a"})).ends_with("a (pid 1), a (pid 1)"));
+  CHECK(describe_users(std::vector<MountUser>(7, {1, "a"})).ends_with("a (pid 1) and 2 more"));
 }
 
 TEST_CASE("what a status says of a mount's processes") {

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "diskformat/events.h"
 #include "diskformat/hash.h"
 #include "diskformat/keys.h"
@@ -227,4 +228,20 @@ TEST_CASE("keys sort as their numbers do") {
   other.shape.clear();
   other.descr = view_key(view).substr(0, 24);
   CHECK(view_key(view) != view_key(other));
+}
+
+TEST_CASE("a repair's counters may stand behind the last id, and no further") {
+  RepairEvent event;
+  event.counters.next_version = event.counters.next_model = limits::kIdMax + 1;
+  event.counters.next_ino = limits::kStoredInoMax;
+  const auto opens = [&] { return decode_event(encode_event(event, 7), "event").ok(); };
+  CHECK(opens());
+  event.counters.next_model = limits::kIdMax + 2;
+  CHECK_FALSE(opens());
+  event.counters.next_model = 1;
+  event.counters.next_version = limits::kIdMax + 2;
+  CHECK_FALSE(opens());
+  event.counters.next_version = 1;
+  event.counters.next_ino = limits::kStoredInoMax + 1;
+  CHECK_FALSE(opens());
 }

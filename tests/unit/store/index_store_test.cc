@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 #include <thread>
 
 #include "index_support.h"
@@ -360,4 +361,61 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   CHECK(list_directory(test.path + "/manifests").value().size() == 2);  // another publish may need it
   CHECK(store->gc({}, no_progress()).value().stale_temporaries == 1);
   CHECK(list_directory(test.path + "/manifests").value().size() == 1);
+}
+
+TEST_CASE("versions of one model with one content are found together, the oldest live one first") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const VersionRow first = must_publish(*store, "m", {{1}}).version;
+  const VersionRow other = must_publish(*store, "m", {{2}}).version;
+  const VersionRow again = must_publish(*store, "m", {{1}}).version;
+  const VersionRow elsewhere = must_publish(*store, "n", {{1}}).version;
+  REQUIRE(first.manifest == again.manifest);
+  const auto first_with = [&](const VersionRow& version) {
+    const auto revision = std::as_bytes(std::span(version.manifest.bytes)).first(kRevisionBytes);
+    return must(must(store->snapshot())->first_with(version.model, revision));
+  };
+  const auto distinct = [&] {
+    auto ids = must(must(store->snapshot())->distinct(first.model));
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  };
+  using Ids = std::vector<VersionId>;
+  CHECK(first_with(again) == first.id);
+  CHECK(first_with(other) == other.id);
+  CHECK(first_with(elsewhere) == elsewhere.id);
+  CHECK(distinct() == Ids{first.id, other.id});
+  REQUIRE(store->remove_version("m", 1).ok());
+  CHECK(first_with(again) == again.id);
+  CHECK(distinct() == Ids{other.id, again.id});
+  REQUIRE(store->remove_version("m", 3).ok());
+  CHECK(first_with(again) == std::nullopt);
+  CHECK(distinct() == Ids{other.id});
+  CHECK(first_with(elsewhere) == elsewhere.id);
+}
+
+TEST_CASE("a version owns what its files own, and what it owned goes to the next holder") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const VersionId first = must_publish(*store, "m", {{1, 2}, {3}}).version.id;
+  const VersionId second = must_publish(*store, "m", {{1, 4}, {3, 5}}).version.id;
+  const auto owned = [&](VersionId id) { return must(must(store->snapshot())->owned_bytes(id)); };
+  CHECK(owned(first) == 1001 + 1002 + 1003);
+  CHECK(owned(second) == 1004 + 1005);
+  REQUIRE(store->remove_version("m", 1).ok());
+  CHECK(owned(second) == 1001 + 1003 + 1004 + 1005);
+}
+
+TEST_CASE("the lineage's clock counts publishes and removals") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const auto clock = [&] { return must(store->snapshot())->lineage_clock(); };
+  CHECK(clock() == 0);
+  must_publish(*store, "m", {{1}});
+  must_publish(*store, "m", {{2}});
+  CHECK(clock() == 2);
+  REQUIRE(store->set_tag("m", "prod", 1).ok());
+  CHECK(clock() == 2);
+  REQUIRE(store->remove_version("m", 1).ok());
+  CHECK(clock() == 3);
 }

@@ -187,8 +187,9 @@ void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, b
 }
 
 void dump_model(std::string& out, Snapshot& snapshot, const ModelRow& model, bool local) {
-  out += fmt::format("model {} {} next {} latest {} inos {} {} created {}\n", model.id, model.name, model.next_number,
-                     model.latest, model.ino, model.latest_ino, model.created_ns);
+  out += fmt::format("model {} {} next {} latest {} inos {} {} created {} changed {}\n", model.id, model.name,
+                     model.next_number, model.latest, model.ino, model.latest_ino, model.created_ns, model.changed_ns);
+  out += fmt::format(" distinct {}\n", must(snapshot.distinct(model.id)));
   for (const TagRow& tag : must(snapshot.tags(model.id)))
     out += fmt::format(" tag {} {} {} {}\n", tag.name, tag.number, tag.ino, tag.time_ns);
   for (const VersionRow& row : must(snapshot.versions(model.id))) dump_version(out, snapshot, row, local);
@@ -203,14 +204,17 @@ void dump_names(std::string& out, Snapshot& snapshot, const std::string& prefix)
 }
 
 void dump_inodes(std::string& out, Snapshot& snapshot, bool local) {
-  for (Ino ino = kFirstStoredIno; ino < kFirstStoredIno + 2000; ++ino) {
+  std::vector<Ino> inos{kModelsIno, kHubIno};
+  for (Ino ino = kFirstStoredIno; ino < kFirstStoredIno + 2000; ++ino) inos.push_back(ino);
+  for (const Ino ino : inos) {
     auto inode = snapshot.inode(ino);
     if (!inode.ok() && inode.error().code != Errc::not_found) throw std::runtime_error(inode.error().message);
     if (!inode.ok()) continue;
     if (!local && inode->kind == InodeKind::view && inode->view_links == 0) continue;
     if (!local && inode->kind == InodeKind::version && must(snapshot.version(inode->version)).removed) continue;
-    out += fmt::format("inode {} {} {} {} {} {} {} {} {}\n", ino, static_cast<int>(inode->kind), inode->base,
-                       inode->count, inode->model, inode->version, inode->name, inode->view_links, inode->view_time_ns);
+    out += fmt::format("inode {} {} {} {} {} {} {} {} {} changed {}\n", ino, static_cast<int>(inode->kind), inode->base,
+                       inode->count, inode->model, inode->version, inode->name, inode->view_links, inode->view_time_ns,
+                       inode->changed_ns);
     if (inode->kind == InodeKind::view) out += fmt::format(" first {}\n", inode->view_first);
   }
 }
@@ -252,6 +256,7 @@ std::string dump(Store& store, bool local) {
   }
   out += fmt::format("pinned {} unsaved {} bare {}\n", must(snapshot->pinned()), must(snapshot->unsaved(0, SIZE_MAX)),
                      must(snapshot->bare_versions(0, SIZE_MAX)));
+  out += fmt::format("lineage clock {}\n", snapshot->lineage_clock());
   StoreCounts counts = must(snapshot->counts());
   return out + fmt::format("counts {} {} {} {} {} {} {}\n", counts.models, counts.versions, counts.tags, counts.blobs,
                            counts.views, counts.blob_bytes, counts.dead_bytes);

@@ -147,7 +147,7 @@ struct Far {
   }
 
   Result<Attr> find(std::string_view path) const {
-    Ino at = kModelsIno;
+    Ino at = kRootIno;
     Attr attr;
     while (!path.empty()) {
       const std::size_t slash = std::min(path.find('/'), path.size());
@@ -172,16 +172,16 @@ struct Far {
 
 TEST_CASE("a version that is known by name is looked at once, then listed like any other") {
   const Far far;
-  const auto model = far.find("model");
+  const auto model = far.find("models/model");
   REQUIRE(model.ok());
   CHECK(far.vfs->list(model->ino).ok());
   CHECK(far.lender->looks == 0);
-  const auto version = far.find("model/1");
+  const auto version = far.find("models/model/1");
   REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));
   const auto entries = far.vfs->list(version->ino);
   REQUIRE_MESSAGE(entries.ok(), (entries.ok() ? "" : entries.error().message));
   CHECK(std::ranges::any_of(*entries, [](const DirEntry& entry) { return entry.name == "model.safetensors"; }));
-  CHECK(far.read("model/1/info.json").ok());
+  CHECK(far.read("lineage/model/1/info.json").ok());
   CHECK(far.lender->looks == 1);
   CHECK(far.lender->asked.empty());
 }
@@ -192,11 +192,11 @@ TEST_CASE("owned bytes go to an earlier version once its content is known") {
   write_file(far.near.dir / "other/more.txt", "more");
   far.near.publish({far.near.dir / "other"}, "other");
   far.mirror("other");
-  const auto before = far.find("other/1/model.safetensors");
+  const auto before = far.find("models/other/1/model.safetensors");
   REQUIRE(before.ok());
   CHECK(before->blocks > 1);
-  CHECK(far.find("model/1/model.safetensors")->blocks == before->blocks);
-  CHECK(far.find("other/1/model.safetensors")->blocks < before->blocks);
+  CHECK(far.find("models/model/1/model.safetensors")->blocks == before->blocks);
+  CHECK(far.find("models/other/1/model.safetensors")->blocks < before->blocks);
 }
 
 TEST_CASE("files, views and layers that are not here read as they do where they are, by every policy") {
@@ -204,20 +204,20 @@ TEST_CASE("files, views and layers that are not here read as they do where they 
     const Far far(policy);
     const auto there = Vfs::make(*far.near.store, {});
     const std::string file = read_text(far.near.dir / "source/model.safetensors");
-    CHECK(far.read("model/1/model.safetensors").value() == file);
-    CHECK(far.read("model/1/model.safetensors", 9000, 5000).value() == file.substr(9000, 5000));
-    CHECK(far.read("model/1/1_Pooling/config.json").value() == "{\"dim\": 64}");
-    CHECK(far.read("model/1/empty.txt").value().empty());
-    const std::string view = far.read("model/1/tensors/encoder.1.weight.npy").value();
+    CHECK(far.read("models/model/1/model.safetensors").value() == file);
+    CHECK(far.read("models/model/1/model.safetensors", 9000, 5000).value() == file.substr(9000, 5000));
+    CHECK(far.read("models/model/1/1_Pooling/config.json").value() == "{\"dim\": 64}");
+    CHECK(far.read("models/model/1/empty.txt").value().empty());
+    const std::string view = far.read("tensors/model/1/encoder.1.weight.npy").value();
     CHECK(view.ends_with(as_text(random_bytes(16384, 1001))));
-    const std::string layer = far.read("model/1/layers/encoder/0.safetensors").value();
+    const std::string layer = far.read("layers/model/1/encoder/0.safetensors").value();
     CHECK(layer.ends_with(as_text(random_bytes(16384, 7))));
   }
 }
 
 TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they read") {
   const Far far;
-  CHECK(far.read("model/1/tensors/encoder.1.weight.npy").ok());
+  CHECK(far.read("tensors/model/1/encoder.1.weight.npy").ok());
   for (const Range& range : far.lender->asked) CHECK(range.length <= 16384);
   std::uint64_t asked = 0;
   for (const Range& range : far.lender->asked) asked += range.length;
@@ -229,7 +229,7 @@ TEST_CASE("a small view is on its way once it is open, and whoever reads it firs
     const Far far;
     far.lender->begins = true;
     far.lender->fails_later = fails;
-    const auto attr = far.find("model/1/tensors/encoder.1.weight.npy");
+    const auto attr = far.find("tensors/model/1/encoder.1.weight.npy");
     REQUIRE(attr.ok());
     const auto view = far.vfs->open(attr->ino);
     REQUIRE(view.ok());
@@ -250,9 +250,9 @@ TEST_CASE("what is fetched first, large, or a file is not begun at its opening; 
   for (const ColdPolicy policy : {ColdPolicy::stream, ColdPolicy::fetch}) {
     const Far far(policy);
     far.lender->begins = true;
-    CHECK(far.read("model/1/model.safetensors").ok());
-    CHECK(far.read("model/1/layers/encoder/0.safetensors").ok());
-    if (policy == ColdPolicy::fetch) CHECK(far.read("model/1/tensors/encoder.1.weight.npy").ok());
+    CHECK(far.read("models/model/1/model.safetensors").ok());
+    CHECK(far.read("layers/model/1/encoder/0.safetensors").ok());
+    if (policy == ColdPolicy::fetch) CHECK(far.read("tensors/model/1/encoder.1.weight.npy").ok());
     CHECK(far.lender->begun.empty());
     far.vfs->trim();
     CHECK(far.lender->trims == 1);
@@ -269,7 +269,7 @@ TEST_CASE("what is read ahead of a view's reader ends where the view does") {
   write_file(far.near.dir / "large/model.safetensors", file);
   far.near.publish({far.near.dir / "large"}, "model");
   far.mirror();
-  const auto attr = far.find("model/2/tensors/first.npy");
+  const auto attr = far.find("tensors/model/2/first.npy");
   REQUIRE(attr.ok());
   const auto view = far.vfs->open(attr->ino);
   REQUIRE(view.ok());
@@ -294,7 +294,7 @@ TEST_CASE("a view that is better fetched whole moves nothing at its opening, and
     far.lender->advised.policy = policy;
     far.lender->asked.clear();
     far.lender->ends.clear();
-    const auto attr = far.find("model/2/tensors/first.npy");
+    const auto attr = far.find("tensors/model/2/first.npy");
     REQUIRE(attr.ok());
     const auto view = far.vfs->open(attr->ino);
     REQUIRE(view.ok());
@@ -315,8 +315,8 @@ TEST_CASE("a large file of tensors that comes while it is read is streamed, and 
   write_file(path, whole);
   far.near.publish({far.near.dir / "large"}, "model");
   far.mirror();
-  const auto attr = far.find("model/2/model.safetensors");
-  const auto view = far.find("model/2/tensors/one.npy");
+  const auto attr = far.find("models/model/2/model.safetensors");
+  const auto view = far.find("tensors/model/2/one.npy");
   REQUIRE((attr.ok() && view.ok()));
   FileLender lender(path);
   VfsOptions options;
@@ -324,7 +324,7 @@ TEST_CASE("a large file of tensors that comes while it is read is streamed, and 
   options.cold_policy = ColdPolicy::stream;
   const auto vfs = Vfs::make(*far.store, options);
   CHECK((*vfs->open(view->ino))->mode() == ReadMode::cached);
-  const auto small = *far.vfs->open(far.find("model/1/model.safetensors")->ino);
+  const auto small = *far.vfs->open(far.find("models/model/1/model.safetensors")->ino);
   CHECK(small->mode() == ReadMode::cached);
   const auto file = *vfs->open(attr->ino);
   REQUIRE(file->mode() == ReadMode::streamed);
@@ -352,7 +352,7 @@ TEST_CASE("what was fetched whole is read as a native file, however many answers
   write_file(path, safetensors_file({{"one", "U8", {tensor.size()}, tensor}}));
   far.near.publish({far.near.dir / "large"}, "model");
   far.mirror();
-  const auto attr = far.find("model/2/model.safetensors");
+  const auto attr = far.find("models/model/2/model.safetensors");
   REQUIRE(attr.ok());
   FileLender lender(path);
   VfsOptions options;
@@ -374,7 +374,7 @@ TEST_CASE("without a policy of its own a mount follows what is advised, from one
   const auto asked_for = [&far](ColdPolicy policy) {
     far.lender->advised.policy = policy;
     far.lender->asked.clear();
-    CHECK(far.read("model/1/model.safetensors", 9000, 100).ok());
+    CHECK(far.read("models/model/1/model.safetensors", 9000, 100).ok());
     std::uint64_t bytes = 0;
     for (const Range& range : far.lender->asked) bytes += range.length;
     return bytes;
@@ -386,23 +386,23 @@ TEST_CASE("without a policy of its own a mount follows what is advised, from one
 
 TEST_CASE("what nobody brings is an input/output error, and says why") {
   const Far far;
-  REQUIRE(far.find("model/1/model.safetensors").ok());
+  REQUIRE(far.find("models/model/1/model.safetensors").ok());
   far.lender->answers = Error{Errc::unreachable, "the cable is out"};
-  const auto got = far.read("model/1/model.safetensors");
+  const auto got = far.read("models/model/1/model.safetensors");
   REQUIRE(!got.ok());
   CHECK(got.error().code == Errc::io);
   CHECK(got.error().message.find("the cable is out") != std::string::npos);
   far.lender->answers = {};
-  CHECK(far.read("model/1/model.safetensors").ok());
+  CHECK(far.read("models/model/1/model.safetensors").ok());
 }
 
 TEST_CASE("without anybody to ask, absent manifests and bytes say what they are") {
   const Far far(ColdPolicy::stream, false);
-  const auto got = far.find("model/1/model.safetensors");
+  const auto got = far.find("models/model/1/model.safetensors");
   REQUIRE(!got.ok());
   CHECK(got.error().code == Errc::absent);
   REQUIRE(far.lender->look(far.store->snapshot().value()->bare_versions(0, 1).value().front()).ok());
-  const auto read = far.read("model/1/model.safetensors");
+  const auto read = far.read("models/model/1/model.safetensors");
   REQUIRE(!read.ok());
   CHECK(read.error().code == Errc::absent);
 }

@@ -7,43 +7,14 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "base/text.h"
-#include "fakes/node_fixture.h"
+#include "unit/vfs/vfs_fixture.h"
 #include "weft/format.h"
 #include "weft/gc.h"
 
 namespace weft::testing {
 namespace {
-
-// Follows no links.
-Result<Attr> walk(Vfs& vfs, std::string_view path) {
-  Result<Attr> attr = vfs.getattr(kRootIno);
-  for (const std::string_view name : split(path, '/')) {
-    if (!attr.ok()) return attr;
-    attr = vfs.lookup(attr->ino, name);
-  }
-  return attr;
-}
-
-std::string read_all(OpenFile& file) {
-  std::vector<std::byte> bytes(file.size() + 10);
-  const std::size_t got = must(file.read(0, bytes));
-  CHECK(got == file.size());
-  return std::string(as_text(std::span(bytes).first(got)));
-}
-
-std::string read_path(Vfs& vfs, std::string_view path) {
-  const auto file = must(vfs.open(must(walk(vfs, path)).ino));
-  return read_all(*file);
-}
-
-std::vector<std::string> names_in(Vfs& vfs, std::string_view path) {
-  std::vector<std::string> names;
-  for (const DirEntry& entry : must(vfs.list(must(walk(vfs, path)).ino))) names.push_back(entry.name);
-  return names;
-}
 
 using Visit = std::function<void(const std::string& path, const Attr& attr)>;
 
@@ -75,38 +46,21 @@ void visit(Vfs& vfs, Ino dir, const std::string& path, const Visit& what) {
   }
 }
 
-struct VfsFixture : Fixture {
-  VfsFixture() : vfs(Vfs::make(*store, VfsOptions{})) {}
-
-  void publish_model(const std::string& name, std::uint64_t seed, const std::vector<std::string>& parents = {},
-                     const std::vector<std::string>& tags = {}) {
-    const std::string source = dir / (name + std::to_string(seed));
-    write_model(source, seed);
-    ImportOptions options;
-    options.paths = {source};
-    options.name = name;
-    options.parents = parents;
-    options.tags = tags;
-    must(import_paths(*store, options, no_progress()));
-  }
-  std::string source_text(const std::string& name, std::uint64_t seed, const std::string& file) const {
-    return read_text(dir / (name + std::to_string(seed)) + "/" + file);
-  }
-
-  std::unique_ptr<Vfs> vfs;
-};
-
 }  // namespace
 
 TEST_CASE("an empty store has a README, a status and no models") {
   VfsFixture f;
-  CHECK(names_in(*f.vfs, ".weft") == std::vector<std::string>{"metrics", "peers", "status"});
-  CHECK(names_in(*f.vfs, "models").empty());
+  CHECK(names_in(*f.vfs, "") == Names{".weft", "README", "hub", "layers", "lineage", "models", "tensors"});
+  CHECK(names_in(*f.vfs, ".weft") == Names{"metrics", "peers", "status"});
+  for (const char* tree : {"models", "layers", "tensors", "lineage", "hub"}) {
+    CHECK(names_in(*f.vfs, tree).empty());
+    CHECK(must(f.vfs->parent(ino_at(*f.vfs, tree))) == kRootIno);
+    CHECK(f.vfs->open(ino_at(*f.vfs, tree)).error().code == Errc::is_dir);
+  }
   CHECK(read_path(*f.vfs, "README").find("models/") != std::string::npos);
-  f.vfs->set_mount_status("\"mode\": \"none\"");
+  f.vfs->set_mount_status([] { return std::string("\"mode\": \"none\""); });
   CHECK(read_path(*f.vfs, ".weft/status").find("\"none\"") != std::string::npos);
   CHECK(walk(*f.vfs, "models/m").error().code == Errc::not_found);
-  CHECK(f.vfs->open(kModelsIno).error().code == Errc::is_dir);
   CHECK(f.vfs->list(kReadmeIno).error().code == Errc::not_dir);
   CHECK(f.vfs->lookup(kReadmeIno, "x").error().code == Errc::not_dir);
   CHECK(f.vfs->getattr(999).error().code == Errc::not_found);
@@ -118,14 +72,64 @@ TEST_CASE("published files are byte for byte what was published") {
   VfsFixture f;
   f.publish_model("org/llama", 1);
   f.publish_model("org/llama", 2, {"org/llama"}, {"prod"});
-  CHECK(names_in(*f.vfs, "models") == std::vector<std::string>{"org"});
-  CHECK(names_in(*f.vfs, "models/org") == std::vector<std::string>{"llama"});
-  CHECK(names_in(*f.vfs, "models/org/llama") == std::vector<std::string>{"1", "2", "latest", "prod"});
+  CHECK(names_in(*f.vfs, "models") == Names{"org"});
+  CHECK(names_in(*f.vfs, "models/org") == Names{"llama"});
+  CHECK(names_in(*f.vfs, "models/org/llama") == Names{"1", "2", "latest", "prod"});
   for (const std::uint64_t number : {1U, 2U}) {
-    const std::string version = "models/org/llama/" + std::to_string(number) + "/";
+    const std::string version = "models/org/llama/" + std::to_string(number);
     for (const std::string file : {"model.safetensors", "1_Pooling/config.json", "empty.txt"})
-      CHECK(read_path(*f.vfs, version + file) == f.source_text("org/llama", number, file));
+      CHECK(read_path(*f.vfs, version + "/" + file) == f.source_text("org/llama", number, file));
+    CHECK(names_in(*f.vfs, version) == Names{"1_Pooling", "empty.txt", "model.safetensors"});
   }
+}
+
+TEST_CASE("the rest of a path is the same in each tree, and each directory and link has a number of its own there") {
+  VfsFixture f;
+  f.publish_model("org/llama", 1);
+  f.publish_model("org/llama", 2, {"org/llama"}, {"prod"});
+  std::map<Ino, std::string> seen;
+  for (const std::string tree : {"models", "layers", "tensors", "lineage"}) {
+    CAPTURE(tree);
+    const std::string model = tree + "/org/llama";
+    Names names{"1", "2", "latest", "prod"};
+    if (tree == "lineage") names.emplace_back("versions.tsv");
+    CHECK(names_in(*f.vfs, model) == names);
+    for (const std::string& link : {model + "/latest", model + "/prod"})
+      CHECK(must(f.vfs->readlink(ino_at(*f.vfs, link))) == "2");
+    for (const std::string& path :
+         {tree, tree + "/org", model, model + "/1", model + "/2", model + "/latest", model + "/prod"}) {
+      const auto [known, fresh] = seen.emplace(ino_at(*f.vfs, path), path);
+      CAPTURE(path);
+      CAPTURE(known->second);
+      CHECK(fresh);
+    }
+    const Attr first = must(walk(*f.vfs, "models/org/llama/1"));
+    CHECK(must(walk(*f.vfs, model + "/1")).mtime_ns == first.mtime_ns);
+  }
+  CHECK(names_in(*f.vfs, "layers/org/llama/2") == Names{"empty.npy", "encoder", "encoder.safetensors", "layer.json"});
+  CHECK(names_in(*f.vfs, "layers/org/llama/2/encoder/1") == Names{"layer.json", "weight.npy"});
+  CHECK(names_in(*f.vfs, "tensors/org/llama/2") == Names{"empty.npy", "encoder.0.weight.npy", "encoder.1.weight.npy"});
+}
+
+TEST_CASE("a version without tensors has empty layers/ and tensors/") {
+  VfsFixture f;
+  write_file(f.dir / "plain/config.json", "{}");
+  f.publish({f.dir / "plain"}, "plain");
+  CHECK(names_in(*f.vfs, "models/plain/1") == Names{"config.json"});
+  CHECK(names_in(*f.vfs, "layers/plain/1").empty());
+  CHECK(names_in(*f.vfs, "tensors/plain/1").empty());
+}
+
+TEST_CASE("published files may be called as the trees are") {
+  VfsFixture f;
+  write_model(f.dir / "odd", 1);
+  for (const char* name : {"info.json", "layers", "tensors/x.txt", "lineage/parents/p", "latest", "1/2"})
+    write_file(f.dir / "odd/" + name, name);
+  f.publish({f.dir / "odd"}, "odd");
+  for (const std::string name : {"info.json", "layers", "tensors/x.txt", "lineage/parents/p", "latest", "1/2"})
+    CHECK(read_path(*f.vfs, "models/odd/1/" + name) == name);
+  CHECK(read_path(*f.vfs, "lineage/odd/1/info.json").find("\"model\": \"odd\"") != std::string::npos);
+  CHECK(names_in(*f.vfs, "tensors/odd/1") == Names{"empty.npy", "encoder.0.weight.npy", "encoder.1.weight.npy"});
 }
 
 TEST_CASE("a large file of which nothing was known can be passed through, one that shares cannot") {
@@ -166,7 +170,11 @@ TEST_CASE("names that are nearly there are not") {
   f.publish_model("m", 1);
   for (const std::string name : {"0", "01", "2", "1 ", "99999999999999999999", "Latest", "x", ""})
     CHECK(walk(*f.vfs, "models/m/" + name).error().code == Errc::not_found);
-  CHECK(walk(*f.vfs, "models/m/1/nothing").error().code == Errc::not_found);
+  for (const std::string path :
+       {"models/m/1/nothing", "models/m/1/info.json", "models/m/1/tensors", "models/m/1/lineage",
+        "models/m/versions.tsv", "layers/m/1/model.safetensors", "tensors/m/1/layer.json", "lineage/m/1/graph.dot",
+        "lineage/m/1/model.safetensors", "hub/m", "hub/models--x"})
+    CHECK(walk(*f.vfs, path).error().code == Errc::not_found);
   CHECK(walk(*f.vfs, "models/m/1/empty.txt/x").error().code == Errc::not_dir);
   CHECK(walk(*f.vfs, "models/m/latest/x").error().code == Errc::not_dir);
   CHECK(must(walk(*f.vfs, "models/m/1")).lasting_entries);
@@ -205,22 +213,39 @@ TEST_CASE("a tensor is one inode wherever it appears, and its links are counted"
     said[attr.ino] = attr.nlink;
   });
   CHECK(seen == said);
-  const std::string shared = "tensors/encoder.1.weight.npy";
-  CHECK(must(walk(*f.vfs, "models/m/1/" + shared)).ino == must(walk(*f.vfs, "models/n/1/" + shared)).ino);
-  const std::string own = "tensors/encoder.0.weight.npy";
-  CHECK(must(walk(*f.vfs, "models/m/1/" + own)).ino != must(walk(*f.vfs, "models/n/1/" + own)).ino);
+  const std::string shared = "encoder.1.weight.npy";
+  CHECK(must(walk(*f.vfs, "tensors/m/1/" + shared)).ino == must(walk(*f.vfs, "tensors/n/1/" + shared)).ino);
+  CHECK(ino_at(*f.vfs, "layers/n/1/encoder/1/weight.npy") == ino_at(*f.vfs, "tensors/m/1/" + shared));
+  const std::string own = "encoder.0.weight.npy";
+  CHECK(must(walk(*f.vfs, "tensors/m/1/" + own)).ino != must(walk(*f.vfs, "tensors/n/1/" + own)).ino);
+}
+
+TEST_CASE("a published file is one inode in models/ and hub/, and counts both places") {
+  VfsFixture f;
+  f.publish_model("org/m", 1);
+  f.publish_model("org/m", 2);
+  f.publish_model("a/b/c", 3);  // the hub has no such names
+  std::map<Ino, std::uint64_t> seen, said;
+  visit(*f.vfs, kRootIno, "", [&](const std::string& path, const Attr& attr) {
+    if (attr.type != FileType::regular || !path.ends_with("model.safetensors")) return;
+    ++seen[attr.ino];
+    said[attr.ino] = attr.nlink;
+  });
+  CHECK(seen == said);
+  CHECK(said[ino_at(*f.vfs, "models/org/m/1/model.safetensors")] == 2);
+  CHECK(said[ino_at(*f.vfs, "models/a/b/c/1/model.safetensors")] == 1);
 }
 
 TEST_CASE("a tensor view is an npy header and the tensor's bytes") {
   VfsFixture f;
   f.publish_model("m", 1);
-  const std::string text = read_path(*f.vfs, "models/m/1/tensors/encoder.0.weight.npy");
+  const std::string text = read_path(*f.vfs, "tensors/m/1/encoder.0.weight.npy");
   const auto bytes = random_bytes(16384, 1);
   REQUIRE(text.size() > bytes.size());
   CHECK(text.starts_with("\x93NUMPY"));
   CHECK(text.ends_with(as_text(bytes)));
-  CHECK(read_path(*f.vfs, "models/m/1/tensors/empty.npy").size() % 64 == 0);
-  const auto attributes = must(f.vfs->xattrs(must(walk(*f.vfs, "models/m/1/tensors/encoder.0.weight.npy")).ino));
+  CHECK(read_path(*f.vfs, "tensors/m/1/empty.npy").size() % 64 == 0);
+  const auto attributes = must(f.vfs->xattrs(must(walk(*f.vfs, "tensors/m/1/encoder.0.weight.npy")).ino));
   REQUIRE(attributes.size() == 3);
   CHECK(attributes[0] == std::pair<std::string, std::string>("user.weft.dtype", "F32"));
   CHECK(attributes[1].second == "[64, 64]");
@@ -230,7 +255,7 @@ TEST_CASE("a tensor view is an npy header and the tensor's bytes") {
 TEST_CASE("a layer's container holds its tensors") {
   VfsFixture f;
   f.publish_model("m", 1);
-  const std::string text = read_path(*f.vfs, "models/m/1/layers/encoder.safetensors");
+  const std::string text = read_path(*f.vfs, "layers/m/1/encoder.safetensors");
   MemorySource source(text);
   const Layout layout = must(parse_file("encoder", "encoder.safetensors", source));
   std::set<std::string> names;
@@ -242,32 +267,6 @@ TEST_CASE("a layer's container holds its tensors") {
   CHECK(names == std::set<std::string>{"encoder.0.weight", "encoder.1.weight"});
 }
 
-TEST_CASE("lineage links lead to versions") {
-  VfsFixture f;
-  f.publish_model("org/base", 1);
-  f.publish_model("tuned", 2, {"org/base"});
-  CHECK(names_in(*f.vfs, "models/tuned/1/lineage/parents") == std::vector<std::string>{"org%2Fbase@1"});
-  CHECK(names_in(*f.vfs, "models/org/base/1/lineage/children") == std::vector<std::string>{"tuned@1"});
-  const Attr up = must(walk(*f.vfs, "models/tuned/1/lineage/parents/org%2Fbase@1"));
-  CHECK(must(f.vfs->readlink(up.ino)) == "../../../../org/base/1");
-  const Attr down = must(walk(*f.vfs, "models/org/base/1/lineage/children/tuned@1"));
-  CHECK(must(f.vfs->readlink(down.ino)) == "../../../../../tuned/1");
-  CHECK(walk(*f.vfs, "models/tuned/1/lineage/parents/tuned@1").error().code == Errc::not_found);
-  CHECK(walk(*f.vfs, "models/tuned/1/lineage/parents/org%2Fbase@01").error().code == Errc::not_found);
-  must(f.store->remove_version("org/base", 1));
-  CHECK(names_in(*f.vfs, "models/tuned/1/lineage/parents").empty());
-}
-
-TEST_CASE("hidden views are not listed, and open by name") {
-  VfsFixture f;
-  f.publish_model("m", 1);
-  VfsOptions options;
-  options.show_views = false;
-  f.vfs = Vfs::make(*f.store, options);
-  CHECK(names_in(*f.vfs, "models/m/1") == std::vector<std::string>{"1_Pooling", "empty.txt", "model.safetensors"});
-  CHECK_FALSE(read_path(*f.vfs, "models/m/1/info.json").empty());
-}
-
 TEST_CASE("a removed version is gone by name, and what is open stays readable through gc") {
   VfsFixture f;
   f.publish_model("m", 1);
@@ -277,7 +276,7 @@ TEST_CASE("a removed version is gone by name, and what is open stays readable th
   const auto file = must(f.vfs->open(attr.ino));
   must(f.store->remove_version("m", 1));
   CHECK(walk(*f.vfs, "models/m/1").error().code == Errc::not_found);
-  CHECK(names_in(*f.vfs, "models/m") == std::vector<std::string>{"2", "latest"});
+  CHECK(names_in(*f.vfs, "models/m") == Names{"2", "latest"});
   CHECK(must(f.vfs->getattr(attr.ino)).size == attr.size);
   must(f.store->gc({}, no_progress()));
   CHECK(read_all(*file) == text);
@@ -330,7 +329,7 @@ TEST_CASE("inode numbers and times are the same after a reopen") {
   f.vfs.reset();
   f.store.reset();
   f.store = must(Store::open(f.dir / "store", OpenOptions{}));
-  f.vfs = Vfs::make(*f.store, VfsOptions{});
+  f.restart();
   CHECK(everything() == before);
 }
 
@@ -339,9 +338,6 @@ TEST_CASE("blocks add up to the bytes that the store keeps") {
   f.publish_model("m", 1);
   f.publish_model("m", 2);
   f.publish_model("n", 1);
-  VfsOptions options;
-  options.show_views = false;
-  f.vfs = Vfs::make(*f.store, options);
   std::uint64_t blocks = 0;
   std::uint64_t files = 0;
   visit(*f.vfs, kModelsIno, "", [&](const std::string&, const Attr& attr) {

@@ -1,4 +1,4 @@
-#include "fuse/state/background.h"
+#include "fuse/process/background.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -15,21 +15,21 @@
 namespace weft {
 namespace {
 
-constexpr char kReady = '\0';  // what the child writes when the mount answers; else it writes its error
+constexpr char kReady = '\0';  // The child writes this when the mount answers, or else its error.
 constexpr std::size_t kMessageMax = 4096;
 
-void close_terminal() {
+void leave_session() {
+  ::setsid();
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), fd);
 }
 
 [[noreturn]] void run_child(Fd report, const std::function<Status(const std::function<void()>&)>& work) {
-  ::setsid();
   if (::chdir("/") != 0) ::_exit(1);
   const auto ready = [&report] {
-    close_terminal();
-    // The parent may be gone: then nobody waits for this.
-    if (!append_exact(report.get(), std::as_bytes(std::span(&kReady, 1)), "pipe").ok()) log_warning("nobody waits");
+    leave_session();
+    if (!append_exact(report.get(), std::as_bytes(std::span(&kReady, 1)), "pipe").ok())
+      log_warning("the command that started the mount has ended before the mount answered");
     report.reset();
   };
   const Status status = work(ready);

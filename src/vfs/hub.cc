@@ -1,0 +1,293 @@
+#include "vfs/hub.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/text.h"
+#include "reading/open_file.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHashBytes = 20;  // as a Git commit, which the hub names snapshots by
+constexpr std::size_t kHashDigits = 2 * kHashBytes;
+constexpr std::string_view kMain = "main";
+
+std::string hash_of(const Digest& manifest) {
+  return to_hex(manifest).substr(0, kHashDigits);
+}
+
+bool is_ref(InoKind kind) {
+  return kind == InoKind::hub_main || kind == InoKind::hub_tag || kind == InoKind::hub_number;
+}
+
+std::span<const std::byte> revision_of(const Digest& manifest) {
+  return std::as_bytes(std::span(manifest.bytes)).first(kHashBytes);
+}
+
+Result<ModelRow> model_of_dir(Snapshot& snapshot, Ino model_ino) {
+  WEFT_TRY(const InodeRow row, snapshot.inode(model_ino));
+  if (row.kind != InodeKind::model_dir) return no_inode(model_ino);
+  return snapshot.model(row.model);
+}
+
+// The version that a file in refs/ names.
+struct Target {
+  VersionRow version;
+  std::uint64_t time_ns = 0;  // since when
+};
+
+Result<Target> target_of_tag(Snapshot& snapshot, ModelId model, const TagRow& tag) {
+  WEFT_TRY(VersionRow version, snapshot.version(model, tag.number));
+  return Target{std::move(version), tag.time_ns};
+}
+
+Result<Target> main_of(Snapshot& snapshot, const ModelRow& model) {
+  const auto tag = snapshot.tag(model.id, kMain);
+  if (tag.ok()) return target_of_tag(snapshot, model.id, *tag);
+  if (tag.error().code != Errc::not_found) return tag.error();
+  WEFT_TRY(VersionRow version, snapshot.version(model.id, model.latest));
+  return Target{std::move(version), version.time_ns};
+}
+
+Result<Target> target_of(Snapshot& snapshot, Ino ino) {
+  if (kind_of(ino) == InoKind::hub_number) {
+    WEFT_TRY(VersionRow version, snapshot.version(id_of(ino)));
+    return Target{std::move(version), version.time_ns};
+  }
+  if (kind_of(ino) == InoKind::hub_main) {
+    WEFT_TRY(const ModelRow model, model_of_dir(snapshot, payload_of(ino)));
+    return main_of(snapshot, model);
+  }
+  WEFT_TRY(const InodeRow row, snapshot.inode(payload_of(ino)));
+  if (row.kind != InodeKind::tag_link) return no_inode(ino);
+  WEFT_TRY(const TagRow tag, snapshot.tag(row.model, row.name));
+  return target_of_tag(snapshot, row.model, tag);
+}
+
+Attr ref_attr(Ino ino, std::uint64_t time_ns) {
+  return text_attr(ino, time_ns, kHashDigits);
+}
+
+Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
+  if (name == kMain) {
+    WEFT_TRY(const Target main, main_of(snapshot, model));
+    return ref_attr(ino_of(InoKind::hub_main, model.ino), main.time_ns);
+  }
+  if (!all_digits(name)) {
+    WEFT_TRY(const TagRow tag, snapshot.tag(model.id, name));
+    return ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns);
+  }
+  const auto number = parse_u64(name);
+  if (!number || name.front() == '0') return no_entry(name);
+  WEFT_TRY(const VersionRow version, snapshot.version(model.id, *number));
+  if (version.removed) return no_entry(name);
+  return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
+}
+
+Result<std::vector<DirEntry>> list_refs(Snapshot& snapshot, const ModelRow& model) {
+  std::vector<DirEntry> out;
+  WEFT_TRY(const Target main, main_of(snapshot, model));
+  out.push_back({std::string(kMain), ref_attr(ino_of(InoKind::hub_main, model.ino), main.time_ns), true});
+  WEFT_TRY(const auto tags, snapshot.tags(model.id));
+  for (const TagRow& tag : tags)
+    if (tag.name != kMain) out.push_back({tag.name, ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns), true});
+  WEFT_TRY(const auto versions, snapshot.versions(model.id));
+  for (const VersionRow& version : versions)
+    if (!version.removed)
+      out.push_back(
+          {std::to_string(version.number), ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns), true});
+  return out;
+}
+
+Attr snapshot_attr(const VersionRow& version) {
+  return version_dir_attr(version, ino_of(InoKind::hub_snapshot, version.id));
+}
+
+Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
+  if (name.size() != kHashDigits) return no_entry(name);
+  const auto digest = digest_from_hex(std::string(name) + std::string(2 * sizeof(Digest) - kHashDigits, '0'));
+  if (!digest) return no_entry(name);
+  WEFT_TRY(const auto id, snapshot.first_with(model.id, revision_of(*digest)));
+  if (!id) return no_entry(name);
+  WEFT_TRY(const VersionRow version, snapshot.version(*id));
+  return name == hash_of(version.manifest) ? Result<Attr>(snapshot_attr(version)) : no_entry(name);
+}
+
+Result<std::vector<DirEntry>> list_snapshots(Snapshot& snapshot, const ModelRow& model) {
+  std::vector<DirEntry> out;
+  WEFT_TRY(const auto ids, snapshot.distinct(model.id));
+  for (const VersionId id : ids) {
+    WEFT_TRY(const VersionRow version, snapshot.version(id));
+    out.push_back({hash_of(version.manifest), snapshot_attr(version), true});
+  }
+  return out;
+}
+
+// hub/models--…, refs/ or snapshots/. The first keeps its two entries while the model is there.
+Attr model_attr(InoKind kind, const ModelRow& model) {
+  const bool top = kind == InoKind::hub_model;
+  Attr attr = directory_attr(ino_of(kind, model.ino), top ? model.created_ns : model.changed_ns);
+  attr.lasting_name = !top;
+  attr.lasting_attr = top;
+  attr.lasting_entries = top;
+  return attr;
+}
+
+constexpr std::array<std::pair<std::string_view, InoKind>, 2> kParts{
+    {{"refs", InoKind::hub_refs}, {"snapshots", InoKind::hub_snapshots}}};
+
+// A published file keeps its number. A directory of models/ has another in hub/.
+Attr in_hub(Attr attr) {
+  if (attr.type == FileType::directory) attr.ino = ino_of(InoKind::hub_dir, attr.ino);
+  return attr;
+}
+
+}  // namespace
+
+Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version) {
+  if (!version.hub_takes) return false;
+  WEFT_TRY(const auto first, snapshot.first_with(version.row.model, revision_of(version.row.manifest)));
+  return first == version.row.id;
+}
+
+Ino hub_dir_ino(const TreeVersion& version, std::uint32_t node) {
+  if (node == kPublishedRoot) return ino_of(InoKind::hub_snapshot, version.row.id);
+  return ino_of(InoKind::hub_dir, version.local.ino_base + node);
+}
+
+Result<TreeNode> Hub::node(Ino ino) {
+  VersionId version = id_of(ino);
+  Ino base = 0;
+  if (kind_of(ino) == InoKind::hub_dir) {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(const InodeRow row, snapshot->inode(payload_of(ino)));
+    if (row.kind != InodeKind::version) return no_inode(ino);
+    version = row.version;
+    base = row.base;
+  }
+  WEFT_TRY(auto loaded, versions_.load(version));
+  if (base == 0) return TreeNode{std::move(loaded), kPublishedRoot};
+  const std::uint64_t index = payload_of(ino) - base;
+  if (index < kRootCount || index >= loaded->tree->size() ||
+      loaded->tree->node(static_cast<std::uint32_t>(index)).kind != NodeKind::dir)
+    return no_inode(ino);
+  return TreeNode{std::move(loaded), static_cast<std::uint32_t>(index)};
+}
+
+Result<Attr> Hub::attr(const MountInode& inode) {
+  const Ino ino = inode.ino;
+  const InoKind kind = kind_of(ino);
+  if (kind == InoKind::hub_dir) {
+    WEFT_TRY(const TreeNode dir, node(ino));
+    Attr attr = version_dir_attr(dir.version->row, ino);
+    attr.lasting_name = true;
+    return attr;
+  }
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (kind == InoKind::stored) {
+    Attr attr = directory_attr(ino, std::max(inode.row.changed_ns, store_.info().created_ns));
+    attr.lasting_name = true;
+    return attr;
+  }
+  if (is_ref(kind)) {
+    WEFT_TRY(const Target target, target_of(*snapshot, ino));
+    return ref_attr(ino, target.time_ns);
+  }
+  if (kind == InoKind::hub_snapshot) {
+    WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
+    return snapshot_attr(version);
+  }
+  WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(ino)));
+  return model_attr(kind, model);
+}
+
+Result<Attr> Hub::lookup(const MountInode& dir, std::string_view name) {
+  const InoKind kind = kind_of(dir.ino);
+  if (is_ref(kind)) return not_a_directory(dir.ino);
+  if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
+    WEFT_TRY(const TreeNode found, node(dir.ino));
+    WEFT_TRY(const Attr attr, versions_.lookup_in(found, name));
+    return in_hub(attr);
+  }
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (kind == InoKind::stored) {
+    const auto model_name = model_of_hub_name(name);
+    if (!model_name) return no_entry(name);
+    WEFT_TRY(const ModelRow model, snapshot->model(*model_name));
+    return model.latest == 0 ? Result<Attr>(no_entry(name)) : model_attr(InoKind::hub_model, model);
+  }
+  WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(dir.ino)));
+  if (kind == InoKind::hub_refs) return lookup_ref(*snapshot, model, name);
+  if (kind == InoKind::hub_snapshots) return lookup_snapshot(*snapshot, model, name);
+  for (const auto& [part, part_kind] : kParts)
+    if (part == name) return model_attr(part_kind, model);
+  return no_entry(name);
+}
+
+Result<std::vector<DirEntry>> Hub::list(const MountInode& dir) {
+  const InoKind kind = kind_of(dir.ino);
+  if (is_ref(kind)) return not_a_directory(dir.ino);
+  if (kind == InoKind::stored) return list_models();
+  if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
+    WEFT_TRY(const TreeNode found, node(dir.ino));
+    WEFT_TRY(auto out, versions_.list_in(found));
+    for (DirEntry& entry : out) entry.attr = in_hub(entry.attr);
+    return out;
+  }
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(dir.ino)));
+  std::vector<DirEntry> out;
+  if (kind == InoKind::hub_refs) {
+    WEFT_TRY(out, list_refs(*snapshot, model));
+  } else if (kind == InoKind::hub_snapshots) {
+    WEFT_TRY(out, list_snapshots(*snapshot, model));
+  } else {
+    for (const auto& [part, part_kind] : kParts) out.push_back({std::string(part), model_attr(part_kind, model), true});
+  }
+  std::ranges::sort(out, {}, &DirEntry::name);
+  return out;
+}
+
+Result<std::vector<DirEntry>> Hub::list_models() {
+  std::vector<DirEntry> out;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const auto models, snapshot->models());
+  for (const ModelRow& model : models) {
+    auto name = model.latest == 0 ? std::nullopt : hub_name(model.name);
+    if (name) out.push_back({std::move(*name), model_attr(InoKind::hub_model, model), true});
+  }
+  std::ranges::sort(out, {}, &DirEntry::name);
+  return out;
+}
+
+Result<Ino> Hub::parent(const MountInode& inode) {
+  const InoKind kind = kind_of(inode.ino);
+  if (kind == InoKind::stored) return kRootIno;
+  if (kind == InoKind::hub_model) return kHubIno;
+  if (is_ref(kind)) return not_a_directory(inode.ino);
+  if (kind == InoKind::hub_refs || kind == InoKind::hub_snapshots)
+    return ino_of(InoKind::hub_model, payload_of(inode.ino));
+  if (kind == InoKind::hub_dir) {
+    WEFT_TRY(const TreeNode dir, node(inode.ino));
+    return hub_dir_ino(*dir.version, dir.node().parent);
+  }
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const VersionRow version, snapshot->version(id_of(inode.ino)));
+  WEFT_TRY(const ModelRow model, snapshot->model(version.model));
+  return ino_of(InoKind::hub_snapshots, model.ino);
+}
+
+Result<std::shared_ptr<OpenFile>> Hub::open(const MountInode& inode) {
+  if (!is_ref(kind_of(inode.ino))) return is_a_directory(inode.ino);
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const Target target, target_of(*snapshot, inode.ino));
+  return open_text(hash_of(target.version.manifest), ReadMode::changing);
+}
+
+}  // namespace weft

@@ -1,0 +1,47 @@
+// hub/: the models by the layout of the Hugging Face hub's cache (huggingface_hub, file_download.py), so that a library
+// that is told HF_HUB_CACHE=<mount>/hub finds them by name, offline:
+//
+//   hub/models--<org>--<model>/refs/<revision>         40 hex digits, without a newline
+//   hub/models--<org>--<model>/snapshots/<40 digits>/  the published files, which are those of models/
+//
+// A revision is `main` (the tag main, or else the newest version), a tag, or a version's number. The digits are the
+// first ones of the digest of a version's manifest, so versions with the same content share a snapshot. It shows the
+// files of the oldest of them. Only models whose names the hub takes are here (weft/names.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vfs/numbers.h"
+#include "vfs/subtree.h"
+#include "vfs/versions.h"
+
+namespace weft {
+
+// Whether a version's files stand in hub/ too.
+Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version);
+// The directory in hub/ of a published directory, by its node.
+Ino hub_dir_ino(const TreeVersion& version, std::uint32_t node);
+
+// Any thread.
+class Hub final : public Subtree {
+ public:
+  Hub(Store& store, Versions& versions) : store_(store), versions_(versions) {}
+
+  Result<Attr> attr(const MountInode& inode) override;
+  Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
+  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<Ino> parent(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+
+ private:
+  Result<std::vector<DirEntry>> list_models();
+  Result<TreeNode> node(Ino ino);  // of a snapshot, or of a directory in it
+
+  Store& store_;
+  Versions& versions_;
+};
+
+}  // namespace weft

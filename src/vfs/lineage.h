@@ -1,0 +1,51 @@
+// lineage/<model>/<version>/ and what lies in it: texts (lineage_texts.h), and parents/, children/ and diff/, which
+// have an entry for each live parent or child (kin_links.h). A listing shows also those texts that cannot be rendered
+// now.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vfs/kin_links.h"
+#include "vfs/lineage_texts.h"
+#include "vfs/numbers.h"
+#include "vfs/subtree.h"
+
+namespace weft {
+
+constexpr Ino lineage_ino(LineageEntry entry, VersionId version) {
+  return ino_of(InoKind::lineage_entry, static_cast<std::uint64_t>(entry), version);
+}
+constexpr Ino lineage_dir_ino(VersionId version) {
+  return lineage_ino(LineageEntry::dir, version);
+}
+
+// Any thread.
+class Lineage final : public Subtree {
+ public:
+  explicit Lineage(Store& store) : store_(store), texts_(store) {}
+
+  Result<Attr> attr(const MountInode& inode) override;
+  Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
+  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<Ino> parent(const MountInode& inode) override;
+  Result<std::string> readlink(const MountInode& inode) override;
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  // Files of kin come from what stays of removed versions too, so they need none.
+  Result<FileVersions> versions(const MountInode& inode) override;
+
+ private:
+  Result<VersionRow> version(VersionId id);
+  Result<Attr> dir_attr(const VersionRow& version, LineageEntry entry);
+  Result<Attr> file_attr(Ino ino);
+  Result<Attr> edge_attr(const VersionRow& version, LineageEntry dir, const KinEntry& edge);
+  Result<std::vector<DirEntry>> list_version(const VersionRow& version);
+  Result<std::vector<DirEntry>> list_edges(const VersionRow& version, LineageEntry dir);
+
+  Store& store_;
+  LineageTexts texts_;
+};
+
+}  // namespace weft

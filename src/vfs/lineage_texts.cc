@@ -1,0 +1,98 @@
+#include "vfs/lineage_texts.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "base/limits.h"
+#include "query/kin.h"
+#include "vfs/kin_links.h"
+#include "vfs/subtree.h"
+#include "weft/kin.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+struct KinFileKind {
+  std::string_view name;
+  KinWay way;
+  std::size_t shown_max;
+  std::string (*render)(const KinGraph&);
+};
+constexpr KinFileKind kKinFiles[kKinFileCount] = {
+    {"ancestors", KinWay::ancestors, limits::kKinCountedMax, draw_ancestors},
+    {"descendants", KinWay::descendants, limits::kKinCountedMax, draw_descendants},
+    {"log", KinWay::ancestors, limits::kKinCountedMax, render_log},
+    {"graph.svg", KinWay::both, limits::kKinDrawnMax, kin_svg},
+};
+
+}  // namespace
+
+std::string_view kin_file_name(unsigned file) {
+  return kKinFiles[file].name;
+}
+
+Result<Ino> LineageTexts::current(VersionId version, unsigned file) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const GatheredKin kin, gather_kin(*snapshot, version, kKinFiles[file].way, 1));
+  return ino_of(KinFileNumber{file, version, kin.clock});
+}
+
+Result<LineageTexts::Text> LineageTexts::find(Ino ino) {
+  if (Text known = texts_.find(ino)) return known;
+  WEFT_TRY(LineageText rendered, render(ino));
+  auto out = std::make_shared<const LineageText>(std::move(rendered));
+  texts_.put(ino, out, sizeof *out + out->text.size());
+  return out;
+}
+
+Result<LineageText> LineageTexts::render(Ino ino) {
+  if (kind_of(ino) == InoKind::kin_file) return render_kin(ino);
+  return kind_of(ino) == InoKind::diff ? render_diff_of(ino) : render_entry(ino);
+}
+
+Result<LineageText> LineageTexts::render_entry(Ino ino) {
+  VersionRow version;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(version, snapshot->version(id_of(ino)));
+  }
+  LineageText out{{}, version.time_ns};
+  if (high_of(ino) == static_cast<std::uint64_t>(LineageEntry::owners)) {
+    WEFT_TRY(out.text, owners_text(store_, version));
+    return out;
+  }
+  WEFT_TRY(const LoadedVersion loaded, load_version(store_, version));
+  out.text = render_info_json(facts_of(version), loaded.tree->manifest());
+  return out;
+}
+
+Result<LineageText> LineageTexts::render_kin(Ino ino) {
+  const KinFileNumber number = kin_file_of(ino);
+  const KinFileKind& kind = kKinFiles[number.file];
+  GatheredKin kin;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    const std::uint64_t clock = clock_of(number, snapshot->lineage_clock());
+    WEFT_TRY(kin, gather_kin(*snapshot, number.version, kind.way, kind.shown_max, clock));
+  }
+  if (kin.graph.versions.empty()) return no_inode(ino);
+  return LineageText{kind.render(kin.graph), kin.changed_ns};
+}
+
+Result<LineageText> LineageTexts::render_diff_of(Ino ino) {
+  KinEnds ends;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(ends, kin_ends(*snapshot, ino));
+  }
+  WEFT_TRY(const LoadedVersion before, load_version(store_, ends.parent));
+  WEFT_TRY(const LoadedVersion after, load_version(store_, ends.child));
+  const DiffSides sides{spec_of(ends.parent.model_name, ends.parent.number),
+                        spec_of(ends.child.model_name, ends.child.number), before.tree->manifest(),
+                        after.tree->manifest()};
+  WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));
+  return LineageText{render_diff(sides, diff), ends.child.time_ns};
+}
+
+}  // namespace weft

@@ -1,0 +1,200 @@
+// lineage/<model>/: texts, links to kin, and the table of versions.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "unit/vfs/vfs_fixture.h"
+#include "vfs/numbers.h"
+#include "weft/gc.h"
+
+namespace weft::testing {
+
+TEST_CASE("a version's lineage/ has its texts and its kin") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  CHECK(names_in(*f.vfs, "lineage/m/1") == Names{"ancestors", "children", "descendants", "diff", "graph.svg",
+                                                 "info.json", "log", "owners.tsv", "parents"});
+  CHECK(read_path(*f.vfs, "lineage/m/1/info.json").starts_with("{\n  \"model\": \"m\",\n  \"version\": 1,"));
+  CHECK(read_path(*f.vfs, "lineage/m/1/graph.svg").starts_with("<svg"));
+}
+
+TEST_CASE("links of parents/ and children/ lead into models/") {
+  VfsFixture f;
+  f.publish_model("org/base", 1);
+  f.publish_model("tuned", 2, {"org/base"});
+  CHECK(names_in(*f.vfs, "lineage/tuned/1/parents") == Names{"org%2Fbase@1"});
+  CHECK(names_in(*f.vfs, "lineage/org/base/1/children") == Names{"tuned@1"});
+  const Attr up = must(walk(*f.vfs, "lineage/tuned/1/parents/org%2Fbase@1"));
+  CHECK(up.type == FileType::link);
+  CHECK(must(f.vfs->readlink(up.ino)) == "../../../../models/org/base/1");
+  const Attr down = must(walk(*f.vfs, "lineage/org/base/1/children/tuned@1"));
+  CHECK(must(f.vfs->readlink(down.ino)) == "../../../../../models/tuned/1");
+  CHECK(up.ino != down.ino);
+  CHECK(f.vfs->open(up.ino).error().code == Errc::invalid);
+  for (const std::string name : {"tuned@1", "org%2Fbase@01", "org/base@1", "org%2fbase@1", "org%2Fbase@", "org%2Fbase"})
+    CHECK(f.vfs->lookup(ino_at(*f.vfs, "lineage/tuned/1/parents"), name).error().code == Errc::not_found);
+  must(f.store->remove_version("org/base", 1));
+  CHECK(names_in(*f.vfs, "lineage/tuned/1/parents").empty());
+}
+
+TEST_CASE("a version with many parents has a link, a diff and a number for each") {
+  VfsFixture f;
+  std::vector<std::string> parents;
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    f.publish_model("base", i);
+    parents.push_back("base@" + std::to_string(i));
+  }
+  f.publish_model("kid", 100, parents);
+  std::map<Ino, std::string> seen;
+  for (const std::string name : {"parents", "diff"})
+    for (const DirEntry& entry : must(f.vfs->list(ino_at(*f.vfs, "lineage/kid/1/" + name)))) {
+      CHECK(ino_at(*f.vfs, "lineage/kid/1/" + name + "/" + entry.name) == entry.attr.ino);
+      seen[entry.attr.ino] = entry.name;
+    }
+  CHECK(seen.size() == 40);
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    const std::string name = "base@" + std::to_string(i);
+    CHECK(must(f.vfs->readlink(ino_at(*f.vfs, "lineage/kid/1/parents/" + name))) ==
+          "../../../../models/base/" + std::to_string(i));
+    CHECK(read_path(*f.vfs, "lineage/kid/1/diff/" + name).starts_with(name + " → kid@1\n"));
+    CHECK(must(f.vfs->readlink(ino_at(*f.vfs, "lineage/base/" + std::to_string(i) + "/children/kid@1"))) ==
+          "../../../../models/kid/1");
+  }
+}
+
+TEST_CASE("what a lineage file's number reads as never changes, also after a restart") {
+  VfsFixture f;
+  f.publish_model("base", 1);
+  f.publish_model("mid", 2, {"base"});
+  const Names kin{"ancestors", "descendants", "log", "graph.svg"};
+  const Names fixed{"info.json", "owners.tsv"};
+  std::map<Ino, std::string> seen;
+  const auto look = [&] {
+    for (const char* version : {"base/1", "mid/1"})
+      for (const Names& names : {kin, fixed})
+        for (const std::string& name : names) {
+          const Attr attr = must(walk(*f.vfs, "lineage/" + std::string(version) + "/" + name));
+          CHECK((kind_of(attr.ino) == InoKind::kin_file) == (&names != &fixed && names == kin));
+          const std::string text = read_ino(*f.vfs, attr.ino);
+          CHECK(text.size() == attr.size);
+          CHECK(seen.emplace(attr.ino, text).first->second == text);
+        }
+  };
+  look();
+  CHECK(seen.size() == 12);
+  f.publish_model("kid", 3, {"mid", "base"});
+  look();
+  CHECK(seen.size() == 12 + 4);  // descendants and graph.svg of both
+  f.publish_model("stranger", 4);
+  look();
+  CHECK(seen.size() == 16);
+  REQUIRE(f.store->remove_version("kid", 1).ok());
+  look();
+  CHECK(seen.size() == 16 + 4);
+  REQUIRE(f.store->gc({}, no_progress()).ok());
+  f.restart();
+  for (const auto& [ino, text] : seen) CHECK(read_ino(*f.vfs, ino) == text);
+}
+
+TEST_CASE("diff/ has the live parents alone") {
+  VfsFixture f;
+  f.publish_model("org/base", 1);
+  f.publish_model("other", 2);
+  f.publish_model("kid", 3, {"org/base", "other"});
+  const Attr dir = must(walk(*f.vfs, "lineage/kid/1/diff"));
+  CHECK(dir.type == FileType::directory);
+  CHECK(must(f.vfs->parent(dir.ino)) == ino_at(*f.vfs, "lineage/kid/1"));
+  CHECK(names_in(*f.vfs, "lineage/kid/1/diff") == Names{"org%2Fbase@1", "other@1"});
+  const Attr file = must(walk(*f.vfs, "lineage/kid/1/diff/org%2Fbase@1"));
+  CHECK(read_ino(*f.vfs, file.ino).starts_with("org/base@1 → kid@1\n"));
+  CHECK(f.vfs->open(dir.ino).error().code == Errc::is_dir);
+  CHECK(f.vfs->list(file.ino).error().code == Errc::not_dir);
+  CHECK(f.vfs->lookup(file.ino, "x").error().code == Errc::not_dir);
+  CHECK(f.vfs->lookup(dir.ino, "org/base@1").error().code == Errc::not_found);
+  CHECK(f.vfs->readlink(file.ino).error().code == Errc::invalid);
+  REQUIRE(f.store->remove_version("org/base", 1).ok());
+  CHECK(names_in(*f.vfs, "lineage/kid/1/diff") == Names{"other@1"});
+  CHECK(f.vfs->lookup(dir.ino, "org%2Fbase@1").error().code == Errc::not_found);
+}
+
+TEST_CASE("versions.tsv has a line for each live version, and changes with each publish, tag and removal") {
+  VfsFixture f;
+  f.publish_model("org/m", 1);
+  f.publish_model("org/m", 2, {"org/m@1"}, {"best", "prod"});
+  const auto lines = [&] {
+    std::vector<std::vector<std::string>> out;
+    const Attr attr = must(walk(*f.vfs, "lineage/org/m/versions.tsv"));
+    CHECK(kind_of(attr.ino) == InoKind::versions_table);
+    const auto file = must(f.vfs->open(attr.ino));
+    CHECK(file->mode() == ReadMode::changing);
+    const std::string text = read_all(*file);
+    CHECK(text.size() == attr.size);
+    CHECK(text.ends_with("\n"));
+    for (const std::string_view line : split(std::string_view(text).substr(0, text.size() - 1), '\n')) {
+      auto& cells = out.emplace_back();
+      for (const std::string_view cell : split(line, '\t')) cells.emplace_back(cell);
+      CHECK(cells.size() == 8);
+    }
+    return out;
+  };
+  auto table = lines();
+  REQUIRE(table.size() == 3);
+  CHECK(table[0] == Names{"version", "time", "bytes", "new_bytes", "tags", "metrics", "parents", "message"});
+  CHECK(table[1][0] == "1");
+  CHECK(table[1][2] == table[1][3]);
+  CHECK(table[1][4].empty());
+  CHECK(table[1][6].empty());
+  CHECK(table[2][0] == "2");
+  CHECK(table[2][2] == table[1][2]);
+  CHECK(table[2][3] == "16384");  // the one tensor that differs
+  CHECK(table[2][4] == "best,prod");
+  CHECK(table[2][6] == "org/m@1");
+  must(f.store->set_tag("org/m", "best", 1));
+  table = lines();
+  CHECK(table[1][4] == "best");
+  CHECK(table[2][4] == "prod");
+  must(f.store->remove_version("org/m", 1));
+  table = lines();
+  REQUIRE(table.size() == 2);
+  CHECK(table[1][0] == "2");
+  CHECK(table[1][3] == table[1][2]);  // what it shared is its own now
+}
+
+TEST_CASE("a tab or a line break in a cell of versions.tsv is escaped") {
+  VfsFixture f;
+  write_model(f.dir / "source", 1);
+  ImportOptions options;
+  options.paths = {f.dir / "source"};
+  options.name = "m";
+  options.message = "one\ttwo\nthree\\four \u202a";
+  options.metrics = {{"loss", "0.5"}, {"note", "a\\b"}};
+  must(import_paths(*f.store, options, no_progress()));
+  const std::string text = read_path(*f.vfs, "lineage/m/versions.tsv");
+  CHECK(text.ends_with("\tloss=0.5,note=a\\\\b\t\tone\\ttwo\\nthree\\\\four \\xe2\\x80\\xaa\n"));
+}
+
+TEST_CASE("numbers of lineage/ that were never given are refused") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  for (const Ino low :
+       {Ino{0}, Ino{1}, Ino{77} << kKinClockBits, Ino{7} << 57U, Ino{3} << 60U | Ino{9} << 28U, (Ino{1} << 62U) - 1})
+    CHECK_FALSE(f.vfs->open(kKinFileBit | low).ok());
+  for (const InoKind kind : {InoKind::lineage_entry, InoKind::parent_link, InoKind::child_link, InoKind::diff,
+                             InoKind::versions_table, InoKind::hub_number, InoKind::hub_snapshot}) {
+    CAPTURE(static_cast<int>(kind));
+    CHECK(f.vfs->getattr(ino_of(kind, 0, 99)).error().code == Errc::not_found);
+    CHECK(f.vfs->getattr(ino_of(kind, (1U << 25U) - 1, 1)).error().code == Errc::not_found);
+  }
+  for (const InoKind kind : {InoKind::layers, InoKind::tensors, InoKind::lineage, InoKind::hub_model, InoKind::hub_refs,
+                             InoKind::hub_snapshots, InoKind::hub_main, InoKind::hub_tag, InoKind::hub_dir}) {
+    CAPTURE(static_cast<int>(kind));
+    for (const Ino stored : {Ino{0}, kRootIno, kReadmeIno, ino_at(*f.vfs, "models/m/1"), limits::kStoredInoMax})
+      CHECK(f.vfs->getattr(ino_of(kind, stored)).error().code == Errc::not_found);
+  }
+  for (Ino kind = static_cast<Ino>(InoKind::hub_dir) + 1; kind < 32; ++kind)
+    CHECK(f.vfs->getattr(kind << kInoKindShift | 1U).error().code == Errc::not_found);
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,80 @@
+// The mounted tree of a store in a directory of the test's own, without FUSE.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "fakes/node_fixture.h"
+#include "weft/vfs.h"
+
+namespace weft::testing {
+
+// Follows no links. "" is the root.
+inline Result<Attr> walk(Vfs& vfs, std::string_view path) {
+  Result<Attr> attr = vfs.getattr(kRootIno);
+  if (path.empty()) return attr;
+  for (const std::string_view name : split(path, '/')) {
+    if (!attr.ok()) return attr;
+    attr = vfs.lookup(attr->ino, name);
+  }
+  return attr;
+}
+
+inline Ino ino_at(Vfs& vfs, std::string_view path) {
+  return must(walk(vfs, path)).ino;
+}
+
+inline std::string read_all(OpenFile& file) {
+  std::vector<std::byte> bytes(file.size() + 10);
+  const std::size_t got = must(file.read(0, bytes));
+  CHECK(got == file.size());
+  return std::string(as_text(std::span(bytes).first(got)));
+}
+
+inline std::string read_ino(Vfs& vfs, Ino ino) {
+  const auto file = must(vfs.open(ino));
+  return read_all(*file);
+}
+
+inline std::string read_path(Vfs& vfs, std::string_view path) {
+  return read_ino(vfs, ino_at(vfs, path));
+}
+
+inline std::vector<std::string> names_in(Vfs& vfs, std::string_view path) {
+  std::vector<std::string> names;
+  for (const DirEntry& entry : must(vfs.list(ino_at(vfs, path)))) names.push_back(entry.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+struct VfsFixture : Fixture {
+  VfsFixture() { restart(); }
+  void restart() { vfs = Vfs::make(*store, VfsOptions{}); }
+
+  // `seed` decides the first tensor alone (write_model).
+  void publish_model(const std::string& name, std::uint64_t seed, const std::vector<std::string>& parents = {},
+                     const std::vector<std::string>& tags = {}) {
+    const std::string source = dir / (name + std::to_string(seed));
+    write_model(source, seed);
+    ImportOptions options;
+    options.paths = {source};
+    options.name = name;
+    options.parents = parents;
+    options.tags = tags;
+    must(import_paths(*store, options, no_progress()));
+  }
+  std::string source_text(const std::string& name, std::uint64_t seed, const std::string& file) const {
+    return read_text(dir / (name + std::to_string(seed)) + "/" + file);
+  }
+
+  std::unique_ptr<Vfs> vfs;
+};
+
+}  // namespace weft::testing
