@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from weftlib import in_mount_namespace, programs_for_everybody, run
+from weftlib import in_mount_namespace, needs_mtab, programs_for_everybody, run
 
 SECONDS_MAX = 20  # for one visit, which mounts
 
@@ -28,6 +28,7 @@ def why_not():
 def usable():
     if why := why_not():
         pytest.skip(why)
+    needs_mtab()
 
 
 def kill_all_of(namespace):

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from weftlib import (NOBODY, Mount, in_mount_namespace, is_mounted, programs_for_everybody, random_tensors,
-                     run, store_with)
+from weftlib import (NOBODY, Mount, in_mount_namespace, is_mounted, needs_mtab, programs_for_everybody,
+                     random_tensors, run, store_with)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -163,6 +163,7 @@ def test_busy_and_no_answer(store, small_model, mount_point):
 @needs_root
 def test_busy_mount_of_an_ordinary_user(open_dir, as_nobody):
     """Their mount keeps root out, who is told nonetheless who uses it."""
+    needs_mtab()
     store = store_with(open_dir, random_tensors(1, 64, seed="busy"), group="nogroup")
     weft, mount_weft = (programs_for_everybody(open_dir) / name for name in ("weft", "mount.weft"))
     where = open_dir / "mnt"
@@ -182,6 +183,7 @@ def test_busy_mount_of_an_ordinary_user(open_dir, as_nobody):
 
 @needs_root
 def test_ordinary_user_unmounts_the_mount_of_root(open_dir, as_nobody):
+    needs_mtab()
     store = store_with(open_dir, random_tensors(1, 64, seed="root's"), group="nogroup")
     weft = programs_for_everybody(open_dir) / "weft"
     with Mount(store, open_dir / "mnt") as mount:
