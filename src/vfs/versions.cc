@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "reading/open_file.h"
-#include "vfs/catalog.h"
 #include "vfs/hub.h"
 #include "weft/names.h"
 
@@ -32,6 +31,12 @@ Status check_fits(const TreeVersion& version) {
                fmt::format("{}@{}: expected {} inode numbers and {} views, got {} and {} (run `weft fsck --rebuild`)",
                            version.row.model_name, version.row.number, tree.size(), tensor_count(tree.manifest()),
                            version.local.ino_count, version.local.view_inos.size())};
+}
+
+// A published file has a place in models/, and one in hub/ if its version's snapshot is there.
+Result<std::uint64_t> links_of_files(Snapshot& snapshot, const TreeVersion& version) {
+  WEFT_TRY(const bool in_hub, is_in_hub(snapshot, version));
+  return std::uint64_t{in_hub ? 2U : 1U};
 }
 
 }  // namespace
@@ -122,15 +127,15 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   return attr;
 }
 
-Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr) {
+// `file_links` is the link count of every published file of the version.
+Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, std::uint64_t file_links, Attr& attr) {
   const Node& n = node.node();
   if (n.kind == NodeKind::file && attr.size > 0) {
     WEFT_TRY(const std::uint64_t owned, snapshot.owned_bytes(node.version->row.id, n.file));
     attr.blocks = std::max<std::uint64_t>(1, owned / kBlockBytes + (owned % kBlockBytes != 0 ? 1 : 0));
   }
   if (n.kind == NodeKind::file) {
-    WEFT_TRY(const bool in_hub, is_in_hub(snapshot, *node.version));
-    attr.nlink = in_hub ? 2 : 1;
+    attr.nlink = file_links;
   } else if (n.kind == NodeKind::tensor_view) {
     WEFT_TRY(const InodeRow row, snapshot.inode(attr.ino));
     attr.nlink = row.view_links;
@@ -148,7 +153,11 @@ Result<Attr> Versions::attr_of(const TreeNode& node) {
   Attr attr = fixed_attr(node);
   if (attr.lasting_attr) return attr;
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_CHECK(add_changing(*snapshot, node, attr));
+  std::uint64_t file_links = 1;
+  if (node.node().kind == NodeKind::file) {
+    WEFT_TRY(file_links, links_of_files(*snapshot, *node.version));
+  }
+  WEFT_CHECK(add_changing(*snapshot, node, file_links, attr));
   return attr;
 }
 
@@ -175,7 +184,8 @@ Result<std::vector<DirEntry>> Versions::list_in(const TreeNode& dir) {
     out.push_back({child.node().name, fixed_attr(child), true});  // may render: before the snapshot is taken
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  for (std::size_t i = 0; i < out.size(); ++i) WEFT_CHECK(add_changing(*snapshot, nodes[i], out[i].attr));
+  WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *dir.version));
+  for (std::size_t i = 0; i < out.size(); ++i) WEFT_CHECK(add_changing(*snapshot, nodes[i], file_links, out[i].attr));
   return out;
 }
 
@@ -204,7 +214,7 @@ Result<Ino> Versions::parent_of(const TreeNode& node) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const ModelRow model, snapshot->model(node.version->row.model));
   constexpr InoKind kTrees[kRootCount] = {InoKind::stored, InoKind::layers, InoKind::tensors};
-  return ino_in(kTrees[node.index], model.ino);
+  return ino_of(kTrees[node.index], model.ino);
 }
 
 }  // namespace weft

@@ -80,7 +80,7 @@ class Versions final : public Subtree {
   Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
 
   Attr fixed_attr(const TreeNode& node);
-  Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
+  Status add_changing(Snapshot& snapshot, const TreeNode& node, std::uint64_t file_links, Attr& attr);
   std::uint64_t generated_size(const TreeNode& node);
 
   std::shared_ptr<const PublishedFile> published(const TreeNode& node) const;
