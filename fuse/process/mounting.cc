@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/brief.h"
 #include "fuse/kernel/libfuse_log.h"
@@ -46,12 +45,6 @@ class StderrTo {
   const Fd before_;
 };
 
-std::string text_in(int file) {
-  std::array<char, 4096> text{};
-  const ssize_t got = ::pread(file, text.data(), text.size(), 0);
-  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
-}
-
 // Why fusermount3 did not mount, and what the user can do. `errors` is what it wrote to stderr.
 std::string fusermount_problem(const std::string& errors) {
   std::string text = joined_lines(errors);
@@ -72,7 +65,7 @@ Result<Fd> mount_by_fusermount(const MountOptions& options, SharedHead& head, st
   Fd device = mount();
   if (!device.valid())
     return Error{Errc::permission, fmt::format("mounting on {} by fusermount3: {}", options.directory,
-                                               fusermount_problem(text_in(errors.get())))};
+                                               fusermount_problem(message_in(errors)))};
   keep_private(device.get());
   head.by_fusermount = 1;
   head.init.stack_depth = 0;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weft/result.h"
 
@@ -21,6 +22,9 @@ Status check_tag_name(std::string_view tag);
 Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name"
 Status check_key_tag(std::string_view tag);
 Status check_key_name(std::string_view name);
+
+// "a/b/c" -> "a/b", "c"; "c" -> "", "c".
+std::pair<std::string_view, std::string_view> split_name(std::string_view name);
 
 struct VersionSpec {
   std::string model;

@@ -57,6 +57,12 @@ Status check_tag_name(std::string_view tag) {
   return {};
 }
 
+std::pair<std::string_view, std::string_view> split_name(std::string_view name) {
+  std::size_t slash = name.rfind('/');
+  if (slash == std::string_view::npos) return {"", name};
+  return {name.substr(0, slash), name.substr(slash + 1)};
+}
+
 Result<VersionSpec> parse_version_spec(std::string_view text) {
   auto at = text.find('@');
   VersionSpec spec{std::string(text.substr(0, at)), {}};

@@ -138,10 +138,4 @@ std::optional<Holder> decode_holder(Bytes blob_key, Bytes value) {
   return holder;
 }
 
-std::pair<std::string_view, std::string_view> split_name(std::string_view name) {
-  std::size_t slash = name.rfind('/');
-  if (slash == std::string_view::npos) return {"", name};
-  return {name.substr(0, slash), name.substr(slash + 1)};
-}
-
 }  // namespace weft

@@ -67,7 +67,4 @@ using Holder = std::pair<VersionId, std::uint32_t>;
 std::string encode_holder(Bytes blob_key, const Holder& holder);
 std::optional<Holder> decode_holder(Bytes blob_key, Bytes value);
 
-// "a/b/c" -> "a/b", "c"; "c" -> "", "c".
-std::pair<std::string_view, std::string_view> split_name(std::string_view name);
-
 }  // namespace weft

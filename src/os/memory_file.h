@@ -8,5 +8,7 @@
 namespace weft {
 
 Result<Fd> memory_file(const std::string& name);  // empty; `name` is for messages
+// What a program wrote into it, from the beginning, at most 4096 bytes; "" if it cannot be read.
+std::string message_in(const Fd& file);
 
 }  // namespace weft

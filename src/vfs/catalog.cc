@@ -18,16 +18,9 @@ bool is_link(const InodeRow& row) {
   return row.kind == InodeKind::latest_link || row.kind == InodeKind::tag_link;
 }
 
-// "a/b" and "c" for "a/b/c".
-std::pair<std::string_view, std::string_view> split_last(std::string_view path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string_view::npos) return {"", path};
-  return {path.substr(0, slash), path.substr(slash + 1)};
-}
-
 Result<Ino> namespace_ino(Snapshot& snapshot, std::string_view path) {
   if (path.empty()) return kModelsIno;
-  const auto [prefix, last] = split_last(path);
+  const auto [prefix, last] = split_name(path);
   WEFT_TRY(const NamespaceEntry entry, snapshot.namespace_entry(prefix, last));
   return entry.ino;
 }
@@ -45,9 +38,9 @@ class TreeLook {
   Result<std::vector<DirEntry>> list_model(const ModelRow& model);
 
  private:
-  Attr model_attr(const ModelRow& model) { return directory_attr(ino_in(tree_, model.ino), model.changed_ns); }
+  Attr model_attr(const ModelRow& model) { return directory_attr(ino_of(tree_, model.ino), model.changed_ns); }
   Attr tag_attr(const TagRow& tag) {
-    return link_attr(ino_in(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
+    return link_attr(ino_of(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
   }
   Result<Attr> latest_attr(const ModelRow& model);
   Result<Attr> version_attr(const VersionRow& version);
@@ -61,7 +54,7 @@ class TreeLook {
 Result<Attr> TreeLook::latest_attr(const ModelRow& model) {
   if (model.latest == 0) return no_entry(kLatest);
   WEFT_TRY(const VersionRow latest, snapshot_.version(model.id, model.latest));
-  return link_attr(ino_in(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
+  return link_attr(ino_of(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
 }
 
 Result<Attr> TreeLook::version_attr(const VersionRow& version) {
@@ -79,7 +72,7 @@ Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
 
 Result<Attr> TreeLook::attr_of(const InodeRow& row) {
   if (row.kind == InodeKind::namespace_dir)
-    return directory_attr(ino_in(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
+    return directory_attr(ino_of(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
   if (row.kind == InodeKind::tag_link) {
     WEFT_TRY(const TagRow tag, snapshot_.tag(row.model, row.name));
     return tag_attr(tag);
@@ -184,10 +177,10 @@ Result<Ino> Catalog::parent(const MountInode& inode) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (is_link(inode.row)) {
     WEFT_TRY(const ModelRow model, snapshot->model(inode.row.model));
-    return ino_in(tree, model.ino);
+    return ino_of(tree, model.ino);
   }
-  WEFT_TRY(const Ino parent, namespace_ino(*snapshot, split_last(inode.row.name).first));
-  return ino_in(tree, parent);
+  WEFT_TRY(const Ino parent, namespace_ino(*snapshot, split_name(inode.row.name).first));
+  return ino_of(tree, parent);
 }
 
 Result<std::string> Catalog::readlink(const MountInode& inode) {

@@ -31,11 +31,7 @@ class Catalog final : public Subtree {
   VersionsTable& table_;  // the entry of a model in lineage/ that is no version
 };
 
-// The directory or link of `tree` (stored: models/) that stands where the one of this stored number stands in models/.
-constexpr Ino ino_in(InoKind tree, Ino stored) {
-  return ino_of(tree, stored);
-}
-// A version's own directory in `tree`.
+// A version's own directory in `tree`, which is stored for models/.
 Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
 
 }  // namespace weft

@@ -1,11 +1,9 @@
 #include "vfs/lineage.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "reading/open_file.h"
-#include "vfs/catalog.h"
 
 namespace weft {
 namespace {
@@ -160,7 +158,7 @@ Result<Ino> Lineage::parent(const MountInode& inode) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const VersionRow row, snapshot->version(id_of(inode.ino)));
   WEFT_TRY(const ModelRow model, snapshot->model(row.model));
-  return ino_in(InoKind::lineage, model.ino);
+  return ino_of(InoKind::lineage, model.ino);
 }
 
 Result<std::string> Lineage::readlink(const MountInode& inode) {

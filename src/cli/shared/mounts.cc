@@ -4,8 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "base/argv.h"
@@ -15,8 +13,6 @@
 
 namespace weft {
 namespace {
-
-constexpr std::size_t kErrorsMax = 4096;
 
 Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
   std::vector<char*> argv = argv_of(words);
@@ -53,9 +49,7 @@ Result<int> run_program(std::vector<std::string> words) {
 Result<int> run_program(std::vector<std::string> words, std::string& errors) {
   WEFT_TRY(const Fd file, memory_file("stderr of " + words[0]));
   WEFT_TRY(const int code, run_with_stderr(words, file.get()));
-  std::array<char, kErrorsMax> text{};
-  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  errors.assign(text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  errors = message_in(file);
   return code;
 }
 

@@ -11,6 +11,7 @@
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
 #include "index_support.h"
+#include "weft/names.h"
 
 using namespace weft;
 using namespace weft::testing;
