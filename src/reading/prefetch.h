@@ -30,7 +30,7 @@ class Prefetcher {
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
-    // Somebody opened the file: its beginning is brought in, unless the file is being read already.
+    // A reader opened the file. Brings in its beginning, unless another reader moved in it lately.
     void begin();
     void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
 

@@ -79,7 +79,8 @@ class PrefetchedFile {
   Clock::time_point last_sign() const;
   bool is_left_alone(Clock::time_point now) const;
 
-  // Of all that follows; private functions are called with it held. It comes after Prefetcher's where both are held.
+  // Guards all members below. Callers of private functions hold it. A thread that needs Prefetcher's mutex too takes
+  // that one first.
   mutable std::mutex mutex_;
   std::condition_variable idle_;  // working_ is 0
   SubjectPages pages_;

@@ -44,7 +44,7 @@ enum class InoKind : std::uint8_t {
   kin_file = 32,  // not in the kind's bits: bit 62
 };
 
-// Of a version's directory in lineage/: itself, and the entries whose numbers do not change.
+// A version's directory in lineage/, and those of its entries whose numbers do not change.
 enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff };
 
 inline constexpr unsigned kInoKindShift = 57;

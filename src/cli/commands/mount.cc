@@ -67,7 +67,7 @@ class MountCommand final : public Command {
   }
 
  private:
-  // What to try first: a model that is there.
+  // Suggests a first command, for a model that exists.
   Status print_hint(const Context& context) const {
     WEFT_TRY(const auto store, context.open_to_read());
     WEFT_TRY(const auto snapshot, store->snapshot());
