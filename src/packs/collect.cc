@@ -106,7 +106,10 @@ Status Collector::look(PackId pack) {
     return {};
   }
   WEFT_TRY(JudgedPack judged, judge(*toc));
-  if (!judged.all_live() && (lost_some(pack) || is_busy(*toc))) {
+  if (judged.lost_rows)
+    log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
+                pack_name(pack));
+  if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
     context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
     return {};
   }
@@ -163,7 +166,7 @@ Result<bool> Collector::erase_if_dead(BlobWriter& index, PackId pack) {
   auto toc = context_.packs.toc(pack);  // again: a fetch may have added to it
   if (!toc.ok()) return false;
   WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, *toc));
-  if (!judged.live.empty() || is_busy(*toc)) return false;
+  if (!judged.live.empty() || judged.lost_rows || is_busy(*toc)) return false;
   for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   count_freed(judged);
   return true;
@@ -257,6 +260,8 @@ Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped,
       (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
     }
   }
+  WEFT_TRY(const std::uint64_t counted, index.in_pack(toc.pack));
+  judged.lost_rows = counted > judged.live.size() + judged.unheld.size();
   return judged;
 }
 

@@ -150,7 +150,7 @@ Result<bool> is_needed_here(Txn& txn, const PackToc& toc, const IsOwn& is_own) {
   for (const PackEntry& entry : toc.entries) {
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
     if (!blob || blob->row.place.pack != toc.pack) continue;
-    WEFT_TRY(const std::vector<Holder> holders, all_holders(txn, blob->key));
+    WEFT_TRY(const std::vector<Holder> holders, all_holders(txn, *blob));
     for (const auto& [version, file] : holders) {
       WEFT_TRY(const bool own, is_own(version));
       if (own) return true;

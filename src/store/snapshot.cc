@@ -89,15 +89,15 @@ class TxnSnapshot final : public Snapshot {
   }
   Result<std::vector<Holder>> holders(const ContentId& id) override {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
-    return all_holders(txn_, blob.key);
+    return all_holders(txn_, blob);
   }
   Result<std::vector<Holder>> some_holders(const ContentId& id, std::size_t count_max) override {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
-    return weft::some_holders(txn_, blob.key, count_max);
+    return weft::some_holders(txn_, blob, count_max);
   }
   Result<std::optional<Holder>> owner(const ContentId& id) override {
     WEFT_TRY(std::optional<FoundBlob> blob, weft::find_blob(txn_, id));
-    return blob ? first_holder(txn_, blob->key) : Result<std::optional<Holder>>(std::nullopt);
+    return blob ? first_holder(txn_, *blob) : Result<std::optional<Holder>>(std::nullopt);
   }
   Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
   Result<std::uint64_t> open_removed() override;
@@ -230,9 +230,9 @@ Status TxnSnapshot::count_rows(StoreCounts& counts) {
   counts.versions = static_cast<std::uint64_t>(
       std::count_if(versions.begin(), versions.end(), [](const VersionRow& row) { return !row.removed; }));
   WEFT_TRY(counts.tags, txn_.count(Table::tags));
-  return each_entry(txn_, Table::views, {}, [&](const Entry& entry) -> Status {
-    WEFT_TRY(ViewRow row, row_from<ViewRow>(txn_, Table::views, entry.key, entry.value));
-    if (row.links != 0) ++counts.views;
+  return each_entry(txn_, Table::inodes, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(InodeRow row, row_from<InodeRow>(txn_, Table::inodes, entry.key, entry.value));
+    if (row.view_links != 0) ++counts.views;
     return {};
   });
 }
@@ -282,7 +282,7 @@ Result<VersionId> TxnSnapshot::keeper(const InodeRow& view) {
   WEFT_TRY(const std::optional<FoundBlob> blob, weft::find_blob(txn_, view.view.content));
   std::vector<Holder> holders;
   if (blob) {
-    WEFT_TRY(holders, all_holders(txn_, blob->key));
+    WEFT_TRY(holders, all_holders(txn_, *blob));
   }
   for (const auto& holder : holders) {
     WEFT_TRY(const bool has, has_view(holder.first, view.base));
