@@ -21,6 +21,7 @@ struct FindSubject {
   std::string model;
   std::uint64_t version = 0;
   std::uint64_t time_ns = 0;
+  std::uint64_t bytes = 0;  // of its files
   std::string message;
   std::vector<std::string> tags;                             // with "latest" where it is
   std::vector<std::string> parents;                          // "model@number"

@@ -74,6 +74,7 @@ struct LocalRow {
   Ino ino_base = 0;
   std::uint64_t ino_count = 0;
   std::vector<Ino> view_inos;  // by tensor ordinal
+  Digest outline;              // manifest.h; zeros while the manifest is not here
 };
 
 struct TagRow {

@@ -35,6 +35,7 @@ struct VersionContent {
   std::uint64_t tree_nodes = 0;    // inode numbers to set aside
   std::uint64_t logical_bytes = 0;
   std::vector<ArchItem> architecture;  // distinct ids
+  Digest outline;                      // manifest.h
 };
 using ContentDecoder = std::function<Result<VersionContent>(std::span<const std::byte> manifest)>;
 

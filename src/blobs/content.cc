@@ -27,6 +27,7 @@ VersionContent content_from(const VersionTree& tree, const Manifest& manifest) {
     for (const Tensor& tensor : file.tensors)
       content.views.push_back(view_of(file, tensor, links[content.views.size()]));
   }
+  content.outline = outline_of(manifest);
   ArchGraph graph = graph_of(manifest);
   content.architecture = items_of(graph, vertex_ids(graph));
   return content;

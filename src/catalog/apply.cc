@@ -65,9 +65,11 @@ Status put_version(Txn& txn, VersionRow version) {
   return put(txn, Table::versions, key_of(version.id), version);
 }
 
-Status put_local(Txn& txn, const PublishEvent& event) {
+Status put_local(Txn& txn, const PublishEvent& event, const VersionContent* content) {
   const VersionRow& version = event.version;
-  WEFT_CHECK(put(txn, Table::locals, key_of(version.id), event.local));
+  LocalRow local = event.local;
+  if (content != nullptr) local.outline = content->outline;
+  WEFT_CHECK(put(txn, Table::locals, key_of(version.id), local));
   InodeRow inode;
   inode.kind = InodeKind::version;
   inode.base = event.local.ino_base;
@@ -130,7 +132,7 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   for (const NamedInode& tag : event.tags)
     WEFT_CHECK(set_tag(txn, event.version.model, {tag.name, event.version.number, tag.ino, event.version.time_ns}));
   if (input.reaped || event.was_removed()) return std::uint64_t{0};
-  WEFT_CHECK(put_local(txn, event));
+  WEFT_CHECK(put_local(txn, event, input.content));
   if (input.own) WEFT_CHECK(put_note(txn, kUnsaved, event.version.id));
   WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
   if (input.content == nullptr) {
@@ -151,6 +153,7 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   if (!incomplete) return {};
   WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(event.version)));
   local.view_inos = event.view_inos;
+  if (input.content != nullptr) local.outline = input.content->outline;
   WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
   if (input.content == nullptr) return {};  // a rebuild could not read it: the numbers stay for when it is back
   WEFT_CHECK(add_content(txn, {event.version, event.published_ns, local}, input));

@@ -153,7 +153,7 @@ Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::stri
   event.model_ino = in->model_ino();
   event.latest_ino = in->latest_ino();
   event.directories = unpack(in->directories());
-  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos())};
+  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos()), {}};
   event.packs = flat::numbers(in->packs());
   event.model_created_ns = in->model_created_ns();
   version.publisher = flat::unpack_uuid(in->publisher());

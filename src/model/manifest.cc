@@ -1,6 +1,7 @@
 #include "weft/manifest.h"
 
 #include "base/limits.h"
+#include "base/sha256.h"
 #include "model/manifest_check.h"
 #include "model/manifest_codec.h"
 
@@ -22,6 +23,18 @@ std::uint64_t logical_bytes(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const File& file : manifest.files) bytes += file.size;
   return bytes;
+}
+
+Digest outline_of(const Manifest& manifest) {
+  Manifest bare = manifest;
+  for (File& file : bare.files) {
+    file.size = 0;
+    file.extents.clear();
+    file.metadata.clear();
+    for (Tensor& tensor : file.tensors) tensor.extent = kNoExtent;
+  }
+  const auto bytes = encode_unchecked(bare);
+  return bytes.ok() ? sha256(*bytes) : Digest{};  // it is smaller than the manifest, which could be encoded
 }
 
 std::size_t tensor_count(const Manifest& manifest) {

@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <map>
+#include <memory>
 
 #include <fmt/core.h>
 
@@ -18,6 +19,7 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, const std::
   subject.model = row.model_name;
   subject.version = row.number;
   subject.time_ns = row.time_ns;
+  subject.bytes = row.logical_bytes;
   subject.message = row.message;
   subject.metrics = row.metrics;
   for (const TagRow& tag : tags)
@@ -44,14 +46,44 @@ Result<std::vector<Known>> live_versions(Store& store) {
   return known;
 }
 
-Result<bool> fits(Store& store, const Query& query, Known& known) {
+// One manifest for each outline: fine-tunes of one model are asked about with the manifest of the first of them.
+class Outlines {
+ public:
+  explicit Outlines(Store& store) : store_(store) {}
+
+  struct Outline {
+    std::shared_ptr<const Manifest> manifest;
+    ArchGraph graph;
+  };
+  Result<const Outline*> of(const VersionRow& row) {
+    WEFT_TRY(auto snapshot, store_.snapshot());
+    WEFT_TRY(const LocalRow local, snapshot->local(row.id));
+    snapshot.reset();
+    if (local.outline != Digest{}) {
+      if (const auto known = known_.find(local.outline); known != known_.end()) return &known->second;
+    }
+    WEFT_TRY(const auto reader, manifest_of(store_, row));
+    WEFT_TRY(Manifest manifest, decode_manifest(reader->bytes()));
+    if (known_.size() == kKnownMax) known_.clear();
+    Outline& outline = known_[local.outline];
+    outline.graph = graph_of(manifest);
+    outline.manifest = std::make_shared<const Manifest>(std::move(manifest));
+    return &outline;
+  }
+
+ private:
+  static constexpr std::size_t kKnownMax = 16;
+  Store& store_;
+  std::map<Digest, Outline> known_;
+};
+
+Result<bool> fits(Outlines& outlines, const Query& query, Known& known) {
   if (!query.needs_manifest()) return query.matches(known.subject);
-  auto loaded = load_version(store, known.row);
-  if (!loaded.ok() && loaded.error().code == Errc::not_found) return false;  // removed meanwhile
-  if (!loaded.ok()) return std::move(loaded).error();
-  ArchGraph graph = graph_of(loaded->tree->manifest());
-  known.subject.manifest = &loaded->tree->manifest();
-  known.subject.graph = &graph;
+  auto outline = outlines.of(known.row);
+  if (!outline.ok() && outline.error().code == Errc::not_found) return false;  // removed meanwhile
+  if (!outline.ok()) return std::move(outline).error();
+  known.subject.manifest = (*outline)->manifest.get();
+  known.subject.graph = &(*outline)->graph;
   return query.matches(known.subject);
 }
 
@@ -60,9 +92,10 @@ Result<bool> fits(Store& store, const Query& query, Known& known) {
 Result<std::vector<VersionRow>> find_versions(Store& store, const Query& query, Progress& progress) {
   WEFT_TRY(std::vector<Known> known, live_versions(store));
   std::vector<VersionRow> found;
+  Outlines outlines(store);
   for (Known& one : known) {
     if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-    WEFT_TRY(bool fit, fits(store, query, one));
+    WEFT_TRY(bool fit, fits(outlines, query, one));
     if (fit) found.push_back(std::move(one.row));
   }
   return found;

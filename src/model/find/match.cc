@@ -16,7 +16,6 @@ bool of_manifest(FindField field) {
     case FindField::tensor:
     case FindField::dtype:
     case FindField::file:
-    case FindField::bytes:
     case FindField::parameters:
     case FindField::layers:
     case FindField::tensors:
@@ -112,7 +111,7 @@ std::optional<double> number_in(const FindFact& fact, const FindSubject& subject
     case FindField::version:
       return number(subject.version);
     case FindField::bytes:
-      return number(logical_bytes(*subject.manifest));
+      return number(subject.bytes);
     case FindField::parameters:
       return number(parameter_count(*subject.manifest));
     case FindField::layers:

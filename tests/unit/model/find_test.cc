@@ -19,6 +19,7 @@ struct Fixture {
   FindSubject subject{"org/bert",
                       3,
                       1'763'683'200'000'000'000ULL,
+                      logical_bytes(manifest),
                       "tuned, a little",
                       {"best", "latest"},
                       {"base@2"},
