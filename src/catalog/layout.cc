@@ -305,8 +305,12 @@ Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
 Result<StoreIdentity> recover_identity(const SafePath& path) {
   auto identity = read_identity(path);
   if (identity.ok() || (!is_gone(identity.error()) && identity.error().code != Errc::corrupt)) return identity;
-  const auto journal = Journal(path).read(0);
-  if (!journal.ok() || journal->events.empty()) return identity;
+  bool any = false;
+  const auto journal = Journal(path).each(0, UINT64_MAX, [&any](const JournaledEvent& /*event*/) -> Status {
+    any = true;
+    return {};
+  });
+  if (!journal.ok() || !any) return identity;
   return StoreIdentity{{kStoreFormat, random_uuid(), now_ns()}, ""};
 }
 

@@ -16,9 +16,9 @@
 #include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
-#include "repair/rebuild.h"
-#include "weft/run_list.h"
+#include "repair/rebuild_input.h"
 #include "repair/repair_pack.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {

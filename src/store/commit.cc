@@ -163,15 +163,4 @@ Result<VersionContent> StoreImpl::content_of(const Digest& manifest) {
   return options_.decode(reader->bytes());
 }
 
-Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids) {
-  std::vector<NewBlob> blobs;
-  for (PackId id : ids) {
-    auto toc = packs.toc(id);
-    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
-    if (!toc.ok()) return std::move(toc).error();
-    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
-  }
-  return blobs;
-}
-
 }  // namespace weft

@@ -217,6 +217,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
+  Result<std::vector<DamagedBlob>> named_in_vain();
   Status find_missing(FsckReport& report);
   Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
@@ -244,9 +245,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
 // The packs that these lie in, each once.
 std::vector<PackId> pack_ids(std::span<const NewBlob> blobs);
 Status check_request(const PublishRequest& request);  // that it is within bounds
-
-// Blobs of these packs as their tables of contents say; packs that are gone give none.
-Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids);
 
 // Removed, with a local part still there.
 Result<std::vector<VersionRow>> unreaped_versions(Txn& txn);

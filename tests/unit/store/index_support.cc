@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -140,7 +141,10 @@ std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   if (blobs.empty()) return blobs;
   toc.size = bytes.size();
   if (!write_toc(toc_path(store.path(), toc.pack), toc).ok()) throw std::runtime_error("write_toc");
-  write_file(pack_path(store.path(), toc.pack), bytes);
+  // As packs appear: whole.
+  const std::string unplaced = fmt::format("{}/tmp/{:x}", store.path(), toc.pack);
+  write_file(unplaced, bytes);
+  std::filesystem::rename(unplaced, pack_path(store.path(), toc.pack));
   return blobs;
 }
 
