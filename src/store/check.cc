@@ -6,6 +6,7 @@
 
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
+#include "index/pages.h"
 #include "index/scratch_index.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
@@ -61,14 +62,11 @@ Status StoreImpl::find_missing(FsckReport& report) {
   WEFT_TRY(const std::vector<PackId> there, packs_.list());
   const std::set<PackId> packs(there.begin(), there.end());
   std::vector<DamagedBlob> missing;
-  {
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_CHECK(each_entry(txn, Table::blobs, {}, [&](const Entry& entry) -> Status {
-      WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
-      if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
-      return {};
-    }));
-  }
+  WEFT_CHECK(visit_all(*env_, Table::blobs, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+    if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
+    return {};
+  }));
   for (DamagedBlob& blob : missing) {
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
     WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));
