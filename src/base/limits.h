@@ -80,6 +80,11 @@ inline constexpr std::size_t kFindDepthMax = 64;
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 
+// A long change, as a removal of many versions or gc, is made in batches, each under the writer lock for itself: so
+// many versions, packs or files, and about so many rows.
+inline constexpr std::size_t kBatchItems = 256;
+inline constexpr std::size_t kBatchRows = 4096;
+
 // An origin.
 inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of weft-origin
 inline constexpr std::uint64_t kSaidMax = 4U << 20U;             // of one record of its journal

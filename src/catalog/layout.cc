@@ -75,11 +75,12 @@ Result<StoreInfo> read_identity_file(const SafePath& file) {
 
 // What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
 // directory of another kind with such a name keeps it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFiles = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFirstFiles = {
     {{"index", "data.mdb"},
      {"index", "lock.mdb"},
      {"index", "gc"},
      {"index", "open"},
+     {"index", "queue"},
      {"index", "readers"},
      {"index", "spare"},
      {"index", "writer"},

@@ -102,11 +102,11 @@ Status take_holders(Txn& txn, Bytes blob_key, std::optional<Entry> entry, std::s
 
 }  // namespace
 
-Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key) {
+Result<std::vector<Holder>> holders_from(Txn& txn, Bytes blob_key, const Holder& from, std::size_t count_max) {
   std::vector<Holder> holders;
   WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek_exact(blob_key));
-  WEFT_CHECK(take_holders(txn, blob_key, entry, SIZE_MAX, holders, [&] { return cursor.next_of_key(); }));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek_value(blob_key, encode_holder(blob_key, from)));
+  WEFT_CHECK(take_holders(txn, blob_key, entry, count_max, holders, [&] { return cursor.next_of_key(); }));
   return holders;
 }
 

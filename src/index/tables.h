@@ -73,7 +73,8 @@ Status erase_hint(Txn& txn, const ContentId& id, std::uint64_t hint);  // unless
 Result<std::optional<ContentId>> find_hinted(Txn& txn, std::uint64_t length, std::uint64_t hint);
 
 Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key);
-Result<std::vector<Holder>> all_holders(Txn& txn, Bytes blob_key);
+// The first `count_max` that are not below `from`, in order.
+Result<std::vector<Holder>> holders_from(Txn& txn, Bytes blob_key, const Holder& from, std::size_t count_max);
 // In order; of more than 2 × `count_max` only so many from each end.
 Result<std::vector<Holder>> some_holders(Txn& txn, Bytes blob_key, std::size_t count_max);
 

@@ -12,12 +12,12 @@
 #include "base/text.h"
 #include "diskformat/toc.h"
 #include "index/tables.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kLinesPerTable = 10;
-constexpr std::size_t kRowsPerSnapshot = 4096;
 constexpr std::size_t kNotedMax = 1024;   // rows that are looked at again together
 constexpr std::size_t kRowsPerLock = 64;  // of these, while writers wait
 constexpr int kRoundsBeforeLock = 3;
@@ -232,7 +232,7 @@ Status SubjectComparison::read_page() {
   WEFT_TRY(Rows have, Rows::begin(have_txn, subject_, last_));
   WEFT_TRY(Rows want, Rows::begin(want_txn, subject_, last_));
   std::optional<Entry> at;
-  for (std::size_t count = 0; count < kRowsPerSnapshot; ++count) {
+  for (std::size_t count = 0; count < limits::kRowsPerSnapshot; ++count) {
     const Pair row = pair_of(have, want);
     more_ = row.have || row.want;
     if (!more_) break;

@@ -9,31 +9,16 @@
 #include <fmt/core.h>
 
 #include "catalog/apply.h"
+#include "index/pages.h"
 
 namespace weft {
 namespace {
 
 // A rebuilt index counts on from where the old one cannot have been: commits of gc are not in the journal.
 constexpr std::uint64_t kSequenceStep = 1ULL << 32U;
-constexpr std::size_t kModelsAtOnce = 4096;
 
 Error stopped() {
   return Error{Errc::cancelled, "stopped"};
-}
-
-// The first models behind the one of this name.
-Result<std::vector<ModelRow>> models_after(Txn& txn, const std::string& name, std::size_t count_max) {
-  std::vector<ModelRow> models;
-  WEFT_TRY(Cursor cursor, txn.cursor(Table::models));
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek(name));
-  while (entry && models.size() < count_max) {
-    if (entry->key != name) {
-      WEFT_TRY(ModelRow row, row_from<ModelRow>(txn, Table::models, entry->key, entry->value));
-      models.push_back(std::move(row));
-    }
-    WEFT_TRY(entry, cursor.next());
-  }
-  return models;
 }
 
 }  // namespace
@@ -109,18 +94,21 @@ Status Rebuilder::replay_all() {
 // A number whose record was lost is never given again, and says so by naming no version.
 Status Rebuilder::fill_gaps() {
   std::string last;
-  bool more = true;
-  while (more) {
-    const std::string begin = last;
+  do {
+    std::string next;
     const auto fill = [&](Txn& txn) -> Status {
-      WEFT_TRY(const std::vector<ModelRow> models, models_after(txn, begin, kModelsAtOnce));
+      std::vector<ModelRow> models;
+      WEFT_TRY(next, visit_page(txn, Table::models, {}, last, [&](const Entry& entry) -> Status {
+                 WEFT_TRY(ModelRow row, row_from<ModelRow>(txn, Table::models, entry.key, entry.value));
+                 models.push_back(std::move(row));
+                 return {};
+               }));
       for (const ModelRow& model : models) WEFT_CHECK(fill_numbers(txn, model));
-      more = !models.empty();
-      if (more) last = models.back().name;
       return {};
     };
     WEFT_CHECK(env_.write(lock_, fill));
-  }
+    last = std::move(next);
+  } while (!last.empty());
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
+#include "index/pages.h"
 #include "index/scratch_index.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
@@ -16,8 +17,6 @@
 
 namespace weft {
 namespace {
-
-constexpr std::size_t kRowsPerSnapshot = 4096;
 
 Result<SafePath> scratch_parent(const SafePath& store_path, bool write) {
   if (write) return store_path / "index";
@@ -83,32 +82,15 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
 }
 
 // Blobs that the index names in packs that are gone.
-Result<std::vector<DamagedBlob>> StoreImpl::named_in_vain() {
+Status StoreImpl::find_missing(FsckReport& report) {
   WEFT_TRY(const std::vector<PackId> there, packs_.list());
   const std::set<PackId> packs(there.begin(), there.end());
   std::vector<DamagedBlob> missing;
-  std::string last;
-  std::size_t count = 0;
-  do {
-    count = 0;
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_TRY(Cursor cursor, txn.cursor(Table::blobs));
-    WEFT_TRY(std::optional<Entry> entry, cursor.seek(last));
-    if (entry && entry->key == last) {
-      WEFT_TRY(entry, cursor.next());
-    }
-    for (; entry && count < kRowsPerSnapshot; ++count) {
-      WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry->key, entry->value));
-      if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry->key), blob.place, ""});
-      last = entry->key;
-      WEFT_TRY(entry, cursor.next());
-    }
-  } while (count == kRowsPerSnapshot);
-  return missing;
-}
-
-Status StoreImpl::find_missing(FsckReport& report) {
-  WEFT_TRY(std::vector<DamagedBlob> missing, named_in_vain());
+  WEFT_CHECK(visit_all(*env_, Table::blobs, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+    if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
+    return {};
+  }));
   for (DamagedBlob& blob : missing) {
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
     WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));

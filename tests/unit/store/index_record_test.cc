@@ -96,7 +96,8 @@ TEST_CASE("a store that lost its identity and the copy gets a new one from a reb
     CHECK(store->info().uuid != uuid);
     CHECK(store->info().format == kStoreFormat);
     CHECK(store->fsck({}, decode, no_progress()).value().problems == std::vector<std::string>{});
-    CHECK(store->snapshot().value()->versions(store->snapshot().value()->model("m").value().id).value().size() == 1);
+    CHECK(store->snapshot().value()->versions(store->snapshot().value()->model("m").value().id).value().rows.size() ==
+          1);
   }
 }
 
