@@ -172,8 +172,8 @@ class Node {
 std::uint64_t list(Store& store) {
   std::uint64_t rows = 0;
   auto snapshot = must(store.snapshot());
-  auto models = must(snapshot->models());
-  for (const ModelRow& model : models) rows += must(snapshot->versions(model.id)).size();
+  auto models = must(snapshot->models()).rows;
+  for (const ModelRow& model : models) rows += must(snapshot->versions(model.id)).rows.size();
   return rows;
 }
 

@@ -136,9 +136,7 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
               [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
   figures.add("weft_open_removed_versions", "gauge",
               "Removed versions that stay complete because a reader has them open.", [&bytes] {
-                const auto snapshot = bytes.store.snapshot();
-                const auto count =
-                    snapshot.ok() ? (*snapshot)->open_removed() : Result<std::uint64_t>(snapshot.error());
+                const auto count = bytes.store.open_removed();
                 return count.ok() ? static_cast<double>(*count) : 0.0;
               });
   figures.add("weft_cache_bytes", "gauge", "Disk space used by fetched bytes.",

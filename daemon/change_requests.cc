@@ -30,13 +30,16 @@ Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonPa
 // Each removal is told as it happens: what comes after may fail.
 Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
-  const RemoveVersion remove_one = [&](const VersionName& version) -> Status {
-    WEFT_CHECK(parts.registry.remove_version(version.model, version.number));
+  const RemoveSome remove_some = [&](std::span<const VersionName> versions) {
+    auto count = parts.registry.remove_versions(versions);
     changed(parts);
+    return count;
+  };
+  const auto removed = [&](const VersionName& version) -> Status {
     log_info("{} removed by user {}", spec_of(version.model, version.number), call.peer().uid);
     return call.event(encode_fields(version));
   };
-  WEFT_CHECK(remove_versions(parts.store, request, remove_one));
+  WEFT_CHECK(remove_versions(parts.store, request, remove_some, removed));
   return Nothing{};
 }
 

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,8 @@ class Registry {
   // As Store::set_tag and Store::remove_version; when they return, this node's store shows it.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
+  // As Store::remove_versions.
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
 
   // For a registry that was lost and begins anew: this version, live or removed, or this tag, as it was once. True: it
   // was brought back; false: the registry has it, or has heard more of it since. `look`: only tells. Errc::exists: the

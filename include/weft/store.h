@@ -93,6 +93,11 @@ class Store {
   // The state that a snapshot taken now would show, for a fraction of what one costs: what was true of that state is
   // true still.
   virtual Result<IndexState> state() = 0;
+  // Walk the index in many snapshots, so that what they say may be of no one state. Not for hot paths.
+  virtual Result<StoreCounts> counts() = 0;
+  virtual Result<std::uint64_t> open_removed() = 0;  // versions that are removed, and whole because somebody reads them
+  // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
+  virtual Result<VersionId> keeper(const InodeRow& view) = 0;
   // What was committed between two states, given by their Snapshot::journal_end(); oldest first. Errc::invalid when the
   // journal does not reach so far, these are no ends of records in it, or it was repaired between them.
   virtual Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) = 0;
@@ -117,8 +122,14 @@ class Store {
   virtual Result<std::unique_ptr<Import>> begin_import() = 0;
   // Moves or makes a tag; `number` must be live. An empty optional deletes it.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
-  // The version's name goes at once, its tags with it; its bytes stay until gc. Errc::not_found.
-  virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
+  // The names of these versions go at once, their tags with them; their bytes stay until gc. One commit takes the first
+  // of them, as many as may hold the other writers up; returns how many. Errc::not_found: the first is not there.
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
+  Status remove_version(std::string_view model, std::uint64_t number) {
+    const VersionName version{std::string(model), number};
+    WEFT_CHECK(remove_versions({&version, 1}));
+    return {};
+  }
   // The bytes that this node has of a pinned version are not evicted: fetched packs, assembled files. Journaled; goes
   // with the version.
   virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;

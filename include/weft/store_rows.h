@@ -1,6 +1,7 @@
 // The rows of a store's index, as its users see them.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -22,6 +23,13 @@ using Ino = std::uint64_t;
 inline constexpr Ino kFirstStoredIno = 1024;
 inline constexpr Ino kModelsIno = 3;
 inline constexpr Ino kHubIno = 8;
+
+// A version by its name.
+struct VersionName {
+  std::string model;
+  std::uint64_t number = 0;
+  auto operator<=>(const VersionName&) const = default;
+};
 
 struct StoreInfo {
   std::uint32_t format = 0;
@@ -74,6 +82,7 @@ struct LocalRow {
   Ino ino_base = 0;
   std::uint64_t ino_count = 0;
   std::vector<Ino> view_inos;  // by tensor ordinal
+  std::vector<Range> blobs;    // their numbers (index/blobs.h), in the order in which its files first name them
   Digest outline;              // manifest.h; zeros while the manifest is not here
 };
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "reading/open_file.h"
 #include "weft/assembly.h"
+#include "weft/listing.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -68,15 +69,12 @@ VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
 
 Result<std::set<PackId>> needed_files(Store& store) {
   std::vector<VersionRow> rows;
-  {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const auto models, snapshot->models());
-    for (const ModelRow& model : models) {
-      WEFT_TRY(auto versions, snapshot->versions(model.id));
-      for (VersionRow& row : versions)
-        if (!row.removed) rows.push_back(std::move(row));
-    }
-  }
+  WEFT_CHECK(each_model(store, [&](const ModelRow& model) {
+    return each_version(store, model.id, [&](VersionRow row) -> Status {
+      if (!row.removed) rows.push_back(std::move(row));
+      return {};
+    });
+  }));
   return files_of(store, rows).ids;
 }
 
@@ -86,17 +84,16 @@ class PinnedFiles {
   explicit PinnedFiles(Store& store) : store_(store) {}
   Result<std::set<PackId>> get() {
     const std::lock_guard lock(mutex_);
-    std::vector<VersionId> pinned;
+    WEFT_TRY(std::vector<VersionId> pinned, pinned_versions(store_));
+    if (files_.complete && pinned == versions_) return files_.ids;
     std::vector<VersionRow> rows;
-    {
-      WEFT_TRY(const auto snapshot, store_.snapshot());
-      WEFT_TRY(pinned, snapshot->pinned());
-      if (files_.complete && pinned == versions_) return files_.ids;
-      for (const VersionId version : pinned) {
-        WEFT_TRY(VersionRow row, snapshot->version(version));
-        rows.push_back(std::move(row));
-      }
+    Renewed renewed(store_);
+    for (const VersionId version : pinned) {
+      WEFT_TRY(Snapshot * now, renewed.get());
+      WEFT_TRY(VersionRow row, now->version(version));
+      rows.push_back(std::move(row));
     }
+    renewed.end();
     files_ = files_of(store_, rows);
     versions_ = std::move(pinned);
     return files_.ids;
@@ -163,7 +160,7 @@ Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordP
   bool already = false;
   {
     WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const auto pinned, snapshot->pinned());
+    WEFT_TRY(const auto pinned, snapshot->pinned(row.id, 1));
     already = std::ranges::find(pinned, row.id) != pinned.end();
   }
   if (!already) WEFT_CHECK(record(row, true));

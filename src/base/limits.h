@@ -48,6 +48,7 @@ inline constexpr std::uint64_t kVersionNumberMax = 1U << 24U;  // of one model's
 
 // A store's counters. The inode numbers of a mount hold so much (vfs/numbers.h); a publish above is refused.
 inline constexpr std::uint64_t kStoredInoMax = (1ULL << 57U) - 1;
+inline constexpr std::uint64_t kBlobNumberMax = (1ULL << 57U) - 1;
 inline constexpr std::uint64_t kIdMax = (1ULL << 32U) - 1;  // of versions, and of models
 
 // Finding a parent among the versions that hold the same blobs: so many of the largest tensors, of each so many holders
@@ -79,6 +80,11 @@ inline constexpr std::size_t kFindDepthMax = 64;
 
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
+
+// A long change, as a removal of many versions or gc, is made in batches, each under the writer lock for itself: so
+// many versions, packs or files, and about so many rows.
+inline constexpr std::size_t kBatchItems = 256;
+inline constexpr std::size_t kBatchRows = 4096;
 
 // An origin.
 inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of weft-origin

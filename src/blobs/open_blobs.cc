@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "weft/renewed.h"
+
 namespace weft {
 namespace {
 
@@ -34,11 +36,13 @@ class BlobLocker {
   // Fills in what lies in locked packs; returns the other packs, each with one of its blobs.
   Result<std::map<PackId, std::size_t>> look() {
     std::map<PackId, std::size_t> to_lock;
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    state_ = snapshot->state();
+    Renewed renewed(store_);
+    WEFT_TRY(Snapshot * first, renewed.get());
+    state_ = first->state();
     for (std::size_t i = 0; i < blobs_.size(); ++i) {
       if (places_[i].pack) continue;
-      const auto place = snapshot->find_blob(blobs_[i]);
+      WEFT_TRY(Snapshot * now, renewed.get());
+      const auto place = now->find_blob(blobs_[i]);
       if (!place.ok() && is_left(place.error())) continue;
       if (!place.ok()) return place.error();
       const auto locked = packs_.find(place->pack);
@@ -66,7 +70,7 @@ class BlobLocker {
   const Absent absent_;
   std::vector<OpenPlace> places_;
   std::map<PackId, std::shared_ptr<const PackReader>> packs_;
-  IndexState state_;  // of the last look
+  IndexState state_;  // when the last look began
 };
 
 // The places that were found before, if there was no commit since; else nothing.

@@ -10,10 +10,11 @@ namespace {
 
 constexpr std::size_t kNamesShown = 8;
 
-// "a, b, c and 12 more"
-std::string some_of(const std::vector<std::string>& names) {
+// "a, b, c and 12 more". `all`: there are no others than these.
+std::string some_of(const std::vector<std::string>& names, bool all) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (!all) return text + " and more";
   if (names.size() > kNamesShown) text += fmt::format(" and {} more", names.size() - kNamesShown);
   return text;
 }
@@ -35,29 +36,33 @@ std::vector<std::string> live_runs(const std::vector<VersionRow>& versions) {
   return names;
 }
 
+// These errors name what the first page of a listing shows: a large store is not walked for a message.
 Error no_model(Snapshot& snapshot, const std::string& name) {
-  auto models = snapshot.models();
+  const auto models = snapshot.models();
   if (!models.ok()) return models.error();
   std::vector<std::string> names;
-  for (const ModelRow& model : *models)
+  for (const ModelRow& model : models->rows)
     if (model.latest != 0) names.push_back(model.name);
+  const bool all = models->next.empty();
+  if (names.empty() && !all) return Error{Errc::not_found, fmt::format("no model {}", name)};
   if (names.empty()) return Error{Errc::not_found, fmt::format("no model {}: the store is empty", name)};
-  return Error{Errc::not_found, fmt::format("no model {}; there are {}", name, some_of(names))};
+  return Error{Errc::not_found, fmt::format("no model {}; there are {}", name, some_of(names, all))};
 }
 
 Error no_version(Snapshot& snapshot, const ModelRow& model, const std::string& wanted) {
-  auto versions = snapshot.versions(model.id);
+  if (model.latest == 0) return Error{Errc::not_found, fmt::format("all versions of {} were removed", model.name)};
+  const auto versions = snapshot.versions(model.id);
   if (!versions.ok()) return versions.error();
-  auto tags = snapshot.tags(model.id);
+  const auto tags = snapshot.tags(model.id);
   if (!tags.ok()) return tags.error();
-  std::vector<std::string> names = live_runs(*versions);
-  if (names.empty()) return Error{Errc::not_found, fmt::format("all versions of {} were removed", model.name)};
-  for (const TagRow& tag : *tags) names.push_back(tag.name);
-  auto was = std::find_if(versions->begin(), versions->end(), [&](const VersionRow& row) {
-    return row.removed && fmt::format("{}", row.number) == wanted;
-  });
-  std::string_view why = was != versions->end() ? "was removed" : "is not there";
-  return Error{Errc::not_found, fmt::format("{}@{} {}; there are {}", model.name, wanted, why, some_of(names))};
+  std::vector<std::string> names = live_runs(versions->rows);
+  for (const TagRow& tag : tags->rows) names.push_back(tag.name);
+  const auto number = parse_u64(wanted);
+  const bool was = number && wanted == fmt::format("{}", *number) && snapshot.version(model.id, *number).ok();
+  std::string text = fmt::format("{}@{} {}", model.name, wanted, was ? "was removed" : "is not there");
+  const bool all = versions->next.empty() && tags->next.empty();
+  if (!names.empty()) text += fmt::format("; there are {}", some_of(names, all));
+  return Error{Errc::not_found, std::move(text)};
 }
 
 Result<std::optional<std::uint64_t>> number_of(Snapshot& snapshot, const ModelRow& model, const std::string& version) {

@@ -9,12 +9,17 @@
 #include "archindex/index.h"
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
 
 void count_revision(Counters& counters, std::uint64_t revision) {
   if (revision != 0) counters.registry_revision = revision;
+}
+
+void count_blobs(Counters& counters, const std::vector<Range>& blobs) {
+  for (const Range& run : blobs) counters.next_blob = std::max(counters.next_blob, end_of(run));
 }
 
 Status count_event(Txn& txn, const PublishEvent& event) {
@@ -30,6 +35,7 @@ Status count_event(Txn& txn, const PublishEvent& event) {
   for (const NamedInode& tag : event.tags) used(tag.ino);
   for (Ino ino : event.local.view_inos) used(ino);
   counters.next_ino = std::max(counters.next_ino, event.local.ino_base + event.local.ino_count);
+  count_blobs(counters, event.local.blobs);
   return put_counters(txn, counters);
 }
 
@@ -115,6 +121,7 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content) 
   WEFT_CHECK(put_note(txn, kUnreaped, version));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version));
   if (incomplete) {
+    local->blobs.clear();
     local->view_inos.clear();  // it is not counted in any view, nor will be when it is reaped
     WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
     return erase_note(txn, kIncomplete, version);
@@ -148,11 +155,13 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   WEFT_CHECK(count_sequence(txn, event.sequence));
   WEFT_TRY(Counters counters, get_counters(txn));
   for (Ino ino : event.view_inos) counters.next_ino = std::max(counters.next_ino, ino + 1);
+  count_blobs(counters, event.blobs);
   WEFT_CHECK(put_counters(txn, counters));
   WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
   if (!incomplete) return {};
   WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(event.version)));
   local.view_inos = event.view_inos;
+  local.blobs = event.blobs;
   if (input.content != nullptr) local.outline = input.content->outline;
   WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
   if (input.content == nullptr) return {};  // a rebuild could not read it: the numbers stay for when it is back

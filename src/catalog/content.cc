@@ -2,9 +2,12 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <fmt/core.h>
+
+#include "catalog/plan.h"
 
 namespace weft {
 namespace {
@@ -32,8 +35,29 @@ Unknown unknown_of(const PublishInput& input) {
   return input.absent ? Unknown::absent : Unknown::refused;
 }
 
+// The number that the journal has for each blob of a version. Empty: each blob has its number already.
+using Numbers = std::unordered_map<ContentId, std::uint64_t>;
+
+Result<Numbers> numbers_of(Txn& txn, const VersionContent& content, const std::vector<Range>& runs) {
+  const std::vector<ContentId> blobs = blobs_of(content);
+  const std::vector<std::uint64_t> numbers = numbers_in(runs);
+  if (blobs.size() != numbers.size())
+    return Error{Errc::corrupt, fmt::format("{}: a manifest names {} blobs, the journal has numbers of {}", txn.path(),
+                                            blobs.size(), numbers.size())};
+  Numbers found;
+  for (std::size_t i = 0; i < blobs.size(); ++i) found.emplace(blobs[i], numbers[i]);
+  return found;
+}
+
+Status agree_on_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
+  if (blob.row.number == 0) return number_blob(txn, blob, number);
+  if (blob.row.number == number) return {};
+  return damaged(txn, fmt::format("a blob has number {}, the journal says {}", blob.row.number, number));
+}
+
 // Counts in `missing`, if it is given, the extents that are on this node in no pack.
-Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, std::uint64_t* missing) {
+Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, const Numbers& numbers,
+                     std::uint64_t* missing) {
   Uses uses;
   for (std::uint32_t file = 0; file < content.files.size(); ++file) {
     for (const Extent& extent : content.files[file].extents) {
@@ -47,6 +71,7 @@ Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, s
       if (!blob) {
         WEFT_TRY(blob, make_blob(txn, id, {}));
       }
+      if (!numbers.empty()) WEFT_CHECK(agree_on_number(txn, *blob, numbers.at(id)));
       Use& use = uses[blob->row.number];
       use.blob = *std::move(blob);
       if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
@@ -186,10 +211,11 @@ Status remove_views(Txn& txn, const VersionContent& content, const LocalRow& loc
 Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
   const VersionContent& content = *input.content;
   WEFT_CHECK(check_shape(txn, owner.local, content));
-  WEFT_TRY(Uses uses, uses_of(txn, content, unknown_of(input), input.missing_extents));
+  WEFT_TRY(const Numbers given, numbers_of(txn, content, owner.local.blobs));
+  WEFT_TRY(Uses uses, uses_of(txn, content, unknown_of(input), given, input.missing_extents));
   std::vector<std::uint64_t> owned(content.files.size());
   for (const auto& [number, use] : uses) WEFT_CHECK(own(txn, owner.version, use, owned));
-  for (const auto& [file, numbers] : held_by_files(uses)) WEFT_CHECK(add_holder(txn, {owner.version, file}, numbers));
+  for (const auto& [file, held] : held_by_files(uses)) WEFT_CHECK(add_holder(txn, {owner.version, file}, held));
   for (std::uint32_t file = 0; file < owned.size(); ++file)
     WEFT_CHECK(put(txn, Table::owned, file_key(owner.version, file), NumberRow{owned[file]}));
   return add_views(txn, owner, input);
@@ -197,7 +223,7 @@ Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& inpu
 
 Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content) {
   WEFT_CHECK(check_shape(txn, local, content));
-  WEFT_TRY(Uses uses, uses_of(txn, content, Unknown::left_out, nullptr));
+  WEFT_TRY(Uses uses, uses_of(txn, content, Unknown::left_out, {}, nullptr));
   WEFT_CHECK(let_go(txn, version, uses));
   for (std::uint32_t file = 0; file < content.files.size(); ++file)
     WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));

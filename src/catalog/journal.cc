@@ -131,30 +131,34 @@ Result<std::optional<Found>> record_at(const JournalCopy& copy, std::uint64_t at
 
 class JournalReading {
  public:
-  JournalReading(const JournalCopy& log, const JournalCopy& copy, std::uint64_t begin) : log_(log), copy_(copy) {
-    tail_.end = begin;
-    tail_.size = std::max(log.size(), copy.size());
+  JournalReading(const JournalCopy& log, const JournalCopy& copy, std::uint64_t begin, const Journal::Visit& visit)
+      : log_(log), copy_(copy), visit_(visit) {
+    state_.end = begin;
+    state_.size = std::max(log.size(), copy.size());
   }
-  Result<JournalTail> run();
+  Result<JournalState> run();
 
  private:
   Result<bool> step(std::uint64_t at);
-  void keep(Found found, std::uint64_t at);
+  Result<bool> pass_on(Found found, std::uint64_t at);
   void note(const JournalCopy& damaged, std::uint64_t at, std::size_t length);
   Result<std::optional<std::uint64_t>> next_record(std::uint64_t at) const;
 
   const JournalCopy& log_;
   const JournalCopy& copy_;
-  JournalTail tail_;
+  const Journal::Visit& visit_;
+  JournalState state_;
 };
 
-void JournalReading::keep(Found found, std::uint64_t at) {
-  tail_.end = at + found.record.size();
-  tail_.events.push_back({std::move(found.event), at, tail_.end});
+// Always true.
+Result<bool> JournalReading::pass_on(Found found, std::uint64_t at) {
+  state_.end = at + found.record.size();
+  WEFT_CHECK(visit_({std::move(found.event), at, state_.end}));
+  return true;
 }
 
 void JournalReading::note(const JournalCopy& damaged, std::uint64_t at, std::size_t length) {
-  tail_.damage.push_back(
+  state_.damage.push_back(
       fmt::format("{}: a record of {} bytes at {} is damaged, and whole in the other copy; run `weft fsck --rebuild`",
                   damaged.path(), length, at));
 }
@@ -165,18 +169,16 @@ Result<bool> JournalReading::step(std::uint64_t at) {
   if (found) {
     if (copy_.size() >= at + found->record.size() && !copy_.has(at, found->record))
       note(copy_, at, found->record.size());
-    keep(std::move(*found), at);
-    return true;
+    return pass_on(std::move(*found), at);
   }
   WEFT_TRY(found, record_at(copy_, at));
   if (!found) return false;
   note(log_, at, found->record.size());
-  keep(std::move(*found), at);
-  return true;
+  return pass_on(std::move(*found), at);
 }
 
 Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t at) const {
-  for (++at; at < tail_.size; ++at)
+  for (++at; at < state_.size; ++at)
     for (const JournalCopy* copy : {&log_, &copy_}) {
       WEFT_TRY(std::optional<Found> found, record_at(*copy, at));
       if (found) return std::optional(at);
@@ -184,17 +186,17 @@ Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t a
   return std::optional<std::uint64_t>();
 }
 
-Result<JournalTail> JournalReading::run() {
-  while (tail_.end < tail_.size) {
-    std::uint64_t at = tail_.end;
+Result<JournalState> JournalReading::run() {
+  while (state_.end < state_.size) {
+    std::uint64_t at = state_.end;
     WEFT_TRY(bool found, step(at));
     if (found) continue;
     WEFT_TRY(std::optional<std::uint64_t> next, next_record(at));
     if (!next) break;
-    tail_.gaps.push_back({at, *next - at});
-    tail_.end = *next;
+    state_.gaps.push_back({at, *next - at});
+    state_.end = *next;
   }
-  return std::move(tail_);
+  return std::move(state_);
 }
 
 }  // namespace
@@ -302,29 +304,36 @@ Status Journal::truncate(std::uint64_t size) const {
   return sync_file(log.get(), path_);
 }
 
-Result<JournalTail> Journal::read(std::uint64_t begin, std::uint64_t end) const {
+Result<JournalState> Journal::each(std::uint64_t begin, std::uint64_t end, const Visit& visit) const {
   WEFT_TRY(JournalCopy log, JournalCopy::open(path_, 0, end));
   WEFT_TRY(JournalCopy copy, JournalCopy::open(copy_path_, kMarksBytes, end));
-  return JournalReading(log, copy, begin).run();
+  return JournalReading(log, copy, begin, visit).run();
+}
+
+Result<JournalTail> Journal::read(std::uint64_t begin, std::uint64_t end) const {
+  JournalTail tail;
+  WEFT_TRY(static_cast<JournalState&>(tail), each(begin, end, [&tail](JournaledEvent event) -> Status {
+             tail.events.push_back(std::move(event));
+             return {};
+           }));
+  return tail;
 }
 
 Status Journal::mend(std::uint64_t end, const Counters& counters) const {
   WEFT_TRY(JournalCopy log, JournalCopy::open(path_, 0, end));
   WEFT_TRY(JournalCopy copy, JournalCopy::open(copy_path_, kMarksBytes, end));
-  WEFT_TRY(JournalTail whole, JournalReading(log, copy, 0).run());
   WEFT_TRY(Fd log_fd, open_file(path_, O_WRONLY | O_CREAT));
   WEFT_TRY(Fd copy_fd, open_file(copy_path_, O_RDWR | O_CREAT));
   WEFT_CHECK(write_exact(copy_fd.get(), kMarksBytes + copy.size(), log.from(copy.size()), copy_path_));
   WEFT_CHECK(write_exact(log_fd.get(), log.size(), copy.from(log.size()), path_));
-  for (const JournaledEvent& event : whole.events) {
+  const auto even_out = [&](const JournaledEvent& event) -> Status {
     WEFT_TRY(std::optional<Found> good, record_at(log, event.begin));
-    if (good) {
-      WEFT_CHECK(write_exact(copy_fd.get(), kMarksBytes + event.begin, good->record, copy_path_));
-      continue;
-    }
+    if (good) return write_exact(copy_fd.get(), kMarksBytes + event.begin, good->record, copy_path_);
     WEFT_TRY(good, record_at(copy, event.begin));
-    if (good) WEFT_CHECK(write_exact(log_fd.get(), event.begin, good->record, path_));
-  }
+    return good ? write_exact(log_fd.get(), event.begin, good->record, path_) : Status{};
+  };
+  auto whole = JournalReading(log, copy, 0, even_out).run();
+  if (!whole.ok()) return std::move(whole).error();
   WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));
   WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));  // both: the one before may be damaged
   WEFT_CHECK(sync_file(copy_fd.get(), copy_path_));

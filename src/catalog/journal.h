@@ -31,13 +31,15 @@ struct JournaledEvent {
   std::uint64_t end = 0;
 };
 
-// What follows a given position.
-struct JournalTail {
-  std::vector<JournaledEvent> events;
+// The state of the bytes behind a given position.
+struct JournalState {
   std::vector<Range> gaps;          // bytes that are no record in either copy, with records behind them
   std::vector<std::string> damage;  // of one copy, which the other makes good
   std::uint64_t end = 0;            // where the last whole record ends; what follows is not whole
   std::uint64_t size = 0;           // of the longer copy
+};
+struct JournalTail : JournalState {
+  std::vector<JournaledEvent> events;
 };
 
 // The error of a commit that may be replayed all the same: it says so.
@@ -50,7 +52,10 @@ class Journal {
 
   Status create();
   Result<std::uint64_t> size() const;  // of the .log
-  // Reads from `begin` to `end` or the end of the files.
+  // Reads from `begin` to `end` or the end of the files, and gives each record to `visit`, in order, until that fails.
+  using Visit = std::function<Status(JournaledEvent)>;
+  Result<JournalState> each(std::uint64_t begin, std::uint64_t end, const Visit& visit) const;
+  // The same, with all records in memory: for a short tail.
   Result<JournalTail> read(std::uint64_t begin, std::uint64_t end = UINT64_MAX) const;
   // The last mark, as counters; none where both are lost or damaged.
   Result<std::optional<Counters>> mark() const;

@@ -75,11 +75,12 @@ Result<StoreInfo> read_identity_file(const SafePath& file) {
 
 // What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
 // directory of another kind with such a name keeps it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFiles = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFirstFiles = {
     {{"index", "data.mdb"},
      {"index", "lock.mdb"},
      {"index", "gc"},
      {"index", "open"},
+     {"index", "queue"},
      {"index", "readers"},
      {"index", "spare"},
      {"index", "writer"},
@@ -305,8 +306,12 @@ Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
 Result<StoreIdentity> recover_identity(const SafePath& path) {
   auto identity = read_identity(path);
   if (identity.ok() || (!is_gone(identity.error()) && identity.error().code != Errc::corrupt)) return identity;
-  const auto journal = Journal(path).read(0);
-  if (!journal.ok() || journal->events.empty()) return identity;
+  bool any = false;
+  const auto journal = Journal(path).each(0, UINT64_MAX, [&any](const JournaledEvent& /*event*/) -> Status {
+    any = true;
+    return {};
+  });
+  if (!journal.ok() || !any) return identity;
   return StoreIdentity{{kStoreFormat, random_uuid(), now_ns()}, ""};
 }
 

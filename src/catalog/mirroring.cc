@@ -117,6 +117,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   WEFT_CHECK(inos.check_room());
   if (content == nullptr) return event;
   WEFT_TRY(event.local.view_inos, plan_views(txn_, *content, inos));
+  WEFT_TRY(event.local.blobs, plan_blobs(txn_, *content, counters.next_blob));
   WEFT_CHECK(inos.check_room());
   return event;
 }

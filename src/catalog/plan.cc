@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "index/blobs.h"
 #include "os/sys.h"
 #include "weft/names.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -119,6 +122,37 @@ Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, All
   return view_inos;
 }
 
+std::vector<ContentId> blobs_of(const VersionContent& content) {
+  std::vector<ContentId> blobs;
+  std::unordered_set<ContentId> known;
+  for (const auto& file : content.files)
+    for (const Extent& extent : file.extents)
+      if (known.insert(extent.id).second) blobs.push_back(extent.id);
+  return blobs;
+}
+
+std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs) {
+  std::vector<std::uint64_t> numbers;
+  for (const Range& run : runs)
+    for (std::uint64_t i = 0; i < run.length; ++i) numbers.push_back(run.offset + i);
+  return numbers;
+}
+
+Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
+                                      const std::vector<Range>& given) {
+  const std::vector<ContentId> blobs = blobs_of(content);
+  const std::vector<std::uint64_t> before = numbers_in(given);
+  std::vector<Range> runs;
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, blobs[i]));
+    const bool numbered = known && known->row.number != 0;
+    const bool again = !numbered && before.size() == blobs.size();
+    append_run(runs, Range{numbered ? known->row.number : again ? before[i] : next, 1});
+    if (!numbered && !again) ++next;
+  }
+  return runs;
+}
+
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest) {
   WEFT_CHECK(check_key_name(request.model));
   WEFT_CHECK(check_hides_none(txn, request.model));
@@ -155,6 +189,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
   WEFT_TRY(event.local.view_inos, plan_views(txn, request.content, inos));
+  WEFT_TRY(event.local.blobs, plan_blobs(txn, request.content, counters.next_blob));
   WEFT_CHECK(inos.check_room());
   return event;
 }

@@ -63,4 +63,11 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
 Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
                                     const std::vector<Ino>& given = {});
 
+// The numbers of its blobs (LocalRow::blobs): of a blob that has one that, else one of `given`, as above, or the next.
+Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
+                                      const std::vector<Range>& given = {});
+// The blobs that its files name, each once, in the order in which they first name them.
+std::vector<ContentId> blobs_of(const VersionContent& content);
+std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs);
+
 }  // namespace weft

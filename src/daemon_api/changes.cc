@@ -1,33 +1,28 @@
 #include "daemon_api/changes.h"
 
-#include <algorithm>
+#include <unordered_set>
 #include <utility>
 
+#include "weft/listing.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 
 namespace weft {
 namespace {
 
-void add(std::vector<VersionRow>& rows, VersionRow row) {
-  const auto same = [&](const VersionRow& other) { return other.id == row.id; };
-  if (std::none_of(rows.begin(), rows.end(), same)) rows.push_back(std::move(row));
-}
-
-Result<std::vector<VersionRow>> versions_to_remove(Store& store, const RemoveRequest& request) {
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  std::vector<VersionRow> rows;
+// Each once, in the order of the specs.
+Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRequest& request) {
+  std::vector<VersionName> names;
+  std::unordered_set<VersionId> known;
+  const auto add = [&](const VersionRow& row) -> Status {
+    if (!row.removed && known.insert(row.id).second) names.push_back({row.model_name, row.number});
+    return {};
+  };
   for (const std::string& spec : request.specs) {
-    WEFT_TRY(VersionRow version, resolve_version(*snapshot, spec));
-    if (!request.all) {
-      add(rows, std::move(version));
-      continue;
-    }
-    WEFT_TRY(auto versions, snapshot->versions(version.model));
-    for (VersionRow& row : versions)
-      if (!row.removed) add(rows, std::move(row));
+    WEFT_TRY(const VersionRow version, version_of(store, spec));
+    WEFT_CHECK(request.all ? each_version(store, version.model, add) : add(version));
   }
-  return rows;
+  return names;
 }
 
 Status check_model(Store& store, std::string_view model) {
@@ -58,9 +53,14 @@ Result<VersionName> change_tag(Store& store, const TagRequest& request, const Se
   return VersionName{row.model_name, row.number};
 }
 
-Status remove_versions(Store& store, const RemoveRequest& request, const RemoveVersion& remove) {
-  WEFT_TRY(const auto rows, versions_to_remove(store, request));
-  for (const VersionRow& row : rows) WEFT_CHECK(remove({row.model_name, row.number}));
+Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove,
+                       const std::function<Status(const VersionName&)>& removed) {
+  WEFT_TRY(const auto names, versions_to_remove(store, request));
+  for (std::span<const VersionName> rest(names); !rest.empty();) {
+    WEFT_TRY(const std::size_t count, remove(rest));
+    for (const VersionName& name : rest.first(count)) WEFT_CHECK(removed(name));
+    rest = rest.subspan(count);
+  }
   return {};
 }
 

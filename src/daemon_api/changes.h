@@ -2,8 +2,10 @@
 // while no weftd runs.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "daemon_api/control_messages.h"
@@ -21,10 +23,12 @@ using SetTag = std::function<Status(std::string_view model, std::string_view tag
 // The version that is tagged now; number 0 after a deletion.
 Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set);
 
-// Calls `remove` for each version once, in the order of the specs: MODEL@V, or with `all` every live version of MODEL.
-// Nothing is removed unless all are found.
-using RemoveVersion = std::function<Status(const VersionName& version)>;
-Status remove_versions(Store& store, const RemoveRequest& request, const RemoveVersion& remove);
+// Store::remove_versions, or the registry's.
+using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName> versions)>;
+// Removes each version once, in the order of the specs: MODEL@V, or with `all` every live version of MODEL. Nothing is
+// removed unless all are found. Calls `removed` for each as it is gone: what comes after may fail.
+Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove,
+                       const std::function<Status(const VersionName&)>& removed);
 
 Status change_pin(Store& store, const PinRequest& request);
 

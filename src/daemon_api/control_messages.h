@@ -44,10 +44,6 @@ inline void fields(JsonFields& f, ProgressEvent& m) {
   f("phase", m.phase)("total", m.total)("done", m.done);
 }
 
-struct VersionName {
-  std::string model;
-  std::uint64_t number = 0;
-};
 inline void fields(JsonFields& f, VersionName& m) {
   f("model", m.model)("version", m.number);
 }

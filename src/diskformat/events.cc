@@ -29,6 +29,7 @@ std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
   auto tags = pack(builder, event.tags);
   auto directories = pack(builder, event.directories);
   auto view_inos = builder.CreateVector(event.local.view_inos);
+  auto blobs = flat::pack(builder, event.local.blobs);
   auto packs = builder.CreateVector(event.packs);
   auto elsewhere = flat::pack(builder, version.elsewhere);
   auto manifest = flat::pack(version.manifest);
@@ -41,7 +42,7 @@ std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
                                                    directories, event.local.ino_base, event.local.ino_count, view_inos,
                                                    packs, version.tensors, version.tensor_bytes, elsewhere, place,
                                                    event.model_created_ns, flat::pointer(publisher), event.revision,
-                                                   event.bare)));
+                                                   event.bare, blobs)));
 }
 
 std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
@@ -68,10 +69,11 @@ std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
   Builder builder;
   auto model = builder.CreateString(event.model);
   auto view_inos = builder.CreateVector(event.view_inos);
+  auto blobs = flat::pack(builder, event.blobs);
   return seal_record(
       RecordKind::adoption,
       flat::finish(builder, records::CreateAdoption(builder, event.sequence, event.version, model, event.number,
-                                                    event.published_ns, view_inos, place)));
+                                                    event.published_ns, view_inos, place, blobs)));
 }
 
 std::vector<std::byte> encode(const PinEvent& event, std::uint64_t place) {
@@ -118,6 +120,17 @@ bool small_id(std::uint64_t id) {
   return id <= limits::kIdMax;
 }
 
+// A list of blobs is as long as a manifest can be, whatever a damaged record says.
+bool can_be_numbers(const std::vector<Range>& blobs) {
+  std::uint64_t count = 0;
+  for (const Range& run : blobs) {
+    if (run.offset == 0 || run.offset > limits::kBlobNumberMax || run.length == 0) return false;
+    if (run.length > limits::kManifestMax / kExtentHeadBytes - count) return false;
+    count += run.length;
+  }
+  return true;
+}
+
 bool plausible(const PublishEvent& event) {
   auto named = [](const NamedInode& inode) { return small(inode.ino); };
   const VersionRow& version = event.version;
@@ -125,7 +138,7 @@ bool plausible(const PublishEvent& event) {
   return small_id(version.id) && small_id(version.model) && version.number > 0 &&
          version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
          small(local.ino_base) && small(local.ino_count) &&
-         std::all_of(local.view_inos.begin(), local.view_inos.end(), small) &&
+         std::all_of(local.view_inos.begin(), local.view_inos.end(), small) && can_be_numbers(local.blobs) &&
          std::all_of(event.tags.begin(), event.tags.end(), named) &&
          std::all_of(event.directories.begin(), event.directories.end(), named);
 }
@@ -153,7 +166,7 @@ Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::stri
   event.model_ino = in->model_ino();
   event.latest_ino = in->latest_ino();
   event.directories = unpack(in->directories());
-  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos()), {}};
+  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos()), flat::ranges(in->blobs()), {}};
   event.packs = flat::numbers(in->packs());
   event.model_created_ns = in->model_created_ns();
   version.publisher = flat::unpack_uuid(in->publisher());
@@ -188,9 +201,15 @@ Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::stri
 Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Adoption>(payload);
   if (in == nullptr) return flat::bad(where, "not an adoption");
-  AdoptionEvent event{in->sequence(), in->version(),      flat::text(in->model_name()),
-                      in->number(),   in->published_ns(), flat::numbers(in->view_inos())};
-  if (!small_id(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small))
+  AdoptionEvent event{in->sequence(),
+                      in->version(),
+                      flat::text(in->model_name()),
+                      in->number(),
+                      in->published_ns(),
+                      flat::numbers(in->view_inos()),
+                      flat::ranges(in->blobs())};
+  if (!small_id(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small) ||
+      !can_be_numbers(event.blobs))
     return flat::bad(where, "an adoption of impossible numbers");
   return PlacedEvent{std::move(event), in->place()};
 }

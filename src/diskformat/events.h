@@ -71,6 +71,7 @@ struct AdoptionEvent {
   std::uint64_t number = 0;
   std::uint64_t published_ns = 0;
   std::vector<Ino> view_inos;
+  std::vector<Range> blobs;  // as LocalRow::blobs
 };
 
 struct PinEvent {

@@ -78,6 +78,19 @@ inline std::vector<std::uint64_t> numbers(const flatbuffers::Vector<std::uint64_
   return {vector->begin(), vector->end()};
 }
 
+inline auto pack(Builder& builder, const std::vector<Range>& runs) {
+  std::vector<records::Numbers> out;
+  for (const Range& run : runs) out.emplace_back(run.offset, run.length);
+  return builder.CreateVectorOfStructs(out);
+}
+
+inline std::vector<Range> ranges(const flatbuffers::Vector<const records::Numbers*>* vector) {
+  std::vector<Range> runs;
+  if (vector == nullptr) return runs;
+  for (const records::Numbers* run : *vector) runs.push_back({run->first(), run->count()});
+  return runs;
+}
+
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 inline auto pack(Builder& builder, const TextPairs& pairs) {

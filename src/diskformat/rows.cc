@@ -242,15 +242,17 @@ template <>
 std::vector<std::byte> encode_row(const LocalRow& row) {
   Builder builder;
   auto inos = builder.CreateVector(row.view_inos);
+  auto blobs = flat::pack(builder, row.blobs);
   const auto outline = flat::pack(row.outline);
-  return flat::finish(builder, records::CreateLocal(builder, row.ino_base, row.ino_count, inos, &outline));
+  return flat::finish(builder, records::CreateLocal(builder, row.ino_base, row.ino_count, inos, &outline, blobs));
 }
 
 template <>
 Result<LocalRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Local>(payload);
   if (in == nullptr || in->outline() == nullptr) return flat::bad(where, "not a version's local part");
-  return LocalRow{in->ino_base(), in->ino_count(), flat::numbers(in->view_inos()), flat::unpack(*in->outline())};
+  return LocalRow{in->ino_base(), in->ino_count(), flat::numbers(in->view_inos()), flat::ranges(in->blobs()),
+                  flat::unpack(*in->outline())};
 }
 
 template <>

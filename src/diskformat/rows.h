@@ -58,7 +58,7 @@ struct NumberRow {
 
 struct BlobRow {
   BlobPlace place;
-  std::uint64_t number = 0;  // of this index alone: another one may number the same blobs otherwise
+  std::uint64_t number = 0;  // index/blobs.h; 0: no version has held it yet
   bool absent() const { return place.pack == 0; }
 };
 

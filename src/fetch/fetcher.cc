@@ -10,6 +10,7 @@
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
 #include "fetch/fetcher_impl.h"
+#include "weft/renewed.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -170,14 +171,16 @@ Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   std::vector<Extent> absent;
   std::optional<std::uint32_t> first;
   bool several = false;
-  WEFT_TRY(const auto snapshot, store_.snapshot());
+  Renewed renewed(store_);
   for (const auto& [file, extent] : unknown) {
-    const auto place = snapshot->find_blob(extent.id);
+    WEFT_TRY(Snapshot * now, renewed.get());
+    const auto place = now->find_blob(extent.id);
     if (place.ok() || place.error().code != Errc::absent) continue;
     several = several || first.value_or(file) != file;
     first = file;
     absent.push_back(extent);
   }
+  renewed.end();
   if (!several) return false;
   expect(content, absent);
   FetchPlan plan = plan_group(absent, kUnitMax);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "weft/find.h"
 #include "weft/node.h"
+#include "weft/renewed.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -50,13 +51,14 @@ bool names_any(const Manifest& manifest, const std::string& layers) {
 Result<std::uint64_t> absent_bytes(Store& store, const File& file, const std::vector<Range>& ranges) {
   std::uint64_t bytes = 0;
   std::set<ContentId> seen;
-  WEFT_TRY(const auto snapshot, store.snapshot());
+  Renewed renewed(store);
   for (const Extent& extent : file.extents) {
     const bool wanted = std::ranges::any_of(ranges, [&](const Range& range) {
       return range.offset <= extent.offset && extent.offset < range.offset + range.length;
     });
     if (!wanted || !seen.insert(extent.id).second) continue;
-    const auto place = snapshot->find_blob(extent.id);
+    WEFT_TRY(Snapshot * now, renewed.get());
+    const auto place = now->find_blob(extent.id);
     if (!place.ok() && place.error().code == Errc::absent) bytes += extent.id.length;
   }
   return bytes;

@@ -1,7 +1,6 @@
 #include "index/blobs.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include <fmt/core.h>
@@ -33,12 +32,14 @@ Result<std::uint64_t> bits_of(Txn& txn, const Entry& entry) {
   return *bits;
 }
 
-// Walks the rows of a blob's group and calls visit(holder) for each that has the blob, until it returns false.
+// Walks the rows of a blob's group from a holder on, and calls visit(holder) for each that has the blob, until it
+// returns false.
 template <class Visit>
-Status each_holder(Txn& txn, const FoundBlob& blob, const Visit& visit) {
+Status each_holder(Txn& txn, const FoundBlob& blob, const Holder& from, const Visit& visit) {
+  if (blob.row.number == 0) return {};
   const std::string prefix = key_of(group_of(blob.row.number));
   WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek(prefix));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(held_key(group_of(blob.row.number), from)));
   while (entry && entry->key.starts_with(prefix)) {
     WEFT_TRY(const std::uint64_t bits, bits_of(txn, *entry));
     if ((bits & bit_of(blob.row.number)) != 0 && !visit(holder_at(entry->key))) return {};
@@ -82,9 +83,7 @@ Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id) {
 }
 
 Result<FoundBlob> make_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
-  WEFT_TRY(Counters counters, get_counters(txn));
-  FoundBlob blob{blob_key(id), BlobRow{place, counters.next_blob++}};
-  WEFT_CHECK(put_counters(txn, counters));
+  FoundBlob blob{blob_key(id), BlobRow{place, 0}};
   WEFT_CHECK(count_in_pack(txn, place.pack, 1));
   WEFT_CHECK(put(txn, Table::blobs, blob.key, blob.row));
   return blob;
@@ -96,6 +95,11 @@ Status place_blob(Txn& txn, FoundBlob blob, const BlobPlace& place) {
     WEFT_CHECK(count_in_pack(txn, place.pack, 1));
   }
   blob.row.place = place;
+  return put(txn, Table::blobs, blob.key, blob.row);
+}
+
+Status number_blob(Txn& txn, FoundBlob& blob, std::uint64_t number) {
+  blob.row.number = number;
   return put(txn, Table::blobs, blob.key, blob.row);
 }
 
@@ -111,23 +115,24 @@ Result<std::uint64_t> blobs_in_pack(Txn& txn, PackId pack) {
 
 Result<std::optional<Holder>> first_holder(Txn& txn, const FoundBlob& blob) {
   std::optional<Holder> first;
-  WEFT_CHECK(each_holder(txn, blob, [&first](const Holder& holder) {
+  WEFT_CHECK(each_holder(txn, blob, {}, [&first](const Holder& holder) {
     first = holder;
     return false;
   }));
   return first;
 }
 
-Result<std::vector<Holder>> all_holders(Txn& txn, const FoundBlob& blob) {
-  return some_holders(txn, blob, SIZE_MAX);
-}
-
-Result<std::vector<Holder>> some_holders(Txn& txn, const FoundBlob& blob, std::size_t count_max) {
+Result<std::vector<Holder>> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t count_max) {
   std::vector<Holder> holders;
-  WEFT_CHECK(each_holder(txn, blob, [&](const Holder& holder) {
+  WEFT_CHECK(each_holder(txn, blob, from, [&](const Holder& holder) {
     holders.push_back(holder);
     return holders.size() < count_max;
   }));
+  return holders;
+}
+
+Result<std::vector<Holder>> some_holders(Txn& txn, const FoundBlob& blob, std::size_t count_max) {
+  WEFT_TRY(std::vector<Holder> holders, holders_from(txn, blob, {}, count_max));
   if (holders.size() < count_max) return holders;
   std::vector<Holder> last;
   const Holder known = holders.back();
@@ -157,16 +162,6 @@ Status remove_holder(Txn& txn, const Holder& holder, const BlobNumbers& blobs) {
     WEFT_CHECK(after == 0 ? txn.erase(Table::holders, key) : txn.put(Table::holders, key, encode_held(key, after)));
   }
   return {};
-}
-
-Result<std::uint64_t> count_holders(Txn& txn) {
-  std::uint64_t count = 0;
-  WEFT_CHECK(each_entry(txn, Table::holders, {}, [&](const Entry& entry) -> Status {
-    WEFT_TRY(const std::uint64_t bits, bits_of(txn, entry));
-    count += static_cast<std::uint64_t>(std::popcount(bits));
-    return {};
-  }));
-  return count;
 }
 
 Status put_hint(Txn& txn, const ContentId& id, std::uint64_t hint) {

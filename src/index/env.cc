@@ -8,6 +8,7 @@
 
 #include "index/mapping.h"
 #include "index/open_versions.h"
+#include "index/queue.h"
 #include "os/file_lock.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -38,7 +39,7 @@ Error not_open(Error error) {
 Status Env::create_locks(const SafePath& dir) {
   WEFT_CHECK(create_empty(dir / "readers", 0640));
   WEFT_CHECK(OpenVersions::create(dir));
-  for (const char* name : {"gc", "writer"}) WEFT_CHECK(create_empty(dir / name, 0600));
+  for (const char* name : {"gc", "queue", "writer"}) WEFT_CHECK(create_empty(dir / name, 0600));
   return {};
 }
 
@@ -98,14 +99,12 @@ Result<IndexState> Env::state() {
 
 Result<WriterLock> Env::lock_writer(const SafePath& dir, const Patience& patience) {
   const SafePath path = dir / "writer";
-  LockKind kind = LockKind::exclusive;
   auto fd = open_file(path, O_RDWR);
-  if (!fd.ok() && fd.error().code == Errc::read_only) {  // fsck on a file system that nobody here can write to
-    kind = LockKind::shared;
-    fd = open_file(path, O_RDONLY);
-  }
+  const bool fixed = !fd.ok() && fd.error().code == Errc::read_only;  // fsck where nobody here can write
+  if (fixed) fd = open_file(path, O_RDONLY);
   if (!fd.ok()) return not_open(std::move(fd).error());
-  WEFT_CHECK(wait_for_lock(fd->get(), kind, patience, path));
+  WEFT_CHECK(fixed ? wait_for_lock(fd->get(), LockKind::shared, patience, path)
+                   : wait_for_writer(dir, fd->get(), patience));
   return WriterLock(std::move(fd).value());
 }
 

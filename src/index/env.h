@@ -140,8 +140,9 @@ class Env {
   static Result<std::unique_ptr<Env>> open(const SafePath& dir, const EnvOptions& options);
 
   Result<Txn> read();
-  Result<IndexState> state();        // that read() would show
-  Result<WriterLock> lock_writer();  // waits, as all, no longer than options.patience
+  Result<IndexState> state();  // that read() would show
+  // In the order in which they ask (queue.h). Waits, as all, no longer than options.patience.
+  Result<WriterLock> lock_writer();
   static Result<WriterLock> lock_writer(const SafePath& dir, const Patience& patience);
   Result<bool> lock_alone() { return generations_->lock_alone(); }
   // Errc::busy: a reader did not end its transaction in time.

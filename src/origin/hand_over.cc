@@ -18,6 +18,7 @@
 #include "weft/deadline.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
+#include "weft/renewed.h"
 
 namespace weft {
 namespace {
@@ -114,10 +115,12 @@ class HandOver {
     WEFT_TRY(const auto bytes, manifest_of(store_, row));
     WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
     std::set<PackId> packs;
-    WEFT_TRY(const auto snapshot, store_.snapshot());
+    Renewed renewed(store_);
     for (const File& file : manifest.files)
-      for (const Extent& extent : file.extents)
-        if (const auto place = snapshot->find_blob(extent.id); place.ok()) packs.insert(place->pack);
+      for (const Extent& extent : file.extents) {
+        WEFT_TRY(Snapshot * now, renewed.get());
+        if (const auto place = now->find_blob(extent.id); place.ok()) packs.insert(place->pack);
+      }
     return packs;
   }
 
@@ -146,8 +149,9 @@ class HandOver {
   // Nothing when it must stay, whatever the origin has.
   Result<std::optional<std::vector<Needed>>> needed_of(const PackToc& toc) {
     std::vector<Needed> blobs;
-    WEFT_TRY(const auto snapshot, store_.snapshot());
+    Renewed renewed(store_);
     for (const PackEntry& entry : toc.entries) {
+      WEFT_TRY(Snapshot * snapshot, renewed.get(4 * kHoldersAsked));
       const auto place = snapshot->find_blob(entry.id);
       if (!place.ok()) return std::optional<std::vector<Needed>>();  // a publish that is not in the index yet, or dead
       if (place->pack != toc.pack) continue;

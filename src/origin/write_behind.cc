@@ -76,6 +76,14 @@ struct WriteBehind::State final : public Progress {
       return snapshot->unsaved(from, count_max);
     });
   }
+  Result<std::vector<VersionId>> all_unsaved() const {
+    std::vector<VersionId> all;
+    for (;;) {
+      WEFT_TRY(const auto more, unsaved(all.empty() ? 0 : all.back() + 1, limits::kRowsPerSnapshot));
+      if (more.empty()) return all;
+      all.insert(all.end(), more.begin(), more.end());
+    }
+  }
   Result<bool> is_unsaved(VersionId version) const {
     return store.use([&](Store& lent) -> Result<bool> {
       WEFT_TRY(const auto snapshot, lent.snapshot());
@@ -375,7 +383,7 @@ Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& can
 }
 
 Status WriteBehind::wait(const std::function<bool()>& cancelled) {
-  WEFT_TRY(const auto versions, state_->unsaved(0, SIZE_MAX));
+  WEFT_TRY(const auto versions, state_->all_unsaved());
   const std::uint64_t asked = state_->rounds_so_far();
   std::vector<std::string> lost;
   for (const VersionId version : versions) {
@@ -411,7 +419,7 @@ Status WriteBehind::take_new_origin(const std::function<bool()>& cancelled) {
 
 WriteBehindStatus WriteBehind::status() const {
   WriteBehindStatus status;
-  if (const auto versions = state_->unsaved(0, SIZE_MAX); versions.ok()) status.waiting = versions->size();
+  if (const auto versions = state_->all_unsaved(); versions.ok()) status.waiting = versions->size();
   const std::lock_guard lock(state_->mutex);
   status.active = state_->active;
   status.bytes_written = state_->bytes_written;

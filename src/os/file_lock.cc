@@ -17,9 +17,6 @@
 namespace weft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kFirstPause = std::chrono::milliseconds(1);
 constexpr auto kLongestPause = std::chrono::milliseconds(50);
 constexpr auto kQuiet = std::chrono::seconds(1);  // shorter waits are not worth a word
 constexpr std::size_t kNoteMax = 64;              // bytes of the holder's note in the file
@@ -70,24 +67,26 @@ Status try_lock(int fd, LockKind kind, std::string_view where) {
   return Error{Errc::busy, fmt::format("{}: {} holds its lock", where, held_by(fd))};
 }
 
-// Polls where it can be ended: a signal that comes just before fcntl(2) blocks would not wake it.
+Status LockPolling::pause() {
+  if (patience_.cancelled && patience_.cancelled())
+    return Error{Errc::cancelled,
+                 fmt::format("{}: given up waiting for its lock, which {} holds", where_, held_by(fd_))};
+  if (!told_ && patience_.waiting && Clock::now() - begin_ > kQuiet) {
+    patience_.waiting(fmt::format("waiting for {}, which {} holds", where_, held_by(fd_)));
+    told_ = true;
+  }
+  std::this_thread::sleep_for(pause_);
+  pause_ = std::min(pause_ * 2, longest_pause_);
+  return {};
+}
+
+// Polls where it can be ended.
 Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::string_view where) {
   if (!patience.cancelled) return lock_and_note(fd, kind, LockWait::yes, where);
-  auto begin = Clock::now();
-  auto pause = kFirstPause;
-  bool told = false;
-  for (;;) {
+  for (LockPolling polling(fd, patience, where, kLongestPause);;) {
     Status status = lock_and_note(fd, kind, LockWait::no, where);
     if (status.ok() || status.error().code != Errc::busy) return status;
-    if (patience.cancelled())
-      return Error{Errc::cancelled,
-                   fmt::format("{}: given up waiting for its lock, which {} holds", where, held_by(fd))};
-    if (!told && patience.waiting && Clock::now() - begin > kQuiet) {
-      patience.waiting(fmt::format("waiting for {}, which {} holds", where, held_by(fd)));
-      told = true;
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, kLongestPause);
+    WEFT_CHECK(polling.pause());
   }
 }
 
@@ -126,9 +125,15 @@ Status unlock_bytes(int fd, LockRange range, std::string_view where) {
 }
 
 Result<bool> excluded(int fd, LockKind kind, LockRange range, std::string_view where) {
+  WEFT_TRY(const auto lock, excluding_lock(fd, kind, range, where));
+  return lock.has_value();
+}
+
+Result<std::optional<LockRange>> excluding_lock(int fd, LockKind kind, LockRange range, std::string_view where) {
   struct flock words = words_of(type_of(kind), range);
-  if (::fcntl(fd, F_OFD_GETLK, &words) == 0) return words.l_type != F_UNLCK;
-  return sys_error(errno, named(range, where));
+  if (::fcntl(fd, F_OFD_GETLK, &words) != 0) return sys_error(errno, named(range, where));
+  if (words.l_type == F_UNLCK) return std::optional<LockRange>();
+  return std::optional(LockRange{static_cast<std::uint64_t>(words.l_start), static_cast<std::uint64_t>(words.l_len)});
 }
 
 }  // namespace weft

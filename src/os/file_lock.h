@@ -1,7 +1,9 @@
 // Locks of the store's lock files: waiting for one that another process holds, and naming that process.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,26 @@ namespace weft {
 Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::string_view where);
 // The same without waiting. Errc::busy names the holder where it is known.
 Status try_lock(int fd, LockKind kind, std::string_view where);
+
+// One wait for a lock that is polled for: a signal that comes just before fcntl(2) blocks would not wake it. `fd` is of
+// the file that is waited for. For one thread.
+class LockPolling {
+ public:
+  LockPolling(int fd, const Patience& patience, std::string_view where, std::chrono::microseconds longest_pause)
+      : fd_(fd), patience_(patience), where_(where), longest_pause_(longest_pause) {}
+  // After a look that found it held. Errc::cancelled as wait_for_lock.
+  Status pause();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const int fd_;
+  const Patience& patience_;
+  const std::string_view where_;
+  const std::chrono::microseconds longest_pause_;
+  std::chrono::microseconds pause_{100};
+  const Clock::time_point begin_ = Clock::now();
+  bool told_ = false;
+};
 
 // "process 1234 (weft)", of the one that holds the lock of this file exclusively. "" when nobody does, when only shared
 // locks are held, which have no name, or when the file does not say.
@@ -33,5 +55,7 @@ Status lock_bytes(int fd, LockKind kind, LockRange range, std::string_view where
 Status unlock_bytes(int fd, LockRange range, std::string_view where);
 // Whether a lock of this kind would be refused. Takes none, so nobody else meets it; any descriptor will do.
 Result<bool> excluded(int fd, LockKind kind, LockRange range, std::string_view where);
+// One of the locks that would refuse it, whichever.
+Result<std::optional<LockRange>> excluding_lock(int fd, LockKind kind, LockRange range, std::string_view where);
 
 }  // namespace weft

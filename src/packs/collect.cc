@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
@@ -15,6 +16,7 @@
 #include "os/sys.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -23,7 +25,6 @@ constexpr std::uint64_t kDeadShare = 5;           // a pack with more than 1 / 5
 constexpr std::uint64_t kTinyLive = 512U << 10U;  // packs with less
 constexpr std::size_t kTinyPacksMin = 16;         // are merged when there are so many,
 constexpr std::size_t kTinyGroup = 256;           // so many into one
-constexpr std::size_t kDeletedAtOnce = 256;       // packs whose rows go in one commit
 
 // A pack that has live blobs.
 struct Kept {
@@ -32,6 +33,12 @@ struct Kept {
   std::uint64_t dead_blobs = 0;
   std::uint64_t dead() const { return listed - live; }
 };
+
+Result<bool> is_there(const SafePath& file) {
+  const auto st = stat_file(file);
+  if (st.ok() || st.error().code == Errc::not_found) return st.ok();
+  return st.error();
+}
 
 void add_to(RewriteGroup& group, const Kept& pack) {
   group.packs.push_back(pack.id);
@@ -52,11 +59,12 @@ class Collector {
 
  private:
   bool dry_run() const { return context_.input.options.dry_run; }
-  Result<JudgedPack> judge(const PackToc& toc);
   bool lost_some(PackId pack) const;
   bool is_busy(const PackToc& toc);
-  Status delete_some(std::span<const PackId> packs);
-  Result<bool> erase_if_dead(BlobWriter& index, PackId pack);
+  Result<std::size_t> delete_some(std::span<const PackId> packs);
+  Result<bool> erase_all_but_last(PackId pack);
+  Result<std::vector<std::string>> orphans(std::span<const std::string> names);
+  Result<bool> erase_if_dead(BlobWriter& index, const PackToc& toc);
   void keep(const PackToc& toc, const JudgedPack& judged);
   bool is_worth_rewriting(const Kept& pack);
   bool shares_blocks();
@@ -80,11 +88,6 @@ Status Collector::clear_temporaries() {
   return {};
 }
 
-Result<JudgedPack> Collector::judge(const PackToc& toc) {
-  WEFT_TRY(std::unique_ptr<BlobIndex> index, context_.index.read());
-  return judge_pack(*index, context_.unreaped, toc);
-}
-
 // A rebuild did not find all that the pack had listed. What is not listed any more may be what versions miss.
 bool Collector::lost_some(PackId pack) const {
   return stat_file(context_.packs.toc_file(pack) + ".lost").ok();
@@ -105,10 +108,7 @@ Status Collector::look(PackId pack) {
     log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
     return {};
   }
-  WEFT_TRY(JudgedPack judged, judge(*toc));
-  if (judged.lost_rows)
-    log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
-                pack_name(pack));
+  WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
   if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
     context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
     return {};
@@ -138,19 +138,50 @@ void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
 }
 
 Status Collector::delete_dead() {
-  for (std::size_t i = 0; i < dead_.size(); i += kDeletedAtOnce)
-    WEFT_CHECK(delete_some(std::span(dead_).subspan(i, std::min(kDeletedAtOnce, dead_.size() - i))));
+  for (std::span<const PackId> rest(dead_); !rest.empty();) {
+    WEFT_TRY(const bool dead, erase_all_but_last(rest.front()));
+    std::size_t done = 1;
+    if (dead) {
+      WEFT_TRY(done, delete_some(rest));
+    }
+    rest = rest.subspan(done);
+  }
   return {};
 }
 
-// The rows go first: a reader that does not find the file of a row looks at the index again.
-Status Collector::delete_some(std::span<const PackId> packs) {
+// Of a pack with many blobs the rows go in batches, and the pack with the last of them. False: it is needed again. What
+// is erased by then stays so: nobody needed it.
+Result<bool> Collector::erase_all_but_last(PackId pack) {
+  auto toc = context_.packs.toc(pack);
+  if (!toc.ok()) return false;
+  for (std::span<const PackEntry> rest(toc->entries); rest.size() > limits::kBatchRows;) {
+    const auto batch = rest.first(limits::kBatchRows);
+    rest = rest.subspan(batch.size());
+    WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+    WEFT_CHECK(context_.unreaped.look(*index));
+    PackToc part{toc->pack, toc->size, {batch.begin(), batch.end()}, toc->cached};
+    WEFT_TRY(const JudgedPack judged, judge_pack(*index, context_.unreaped, part));
+    if (!judged.live.empty() || is_busy(*toc)) return false;
+    for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index->erase(entry.id, entry.hint));
+    WEFT_CHECK(index->commit());
+  }
+  return true;
+}
+
+// One batch of packs, the first at least. The rows go first: a reader that does not find the file of a row looks at the
+// index again.
+Result<std::size_t> Collector::delete_some(std::span<const PackId> packs) {
   WEFT_TRY(std::unique_ptr<BlobWriter> index, context_.index.write());
   WEFT_CHECK(context_.unreaped.look(*index));
   std::vector<PackId> erased;
-  for (const PackId pack : packs) {
-    WEFT_TRY(const bool dead, erase_if_dead(*index, pack));
-    if (dead) erased.push_back(pack);
+  std::size_t done = 0;
+  for (std::size_t rows = 0; done < std::min(packs.size(), limits::kBatchItems); ++done) {
+    auto toc = context_.packs.toc(packs[done]);  // again: a fetch may have added to it
+    if (!toc.ok()) continue;
+    rows += toc->entries.size();
+    if (done > 0 && rows > limits::kBatchRows) break;
+    WEFT_TRY(const bool dead, erase_if_dead(*index, *toc));
+    if (dead) erased.push_back(packs[done]);
   }
   WEFT_CHECK(index->commit());
   for (const PackId pack : erased) {
@@ -159,14 +190,12 @@ Status Collector::delete_some(std::span<const PackId> packs) {
     ++context_.report.packs_deleted;
     if (st.ok()) context_.report.disk_bytes_freed += allocated_bytes(*st);
   }
-  return {};
+  return done;
 }
 
-Result<bool> Collector::erase_if_dead(BlobWriter& index, PackId pack) {
-  auto toc = context_.packs.toc(pack);  // again: a fetch may have added to it
-  if (!toc.ok()) return false;
-  WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, *toc));
-  if (!judged.live.empty() || judged.lost_rows || is_busy(*toc)) return false;
+Result<bool> Collector::erase_if_dead(BlobWriter& index, const PackToc& toc) {
+  WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, toc));
+  if (!judged.live.empty() || judged.lost_rows || is_busy(toc)) return false;
   for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   count_freed(judged);
   return true;
@@ -213,17 +242,31 @@ std::vector<RewriteGroup> Collector::plan() {
   return groups;
 }
 
-// Under the writer lock, which every process that places a pack holds: a file without its other half is litter then,
-// and so is what is left of a table of contents that was being replaced.
-Status Collector::clear_orphans() {
-  WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
-  WEFT_TRY(std::vector<std::string> names, list_directory(context_.packs.path()));
+// Of these files of packs/ tables of contents without their pack, and what is left of one that was being replaced.
+Result<std::vector<std::string>> Collector::orphans(std::span<const std::string> names) {
+  std::vector<std::string> orphans;
   for (const std::string& name : names) {
-    auto pack = pack_of_name(name, ".toc");
-    const bool whole = pack && std::binary_search(names.begin(), names.end(), pack_name(*pack) + ".pack");
-    if (whole || (!pack && !pack_of_name(name, ".toc.new"))) continue;
-    ++context_.report.stale_temporaries;
-    if (!dry_run()) WEFT_CHECK(remove_file(context_.packs.path() / name));
+    const auto pack = pack_of_name(name, ".toc");
+    if (!pack && !pack_of_name(name, ".toc.new")) continue;
+    WEFT_TRY(const bool there, is_there(context_.packs.path() / name));
+    WEFT_TRY(const bool whole, pack ? is_there(context_.packs.pack_file(*pack)) : Result<bool>(false));
+    if (there && !whole) orphans.push_back(name);
+  }
+  return orphans;
+}
+
+// Decided again under the writer lock, which every process that places a pack holds: a file without its other half is
+// litter then.
+Status Collector::clear_orphans() {
+  WEFT_TRY(const std::vector<std::string> names, list_directory(context_.packs.path()));
+  WEFT_TRY(const std::vector<std::string> likely, orphans(names));
+  for (std::size_t at = 0; at < likely.size(); at += limits::kBatchItems) {
+    WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
+    WEFT_TRY(const auto litter,
+             orphans(std::span(likely).subspan(at, std::min(limits::kBatchItems, likely.size() - at))));
+    context_.report.stale_temporaries += litter.size();
+    if (dry_run()) continue;
+    for (const std::string& name : litter) WEFT_CHECK(remove_file(context_.packs.path() / name));
   }
   return {};
 }
@@ -247,9 +290,11 @@ Status UnreapedContent::look(BlobIndex& index) {
   return {};
 }
 
-Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc) {
-  JudgedPack judged;
-  for (const PackEntry& entry : toc.entries) {
+namespace {
+
+Status judge_entries(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc,
+                     std::span<const PackEntry> entries, JudgedPack& judged) {
+  for (const PackEntry& entry : entries) {
     WEFT_TRY(std::optional<BlobPlace> place, index.find(entry.id));
     if (!place) {
       judged.unlisted.push_back(entry);
@@ -260,8 +305,35 @@ Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped,
       (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
     }
   }
+  return {};
+}
+
+Status look_for_lost_rows(BlobIndex& index, const PackToc& toc, JudgedPack& judged) {
   WEFT_TRY(const std::uint64_t counted, index.in_pack(toc.pack));
   judged.lost_rows = counted > judged.live.size() + judged.unheld.size();
+  if (judged.lost_rows)
+    log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
+                pack_name(toc.pack));
+  return {};
+}
+
+}  // namespace
+
+Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc) {
+  JudgedPack judged;
+  WEFT_CHECK(judge_entries(index, unreaped, toc, toc.entries, judged));
+  WEFT_CHECK(look_for_lost_rows(index, toc, judged));
+  return judged;
+}
+
+Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc) {
+  JudgedPack judged;
+  for (std::span<const PackEntry> rest(toc.entries); !rest.empty();) {
+    const auto some = rest.first(std::min(limits::kRowsPerSnapshot, rest.size()));
+    WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
+    WEFT_CHECK(judge_entries(*now, unreaped, toc, some, judged));
+    rest = rest.subspan(some.size());
+  }
   return judged;
 }
 

@@ -57,6 +57,8 @@ struct JudgedPack {
   bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
 };
 Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);
+// The same in as many states of the index as it takes, for a first look.
+Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc);
 
 std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
 

@@ -84,11 +84,7 @@ Status Rewrite::copy(PackId pack) {
 }
 
 Status Rewrite::copy_blobs(const PackToc& toc, int fd, OldPack& old) {
-  JudgedPack judged;
-  {
-    WEFT_TRY(const std::unique_ptr<BlobIndex> index, context_.index.read());
-    WEFT_TRY(judged, judge_pack(*index, context_.unreaped, toc));
-  }
+  WEFT_TRY(JudgedPack judged, look_at_pack(context_.index, context_.unreaped, toc));
   const SafePath where = context_.packs.pack_file(toc.pack);
   std::vector<PackEntry> copied;
   for (PackEntry& entry : judged.live) {

@@ -190,4 +190,15 @@ Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::spa
   return packs;
 }
 
+Result<std::vector<NewBlob>> blobs_of(const PackDir& packs, std::span<const PackId> ids) {
+  std::vector<NewBlob> blobs;
+  for (PackId id : ids) {
+    auto toc = packs.toc(id);
+    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
+    if (!toc.ok()) return std::move(toc).error();
+    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
+  }
+  return blobs;
+}
+
 }  // namespace weft

@@ -68,6 +68,9 @@ class PackDir {
   const std::shared_ptr<TocCache> tocs_;
 };
 
+// Blobs of these packs as their tables of contents say; packs that are gone give none.
+Result<std::vector<NewBlob>> blobs_of(const PackDir& packs, std::span<const PackId> ids);
+
 // Which packs of a directory may be evicted, and in which order: those of `ids` that are there, least recently used
 // first.
 Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::span<const PackId> ids,

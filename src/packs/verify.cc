@@ -18,13 +18,13 @@
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
 #include "weft/fsck.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
 
 // Larger blobs are shared between threads by chunks, smaller ones as a whole.
 constexpr std::uint64_t kLargeBlob = 64U << 20U;
-constexpr std::size_t kRowsPerSnapshot = 4096;
 
 // A pack that goes loses first its .pack, then its .toc.
 bool is_gone(const PackReader& pack) {
@@ -164,7 +164,7 @@ Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
     auto opened = index_->read();
     if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // told by the comparison
     WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
-    for (std::size_t end = std::min(i + kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
+    for (std::size_t end = std::min(i + limits::kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
       WEFT_TRY(const bool counts, check_row(*index, toc, toc.entries[i]));
       if (counts) used.push_back(toc.entries[i]);
     }

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "weft/snapshot.h"
+#include "weft/listing.h"
 
 namespace weft {
 namespace {
@@ -88,17 +88,18 @@ void PeerNews::look_again() {
 
 // The newest first; what this node has published itself is known to be here.
 Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
-  WEFT_TRY(const auto snapshot, parts_.store.snapshot());
-  WEFT_TRY(const auto models, snapshot->models());
   std::vector<std::pair<VersionId, Digest>> found;
-  for (const ModelRow& model : models) {
-    WEFT_TRY(const auto versions, snapshot->versions(model.id));
-    for (const VersionRow& row : versions) {
-      if (row.removed || row.publisher == parts_.self) continue;
-      WEFT_TRY(const bool bare, snapshot->is_bare(row.id));
-      if (!bare) found.emplace_back(row.id, row.manifest);
-    }
-  }
+  Renewed renewed(parts_.store);
+  const auto add = [&](const VersionRow& row) -> Status {
+    if (row.removed || row.publisher == parts_.self) return {};
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(const bool bare, now->is_bare(row.id));
+    if (!bare) found.emplace_back(row.id, row.manifest);
+    return {};
+  };
+  WEFT_CHECK(
+      each_model(parts_.store, [&](const ModelRow& model) { return each_version(parts_.store, model.id, add); }));
+  renewed.end();
   std::ranges::sort(found, std::greater<>(), &std::pair<VersionId, Digest>::first);
   std::vector<Digest> out;
   for (std::size_t i = 0; i < std::min(found.size(), kManifestsMax); ++i) out.push_back(found[i].second);
@@ -167,10 +168,12 @@ std::vector<Digest> PeerNews::due(Clock::time_point now) {
 // Of blobs that are in the index.
 ChunkSet PeerNews::survey(const ChunkMap& map) const {
   ChunkSet chunks(map);
-  const auto snapshot = parts_.store.snapshot();
-  if (!snapshot.ok()) return chunks;
-  for (const auto& [id, first] : map.blobs())
-    if ((*snapshot)->find_blob(id).ok()) chunks.add(first, chunk_count(id.length));
+  Renewed renewed(parts_.store);
+  for (const auto& [id, first] : map.blobs()) {
+    const auto now = renewed.get();
+    if (!now.ok()) return chunks;
+    if ((*now)->find_blob(id).ok()) chunks.add(first, chunk_count(id.length));
+  }
   return chunks;
 }
 

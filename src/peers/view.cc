@@ -1,5 +1,5 @@
 #include "peers/view.h"
-#include "weft/snapshot.h"
+#include "weft/renewed.h"
 
 #include <algorithm>
 #include <utility>
@@ -31,15 +31,17 @@ PeerView::Known& PeerView::entry(const Digest& manifest) {
 // manifest is not.
 Status PeerView::find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                              std::map<Digest, std::string>& others) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
+  Renewed renewed(store_);
   for (const ParentRef& parent : version.parents) {
     if (parent.same_bytes == 0) continue;
-    if (const auto row = snapshot->version(parent.id); row.ok()) known.kin.push_back(row->publisher);
+    WEFT_TRY(Snapshot * now, renewed.get());
+    if (const auto row = now->version(parent.id); row.ok()) known.kin.push_back(row->publisher);
   }
   for (const ContentId& id : blobs) {
-    WEFT_TRY(const auto owner, snapshot->owner(id));
+    WEFT_TRY(Snapshot * now, renewed.get(2));
+    WEFT_TRY(const auto owner, now->owner(id));
     if (!owner || owner->first == version.id) continue;
-    WEFT_TRY(const VersionRow row, snapshot->version(owner->first));
+    WEFT_TRY(const VersionRow row, now->version(owner->first));
     known.inherited.emplace(id, row.manifest);
     others.emplace(row.manifest, row.publisher);
   }

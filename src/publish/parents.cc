@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "weft/node.h"
+#include "weft/renewed.h"
 
 namespace weft {
 namespace {
@@ -24,8 +25,11 @@ class Tally {
     return out;
   }
 
-  Status count(Snapshot& snapshot, const Manifest& child) {
-    for (const ContentId& id : largest_tensors(child)) WEFT_CHECK(count_holders(snapshot, id));
+  Status count(Renewed& renewed, const Manifest& child) {
+    for (const ContentId& id : largest_tensors(child)) {
+      WEFT_TRY(Snapshot * now, renewed.get(2 * limits::kKinHoldersMax));
+      WEFT_CHECK(count_holders(*now, id));
+    }
     return {};
   }
 
@@ -152,11 +156,12 @@ class Settler {
     looked_ = true;
     std::vector<VersionRow> rows;
     {
-      WEFT_TRY(const auto snapshot, store_.snapshot());
+      Renewed renewed(store_);
       Tally tally;
-      WEFT_CHECK(tally.count(*snapshot, child_));
+      WEFT_CHECK(tally.count(renewed, child_));
       for (const VersionId id : tally.best(limits::kKinComparedMax)) {
-        WEFT_TRY(VersionRow row, snapshot->version(id));
+        WEFT_TRY(Snapshot * now, renewed.get());
+        WEFT_TRY(VersionRow row, now->version(id));
         rows.push_back(std::move(row));
       }
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "weft/listing.h"
 #include "weft/match.h"
 
 namespace weft {
@@ -14,7 +15,9 @@ struct Known {
   FindSubject subject;
 };
 
-FindSubject subject_of(const VersionRow& row, const ModelRow& model, const std::vector<TagRow>& tags) {
+using TagsByNumber = std::map<std::uint64_t, std::vector<std::string>>;
+
+FindSubject subject_of(const VersionRow& row, const ModelRow& model, const TagsByNumber& tags) {
   FindSubject subject;
   subject.model = row.model_name;
   subject.version = row.number;
@@ -22,8 +25,7 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, const std::
   subject.bytes = row.logical_bytes;
   subject.message = row.message;
   subject.metrics = row.metrics;
-  for (const TagRow& tag : tags)
-    if (tag.number == row.number) subject.tags.push_back(tag.name);
+  if (const auto own = tags.find(row.number); own != tags.end()) subject.tags = own->second;
   if (model.latest == row.number) subject.tags.emplace_back("latest");
   for (const ParentRef& parent : row.parents)
     subject.parents.push_back(fmt::format("{}@{}", parent.model, parent.number));
@@ -32,17 +34,20 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, const std::
 
 Result<std::vector<Known>> live_versions(Store& store) {
   std::vector<Known> known;
-  WEFT_TRY(auto snapshot, store.snapshot());
-  WEFT_TRY(auto models, snapshot->models());
-  for (const ModelRow& model : models) {
-    WEFT_TRY(auto rows, snapshot->versions(model.id));
-    WEFT_TRY(auto tags, snapshot->tags(model.id));
-    for (VersionRow& row : rows) {
-      if (row.removed) continue;
+  const auto add_model = [&](const ModelRow& model) -> Status {
+    TagsByNumber tags;
+    WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
+      tags[tag.number].push_back(std::move(tag.name));
+      return {};
+    }));
+    return each_version(store, model.id, [&](VersionRow row) -> Status {
+      if (row.removed) return {};
       FindSubject subject = subject_of(row, model, tags);
       known.push_back({std::move(row), std::move(subject)});
-    }
-  }
+      return {};
+    });
+  };
+  WEFT_CHECK(each_model(store, add_model));
   return known;
 }
 

@@ -9,16 +9,20 @@
 
 #include "base/limits.h"
 #include "weft/node.h"
+#include "weft/renewed.h"
 
 namespace weft {
 namespace {
 
 class KinWalk {
  public:
-  KinWalk(Snapshot& snapshot, KinWay way, std::size_t shown_max, std::uint64_t clock)
-      : snapshot_(snapshot), way_(way), shown_max_(shown_max), clock_(clock) {}
+  KinWalk(Store& store, KinWay way, std::size_t shown_max, std::uint64_t clock)
+      : renewed_(store), way_(way), shown_max_(shown_max), clock_(clock) {}
 
+  // Later snapshots show what the clock of the first shows.
   Result<GatheredKin> run(VersionId version) {
+    WEFT_TRY(Snapshot * first, renewed_.get());
+    clock_ = std::min(clock_, first->lineage_clock());
     find(version);
     while (!queue_.empty()) {
       if (visited_ == limits::kKinCountedMax) {
@@ -43,8 +47,23 @@ class KinWalk {
     out_.changed_ns = time_ns;
   }
 
+  // Of more than limits::kKinCountedMax children no others are visited.
+  Status find_children(VersionId id) {
+    std::string from;
+    std::size_t count = 0;
+    do {
+      WEFT_TRY(Snapshot * now, renewed_.get(limits::kRowsPerSnapshot));
+      WEFT_TRY(const Page<VersionId> page, now->children(id, from));
+      for (const VersionId child : page.rows) find(child);
+      count += page.rows.size();
+      from = page.next;
+    } while (!from.empty() && count < limits::kKinCountedMax);
+    return {};
+  }
+
   Status visit(VersionId id) {
-    auto row = snapshot_.version(id);
+    WEFT_TRY(Snapshot * now, renewed_.get());
+    auto row = now->version(id);
     if (!row.ok() && row.error().code == Errc::not_found && visited_ > 0) return {};  // its record was lost
     if (!row.ok()) return std::move(row).error();
     if (row->born > clock_) return {};
@@ -54,10 +73,7 @@ class KinWalk {
     if (removed) note(row->died, row->removed_ns);
     if (way_ != KinWay::descendants)
       for (const ParentRef& parent : row->parents) find(parent.id);
-    if (way_ != KinWay::ancestors) {
-      WEFT_TRY(const auto children, snapshot_.children(id, limits::kKinCountedMax));
-      for (const VersionId child : children) find(child);
-    }
+    if (way_ != KinWay::ancestors) WEFT_CHECK(find_children(id));
     if (out_.graph.versions.size() < shown_max_)
       out_.graph.versions.push_back(version_of(*row, removed));
     else
@@ -69,10 +85,10 @@ class KinWalk {
     return {row.id, facts_of(row), row.logical_bytes, row.tensors, row.tensor_bytes, removed ? row.removed_ns : 0};
   }
 
-  Snapshot& snapshot_;
+  Renewed renewed_;
   const KinWay way_;
   const std::size_t shown_max_;
-  const std::uint64_t clock_;
+  std::uint64_t clock_;
   std::size_t visited_ = 0;
   std::deque<VersionId> queue_;
   std::unordered_set<VersionId> seen_;
@@ -81,15 +97,14 @@ class KinWalk {
 
 }  // namespace
 
-Result<GatheredKin> gather_kin(Snapshot& snapshot, VersionId version, KinWay way, std::size_t shown_max,
+Result<GatheredKin> gather_kin(Store& store, VersionId version, KinWay way, std::size_t shown_max,
                                std::uint64_t clock) {
-  return KinWalk(snapshot, way, shown_max, clock).run(version);
+  return KinWalk(store, way, shown_max, clock).run(version);
 }
 
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way) {
   const std::size_t shown_max = way == KinWay::both ? limits::kKinDrawnMax : limits::kKinCountedMax;
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  WEFT_TRY(GatheredKin kin, gather_kin(*snapshot, version.id, way, shown_max));
+  WEFT_TRY(GatheredKin kin, gather_kin(store, version.id, way, shown_max));
   return std::move(kin.graph);
 }
 
@@ -97,16 +112,18 @@ namespace {
 
 // By tensor ordinal: the version that first had the tensor's content, as "MODEL@NUMBER".
 Result<std::vector<std::string>> owners_of(Store& store, const VersionRow& version) {
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  WEFT_TRY(const LocalRow local, snapshot->local(version.id));
+  Renewed renewed(store);
+  WEFT_TRY(Snapshot * begin, renewed.get());
+  WEFT_TRY(const LocalRow local, begin->local(version.id));
   std::unordered_map<VersionId, std::string> names;
   std::vector<std::string> owners;
   owners.reserve(local.view_inos.size());
   for (const Ino ino : local.view_inos) {
-    WEFT_TRY(const InodeRow view, snapshot->inode(ino));
+    WEFT_TRY(Snapshot * now, renewed.get(2));
+    WEFT_TRY(const InodeRow view, now->inode(ino));
     auto [name, unknown] = names.try_emplace(view.view_first, "-");
     if (unknown && view.view_first != 0) {
-      WEFT_TRY(const VersionRow first, snapshot->version(view.view_first));
+      WEFT_TRY(const VersionRow first, now->version(view.view_first));
       name->second = spec_of(first.model_name, first.number);
     }
     owners.push_back(name->second);

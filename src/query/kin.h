@@ -1,4 +1,4 @@
-// Gathers a version's kin from a snapshot.
+// Gathers a version's kin from the index.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kClockNow = UINT64_MAX;
 
 // The nearest `shown_max` of at most limits::kKinCountedMax, breadth first, parents before children, older children
 // before younger. `clock`: publishes and removals after it have not happened.
-Result<GatheredKin> gather_kin(Snapshot& snapshot, VersionId version, KinWay way, std::size_t shown_max,
+Result<GatheredKin> gather_kin(Store& store, VersionId version, KinWay way, std::size_t shown_max,
                                std::uint64_t clock = kClockNow);
 
 }  // namespace weft

@@ -13,6 +13,7 @@
 #include "registry/registry_keys.h"
 #include "weft/names.h"
 #include "weft/registry.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -24,8 +25,8 @@ constexpr auto kMirrorMax = std::chrono::seconds(20);  // until what etcd has ta
 Status check_store(ClusterStore& store) {
   if (store.cluster()) return {};
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store.snapshot());
-  WEFT_TRY(std::vector<ModelRow> models, snapshot->models());
-  if (models.empty()) return {};
+  WEFT_TRY(const auto models, snapshot->models());
+  if (models.rows.empty()) return {};
   return Error{Errc::invalid, fmt::format("{}: has versions of its own; a node of a cluster begins with an empty store",
                                           store.path())};
 }
@@ -58,6 +59,12 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(check_connected());
     WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
     return shown(spec_of(model, number), revision);
+  }
+  // One by one: each is a transaction of etcd.
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
+    if (versions.empty()) return std::size_t{0};
+    WEFT_CHECK(remove_version(versions.front().model, versions.front().number));
+    return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool look) override {
     WEFT_CHECK(check_connected());
@@ -121,9 +128,10 @@ Status ClusterRegistry::shown(std::string_view what, std::uint64_t revision) {
 }
 
 std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
-  std::vector<VersionName> out(prepared.relies_on().begin(), prepared.relies_on().end());
+  std::vector<VersionName> out;
+  for (const auto& [model, number] : prepared.relies_on()) out.push_back({model, number});
   for (const ParentRef& parent : prepared.record().version.parents)
-    if (parent.declared) out.emplace_back(parent.model, parent.number);
+    if (parent.declared) out.push_back({parent.model, parent.number});
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

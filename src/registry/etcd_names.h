@@ -22,8 +22,6 @@
 
 namespace weft {
 
-using VersionName = std::pair<std::string, std::uint64_t>;  // model, number
-
 struct PublishWish {
   MirroredVersion version;          // number 0: it is given here
   std::vector<std::string> tags;    // to set to it

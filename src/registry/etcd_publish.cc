@@ -65,7 +65,7 @@ Error hides(std::string_view name, std::string_view other) {
 Error gone(const VersionName& name) {
   return Error{Errc::not_found, fmt::format("{}: this version is not in the cluster any more, and what is published "
                                             "here relies on it",
-                                            spec_of(name.first, name.second))};
+                                            spec_of(name.model, name.number))};
 }
 
 Status check_tags(const PublishWish& wish) {

@@ -19,6 +19,9 @@ class LocalRegistry final : public Registry {
   Status remove_version(std::string_view model, std::uint64_t number) override {
     return store_.remove_version(model, number);
   }
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
+    return store_.remove_versions(versions);
+  }
   Result<bool> bring_back(const MirrorChange& /*change*/, bool /*look*/) override {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};
   }

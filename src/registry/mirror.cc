@@ -11,6 +11,7 @@
 #include "diskformat/uuid.h"
 #include "os/sys.h"
 #include "registry/registry_records.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -198,8 +199,8 @@ Result<std::uint64_t> Mirror::read_list() {
   {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
     before = snapshot->registry_revision();
-    WEFT_CHECK(list.compare(*snapshot));
   }
+  WEFT_CHECK(list.compare(parts_.store));
   WEFT_CHECK(raise(list));
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
     if (ending()) return Error{Errc::cancelled, "stopped"};

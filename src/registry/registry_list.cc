@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "registry/registry_records.h"
+#include "weft/listing.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -102,16 +103,20 @@ void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
   if (find(keys_.tag(model, tag.name)) == nullptr) tags_gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
 }
 
-Status RegistryList::compare(Snapshot& snapshot) {
-  WEFT_TRY(std::vector<ModelRow> models, snapshot.models());
-  for (const ModelRow& model : models) {
-    WEFT_TRY(std::vector<VersionRow> versions, snapshot.versions(model.id));
+Status RegistryList::compare(Store& store) {
+  const auto compare_model = [&](const ModelRow& model) -> Status {
     bool all = true;
-    for (const VersionRow& row : versions) all = compare_version(row) && all;
+    WEFT_CHECK(each_version(store, model.id, [&](const VersionRow& row) -> Status {
+      all = compare_version(row) && all;
+      return {};
+    }));
     if (!all) ahead_.emplace_back(model.name, model.next_number);
-    WEFT_TRY(std::vector<TagRow> tags, snapshot.tags(model.id));
-    for (const TagRow& tag : tags) compare_tag(model.name, tag);
-  }
+    return each_tag(store, model.id, [&](const TagRow& tag) -> Status {
+      compare_tag(model.name, tag);
+      return {};
+    });
+  };
+  WEFT_CHECK(each_model(store, compare_model));
   std::erase_if(items_, [](const Item& item) { return item.known; });
   for (Item& item : items_) {
     if (item.here) continue;

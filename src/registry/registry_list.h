@@ -15,7 +15,7 @@
 #include "registry/registry_keys.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
+#include "weft/store.h"
 #include "weft/store_rows.h"
 
 namespace weft {
@@ -34,7 +34,8 @@ class RegistryList {
 
   // Leaves out what the store has, adds the tags that it has and the registry has not, and puts the rest in the order
   // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them.
-  Status compare(Snapshot& snapshot);
+  // Only the caller changes the store meanwhile.
+  Status compare(Store& store);
   // After compare(): models of which the store knows versions, live or removed, that the registry does not, each with
   // its next number as the store has it.
   std::span<const std::pair<std::string, std::uint64_t>> ahead() const { return ahead_; }

@@ -3,56 +3,23 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "catalog/journal.h"
-#include "catalog/manifests.h"
-#include "diskformat/toc.h"
-#include "index/blobs.h"
 #include "index/env.h"
-#include "index/tables.h"
 #include "os/safe_path.h"
-#include "packs/packs.h"
-#include "repair/repair_pack.h"
-#include "weft/content.h"
+#include "os/sys.h"
+#include "repair/rebuild_input.h"
+#include "repair/rebuild_packs.h"
+#include "repair/replay.h"
+#include "repair/survey.h"
 #include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store_rows.h"
 #include "weft/version_content.h"
 
 namespace weft {
-
-// What a new index is made from, and how much of it.
-struct RebuildInput {
-  const Journal& journal;
-  const Manifests& manifests;
-  Packs& packs;
-  const ContentDecoder& decode;
-  std::uint64_t journal_end = UINT64_MAX;
-  bool accept_loss = false;  // losses are accepted and reported as lost, not as problems
-  bool mend = false;         // looks for what damaged packs and tables of contents should have
-  bool data = false;         // with mend: reads all blobs that live versions need, to find what is damaged
-  // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
-  // version always the same.
-  std::function<bool(VersionId)> unreaped;
-  // fsck, to get what is there: the places that blobs have.
-  std::function<std::optional<FoundBlob>(const ContentId&)> known;
-  // For packs whose table of contents is damaged or gone: the places in them that an older index names.
-  std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};
-  std::string node = {};  // uuid of this one, of a store in a cluster
-};
-
-// What the search for blobs found. The index names it, and nothing of it is in place yet.
-struct FoundPacks {
-  std::vector<PackToc> remade;        // tables of contents that were damaged or gone
-  std::unique_ptr<RepairPack> fresh;  // blobs that assembled files alone had whole; null if there are none
-};
 
 struct RebuildOutcome {
   std::uint64_t journal_end = 0;      // of what is whole
@@ -65,22 +32,35 @@ struct RebuildOutcome {
 };
 
 // Fills an empty index and changes nothing else. Damaged input gets a line in the report and is left out. Every other
-// error, for example of an open that failed for want of descriptors, ends it.
-Result<RebuildOutcome> fill_index(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report);
+// error, for example of an open that failed for want of descriptors, ends it. One thread. It has the index to itself.
+class Rebuilder {
+ public:
+  static Result<std::unique_ptr<Rebuilder>> begin(Env& env, const RebuildInput& input, Progress& progress,
+                                                  FsckReport& report);
+  Result<RebuildOutcome> fill();
+  // After fill(), for fsck: replays what the journal has had since then, up to `journal_end`.
+  Status follow(std::uint64_t journal_end);
+  std::uint64_t journal_end() const { return end_; }  // of what is replayed
 
-// The content that versions need: of those whose bytes must be here, and of those of other nodes, which fetch it when
-// it is read.
-struct WantedExtents {
-  std::vector<Extent> here, elsewhere;
+ private:
+  Rebuilder(Env& env, WriterLock lock, const RebuildInput& input, Progress& progress, FsckReport& report,
+            const std::optional<Counters>& mark);
+  Result<JournalState> survey();
+  Result<WantedExtents> wanted() const;
+  Status replay_all();
+  Status fill_gaps();
+  Status finish();
+
+  Env& env_;
+  const WriterLock lock_;
+  const RebuildInput& input_;
+  Progress& progress_;
+  FsckReport& report_;
+  const std::optional<Counters> mark_;
+  JournalSurvey survey_;
+  JournalReplay replay_;
+  std::uint64_t end_ = 0;
 };
-
-// Indexes the blobs of all packs, dead until a version holds them.
-Result<FoundPacks> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
-                               const std::function<Result<WantedExtents>()>& wanted, Progress& progress,
-                               FsckReport& report);
-
-// Whether stored bytes are damaged or gone. Any other error says only that they could not be read just now.
-bool is_damage(const Error& error);
 
 // As Store::rebuild.
 Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
@@ -88,8 +68,5 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
 
 // index/gc: gc and rebuild hold it exclusively, fsck shared. Taken before the writer lock.
 Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patience& patience);
-
-// A record that cannot be applied is a problem of the store and gets a line. An error of the system is returned.
-Status tell(FsckReport& report, Status status, const std::string& what);
 
 }  // namespace weft

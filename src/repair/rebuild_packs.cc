@@ -1,4 +1,5 @@
-// Rebuild: what lies where.
+#include "repair/rebuild_packs.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -13,12 +14,15 @@
 #include "diskformat/toc.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
-#include "repair/rebuild.h"
 #include "repair/rescue.h"
 #include "weft/run_list.h"
 
 namespace weft {
 namespace {
+
+// Of one transaction. Its changed pages are in memory until it commits: each blob changes a few of them.
+constexpr std::size_t kPacksMax = 1000;
+constexpr std::size_t kBlobsMax = 8192;
 
 // A pack that does not hold what its table of contents says: without one, shorter, or with other bytes.
 struct Suspect {
@@ -71,7 +75,8 @@ class PackIndexer {
   Status note_mute(PackId pack, const Error& error);
   bool needs_any(const PackToc& toc) const;
   Result<bool> is_intact(const PackToc& toc);
-  Status add(const PackToc& toc);
+  Status add(PackToc toc);
+  Status flush();
   Status add_entry(Txn& txn, PackId pack, const PackEntry& entry);
   Result<bool> verifies(const PackEntry& entry, const BlobPlace& place);
   Status add_fitting();
@@ -93,7 +98,9 @@ class PackIndexer {
   FsckReport& report_;
   ThreadPool pool_{0};
   std::unordered_set<ContentId> needed_;  // what live versions need
-  std::vector<PackToc> cached_;           // after the others: what is this node's own counts first
+  std::vector<PackToc> waiting_;          // to be indexed
+  std::size_t waiting_blobs_ = 0;
+  std::vector<PackToc> cached_;  // after the others: what is this node's own counts first
   std::vector<Suspect> suspects_;
   std::vector<PackToc> unread_;   // packs in which no version needs anything, of a run that reads data
   std::vector<PackToc> damaged_;  // the entries that were not found again
@@ -128,10 +135,22 @@ Result<bool> PackIndexer::verifies(const PackEntry& entry, const BlobPlace& plac
   return status.ok();
 }
 
-Status PackIndexer::add(const PackToc& toc) {
+Status PackIndexer::add(PackToc toc) {
+  waiting_blobs_ += toc.entries.size();
+  waiting_.push_back(std::move(toc));
+  return waiting_.size() < kPacksMax && waiting_blobs_ < kBlobsMax ? Status{} : flush();
+}
+
+// After it, the index shows all packs that were added.
+Status PackIndexer::flush() {
+  const std::vector<PackToc> packs = std::exchange(waiting_, {});
+  waiting_blobs_ = 0;
   return env_.write(lock_, [&](Txn& txn) -> Status {
-    for (const PackEntry& entry : toc.entries) WEFT_CHECK(add_entry(txn, toc.pack, entry));
-    return toc.cached && !toc.entries.empty() ? put_note(txn, kCached, toc.pack) : Status{};
+    for (const PackToc& toc : packs) {
+      for (const PackEntry& entry : toc.entries) WEFT_CHECK(add_entry(txn, toc.pack, entry));
+      if (toc.cached && !toc.entries.empty()) WEFT_CHECK(put_note(txn, kCached, toc.pack));
+    }
+    return {};
   });
 }
 
@@ -175,7 +194,7 @@ Status PackIndexer::sort_pack(PackId pack) {
     unread_.push_back(std::move(*toc));
     return {};
   }
-  if (!toc->cached) return add(*toc);
+  if (!toc->cached) return add(std::move(*toc));
   cached_.push_back(std::move(*toc));
   return {};
 }
@@ -228,9 +247,9 @@ Status PackIndexer::add_fitting() {
     std::erase_if(suspect.toc.entries, [size](const PackEntry& entry) {
       return entry.offset > size || entry.id.length > size - entry.offset;
     });
-    WEFT_CHECK(add(suspect.toc));
+    WEFT_CHECK(add(std::move(suspect.toc)));
   }
-  return {};
+  return flush();
 }
 
 // The blobs that are in the pack, all of them read and hashed.
@@ -277,6 +296,7 @@ Result<std::map<PackId, std::vector<PlacedBlob>>> PackIndexer::known_places() {
 Status PackIndexer::add_damaged() {
   for (const PackToc& toc : damaged_) {
     WEFT_CHECK(add(toc));
+    WEFT_CHECK(flush());
     WEFT_TRY(Txn txn, env_.read());
     for (const PackEntry& entry : toc.entries) {
       WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, entry.id));
@@ -300,6 +320,7 @@ Result<std::unique_ptr<RepairPack>> PackIndexer::rescue_from_assembled(const std
   PackToc toc{fresh->id(), 0, {}};
   for (const NewBlob& blob : fresh->blobs()) toc.entries.push_back({blob.id, blob.place.offset, {}, blob.hint});
   WEFT_CHECK(add(toc));
+  WEFT_CHECK(flush());
   report_.repaired.push_back(fmt::format("pack {}: made from assembled files, of {} blobs that no other pack has whole",
                                          pack_name(toc.pack), toc.entries.size()));
   return fresh;
@@ -308,6 +329,7 @@ Result<std::unique_ptr<RepairPack>> PackIndexer::rescue_from_assembled(const std
 Status PackIndexer::rescue_suspect(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
   WEFT_TRY(PackToc toc, rescue_pack(suspect, std::move(known), wanted));
   WEFT_CHECK(add(toc));
+  WEFT_CHECK(flush());
   PackToc rest = rest_of(suspect.toc, toc);
   PackToc all = with_entries(toc, rest.entries);
   if (!rest.entries.empty()) damaged_.push_back(std::move(rest));
@@ -324,7 +346,7 @@ Status PackIndexer::trust_unread() {
     if (toc.cached)
       cached_.push_back(std::move(toc));
     else
-      WEFT_CHECK(add(toc));
+      WEFT_CHECK(add(std::move(toc)));
   }
   std::ranges::sort(cached_, {}, &PackToc::pack);
   return {};
@@ -340,7 +362,8 @@ Status PackIndexer::rescue(const WantedExtents& wanted) {
   for (const Suspect& suspect : suspects_)
     WEFT_CHECK(rescue_suspect(suspect, std::move(known[suspect.toc.pack]), blobs));
   for (PackToc& toc : unread_)
-    WEFT_CHECK(blobs.empty() ? add(toc) : rescue_suspect({std::move(toc), false}, {}, blobs));
+    WEFT_CHECK(blobs.empty() ? add(std::move(toc)) : rescue_suspect({std::move(toc), false}, {}, blobs));
+  WEFT_CHECK(flush());
   WEFT_TRY(found_.fresh, rescue_from_assembled(wanted.here));
   return add_damaged();
 }
@@ -354,7 +377,8 @@ Result<FoundPacks> PackIndexer::run(const std::function<Result<WantedExtents>()>
   }
   WEFT_CHECK(sort_packs());
   if (suspects_.empty()) WEFT_CHECK(trust_unread());
-  for (const PackToc& toc : cached_) WEFT_CHECK(add(toc));
+  for (PackToc& toc : std::exchange(cached_, {})) WEFT_CHECK(add(std::move(toc)));
+  WEFT_CHECK(flush());
   if (!input_.mend) {
     WEFT_CHECK(add_fitting());
     return FoundPacks();

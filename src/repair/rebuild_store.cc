@@ -27,6 +27,11 @@ class NoIndex final : public IndexAccess {
   Result<std::unique_ptr<BlobWriter>> write() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
 };
 
+Result<RebuildOutcome> filled(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report) {
+  WEFT_TRY(const auto rebuilder, Rebuilder::begin(env, input, progress, report));
+  return rebuilder->fill();
+}
+
 // What the rebuild has decided goes into the journal before the index goes by it: who dies between the two leaves a
 // repair that the old index cannot follow, and that says so. Both copies are whole afterwards.
 Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
@@ -133,7 +138,7 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
       report.repaired.push_back(fmt::format("manifest {}: it lay under another name", to_hex(digest)));
   }
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
-  RebuildInput input{journal, manifests, packs, decode, UINT64_MAX, options.accept_loss, true, options.data, {}, {}};
+  RebuildInput input{journal, manifests, packs, decode, options.accept_loss, true, options.data};
   input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
   WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());
@@ -142,7 +147,7 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
     return !claimed.ok() || !*claimed;
   };
   if (cluster) input.node = cluster->node;
-  WEFT_TRY(RebuildOutcome outcome, fill_index(scratch.env(), input, progress, report));
+  WEFT_TRY(RebuildOutcome outcome, filled(scratch.env(), input, progress, report));
   report.refused = outcome.loses() && !options.accept_loss;
   if (report.refused) report.repaired.clear();
   if (report.refused) return report;

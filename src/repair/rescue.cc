@@ -16,7 +16,7 @@
 #include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
-#include "repair/rebuild.h"
+#include "repair/rebuild_input.h"
 #include "repair/repair_pack.h"
 #include "weft/run_list.h"
 

@@ -1,12 +1,13 @@
 #include "repair/survey.h"
 
 #include <algorithm>
-#include <string_view>
+#include <utility>
 #include <variant>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -31,22 +32,43 @@ struct Label {
   }
 };
 
-std::string label(const Event* event, std::string_view none) {
-  return event == nullptr ? std::string(none) : std::visit(Label(), *event);
-}
-
 }  // namespace
 
-JournalSurvey::JournalSurvey(const JournalTail& tail, const std::optional<Counters>& mark, std::uint64_t expected_end,
-                             const std::string& where) {
-  if (mark) counters_ = *mark;
-  for (const JournaledEvent& journaled : tail.events) {
-    sequence_ = std::max(sequence_, event_sequence(journaled.event));
-    std::visit([this](const auto& event) { see(event); }, journaled.event);
+void NumberSet::add(std::uint64_t number) {
+  if (runs_.empty() || number >= end_of(runs_.back())) {
+    append_run(runs_, Range{number, 1});
+  } else if (!contains(number)) {
+    runs_.insert(run_at(runs_, number), Range{number, 1});
   }
-  std::vector<Range> gaps = open_gaps(tail, expected_end);
-  any_loss_ = any_loss_ || !gaps.empty();
-  if (!gaps.empty()) settle(tail, std::move(gaps), where);
+}
+
+bool NumberSet::contains(std::uint64_t number) const {
+  const auto run = run_at(runs_, number);
+  return run != runs_.end() && run->offset <= number;
+}
+
+std::uint64_t NumberSet::size() const {
+  std::uint64_t size = 0;
+  for (const Range& run : runs_) size += run.length;
+  return size;
+}
+
+JournalSurvey::JournalSurvey(std::string where, const std::optional<Counters>& floors) : where_(std::move(where)) {
+  if (floors) counters_ = *floors;
+}
+
+void JournalSurvey::see(const JournaledEvent& journaled) {
+  std::string label = std::visit(Label(), journaled.event);
+  if (journaled.begin > end_) gaps_.push_back({{end_, journaled.begin - end_}, label_, label});
+  end_ = journaled.end;
+  label_ = std::move(label);
+  sequence_ = std::max(sequence_, event_sequence(journaled.event));
+  std::visit([this](const auto& event) { see(event); }, journaled.event);
+}
+
+bool JournalSurvey::is_removed(const std::string& model, std::uint64_t number) const {
+  const auto found = models_.find(model);
+  return found != models_.end() && found->second.removed.contains(number);
 }
 
 bool JournalSurvey::is_lost(const std::string& model, std::uint64_t number) const {
@@ -61,30 +83,26 @@ void JournalSurvey::name(const std::string& model, std::uint64_t number) {
 }
 
 void JournalSurvey::see(const TagsEvent& event) {
-  tags_.push_back(&event);
   for (const TagChange& change : event.changes)
     if (change.number != 0) name(event.model, change.number);
 }
 
 void JournalSurvey::see(const RemovalEvent& event) {
-  removed_.emplace(event.model, event.number);
+  models_[event.model].removed.add(event.number);
   name(event.model, event.number);
 }
 
 void JournalSurvey::see(const PublishEvent& event) {
-  publishes_.push_back(&event);
   const VersionRow& version = event.version;
-  versions_.insert(version.id);
+  versions_.add(version.id);
   counters_.next_version = std::max(counters_.next_version, version.id + 1);
-  models_[version.model_name].published.insert(version.number);
+  models_[version.model_name].published.add(version.number);
   name(version.model_name, version.number);
   for (const ParentRef& parent : version.parents) name(parent.model, parent.number);
-  for (Ino ino : event.local.view_inos) first_views_.try_emplace(ino, FirstView{version.id, version.time_ns});
 }
 
 void JournalSurvey::see(const AdoptionEvent& event) {
   name(event.model, event.number);
-  for (Ino ino : event.view_inos) first_views_.try_emplace(ino, FirstView{event.version, event.published_ns});
 }
 
 void JournalSurvey::see(const RepairEvent& event) {
@@ -97,30 +115,16 @@ void JournalSurvey::see(const RepairEvent& event) {
     models_[floor.model].floor = std::max(models_[floor.model].floor, floor.next_number);
 }
 
-std::vector<Range> JournalSurvey::open_gaps(const JournalTail& tail, std::uint64_t expected_end) const {
-  std::vector<Range> gaps;
-  auto settled = [this](const Range& gap) {
-    return std::any_of(settled_.begin(), settled_.end(), [&gap](const Range& by) {
-      return by.offset <= gap.offset && gap.offset + gap.length <= by.offset + by.length;
-    });
-  };
-  for (const Range& gap : tail.gaps)
-    if (!settled(gap)) gaps.push_back(gap);
-  if (expected_end > tail.end) gaps.push_back({tail.end, expected_end - tail.end});
-  return gaps;
+bool JournalSurvey::is_settled(const Gap& gap) const {
+  return std::ranges::any_of(
+      settled_, [&gap](const Range& by) { return by.offset <= gap.range.offset && end_of(gap.range) <= end_of(by); });
 }
 
-void JournalSurvey::tell_gap(const JournalTail& tail, const Range& gap, const std::string& where) {
-  const Event* before = nullptr;
-  const Event* after = nullptr;
-  for (const JournaledEvent& event : tail.events) {
-    if (event.end <= gap.offset) before = &event.event;
-    if (event.begin >= gap.offset && after == nullptr) after = &event.event;
-  }
+void JournalSurvey::tell_gap(const Gap& gap) {
   losses_.push_back(
       fmt::format("{}: {} bytes at {} are whole in neither copy: what was said after {} and before {} is "
                   "lost, tags and removals too",
-                  where, gap.length, gap.offset, label(before, "the beginning"), label(after, "the end")));
+                  where_, gap.range.length, gap.range.offset, gap.before, gap.after));
 }
 
 // Numbers below the largest that somebody names, without the record of a publish. Returns how many.
@@ -136,31 +140,33 @@ std::uint64_t JournalSurvey::tell_numbers() {
   return count;
 }
 
-void JournalSurvey::tell_tags() {
-  for (const TagsEvent* tags : tags_)
+Status JournalSurvey::tell_tags(const Journal& journal) {
+  const auto tell = [this](const JournaledEvent& journaled) -> Status {
+    const auto* tags = std::get_if<TagsEvent>(&journaled.event);
+    if (tags == nullptr) return {};
     for (const TagChange& change : tags->changes)
       if (change.number != 0 && is_lost(tags->model, change.number))
         losses_.push_back(fmt::format("tag {} of {}: it was set to {}@{}, which is lost", change.name, tags->model,
                                       tags->model, change.number));
+    return {};
+  };
+  auto read = journal.each(0, end_, tell);
+  return read.ok() ? Status{} : Status{std::move(read).error()};
 }
 
-// Version ids have no holes of their own: they tell how many publishes are lost, also those that no other record names.
-// Any model may have had them, so all numbers go on behind so many.
-void JournalSurvey::settle(const JournalTail& tail, std::vector<Range> gaps, const std::string& where) {
-  for (const Range& gap : gaps) tell_gap(tail, gap, where);
-  std::uint64_t named = tell_numbers();
-  tell_tags();
-  std::uint64_t lost = counters_.next_version - 1 - std::min(counters_.next_version - 1, versions_.size());
-  std::uint64_t known = lost_before_ + named;
-  std::uint64_t unnamed = lost - std::min(lost, known);
-  if (unnamed != 0)
-    losses_.push_back(
-        fmt::format("{}: {} publishes more are lost, of models that no other record names", where, unnamed));
+void JournalSurvey::tell_unnamed(std::uint64_t count) {
+  if (count == 0) return;
+  losses_.push_back(fmt::format("{}: {} publishes more are lost, of models that no other record names", where_, count));
+}
+
+// Any model may have had the publishes that no record names, so all numbers go on behind so many.
+void JournalSurvey::plan_repair(std::uint64_t lost, std::uint64_t unnamed) {
   RepairEvent repair;
   repair.sequence = sequence_ + 1;
   repair.time_ns = now_ns();
-  std::erase_if(gaps, [&tail](const Range& gap) { return gap.offset >= tail.end; });  // where the repair will lie
-  repair.gaps = std::move(gaps);
+  for (const Gap& gap : gaps_)
+    if (gap.range.offset < end_)
+      repair.gaps.push_back(gap.range);  // the repair itself will lie where the last record ends
   repair.lost_versions = lost;
   for (const auto& [name, model] : models_) {
     std::uint64_t next = std::max(model.named_max + 1, model.floor) + unnamed;
@@ -170,6 +176,24 @@ void JournalSurvey::settle(const JournalTail& tail, std::vector<Range> gaps, con
   repair.counters.number_floor = std::min(counters_.number_floor + unnamed, limits::kVersionNumberMax - 1);
   repair.lost = losses_;
   repair_ = std::move(repair);
+}
+
+// Version ids have no holes of their own: they tell how many publishes are lost, also those that no other record names.
+Status JournalSurvey::settle(const Journal& journal, std::uint64_t expected_end) {
+  std::erase_if(gaps_, [this](const Gap& gap) { return is_settled(gap); });
+  if (expected_end > end_) gaps_.push_back({{end_, expected_end - end_}, label_, "the end"});
+  if (gaps_.empty()) return {};
+  any_loss_ = true;
+  for (const Gap& gap : gaps_) tell_gap(gap);
+  const std::uint64_t named = tell_numbers();
+  WEFT_CHECK(tell_tags(journal));
+  const std::uint64_t given = counters_.next_version - 1;
+  const std::uint64_t lost = given - std::min(given, versions_.size());
+  const std::uint64_t known = lost_before_ + named;
+  const std::uint64_t unnamed = lost - std::min(lost, known);
+  tell_unnamed(unnamed);
+  plan_repair(lost, unnamed);
+  return {};
 }
 
 }  // namespace weft

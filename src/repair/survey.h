@@ -4,30 +4,41 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
-#include <utility>
+#include <string_view>
 #include <vector>
 
-#include "catalog/apply.h"
 #include "catalog/journal.h"
+#include "weft/content.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
+// Numbers as runs of consecutive ones: a model of many versions takes little memory.
+class NumberSet {
+ public:
+  void add(std::uint64_t number);
+  bool contains(std::uint64_t number) const;
+  std::uint64_t size() const;
+
+ private:
+  std::vector<Range> runs_;
+};
+
+// Sees all records in the order of the journal. Its memory grows with the models and not with the versions.
 class JournalSurvey {
  public:
-  // `expected_end`: where the journal should end, by its mark or by the index.
-  JournalSurvey(const JournalTail& tail, const std::optional<Counters>& mark, std::uint64_t expected_end,
-                const std::string& where);
+  // `floors`: numbers below these were given, as the mark of the journal or the index says.
+  JournalSurvey(std::string where, const std::optional<Counters>& floors);
+  void see(const JournaledEvent& journaled);
+  // After the last record: finds out what is lost. `expected_end`: where the journal should end. Reads the tags again
+  // if something is lost.
+  Status settle(const Journal& journal, std::uint64_t expected_end);
 
-  bool is_removed(const std::string& model, std::uint64_t number) const { return removed_.contains({model, number}); }
+  bool is_removed(const std::string& model, std::uint64_t number) const;
   // It was published, and the record of that is lost, now or since a repair.
   bool is_lost(const std::string& model, std::uint64_t number) const;
-  const std::unordered_map<Ino, FirstView>& first_views() const { return first_views_; }
-
-  // In the order of the journal, which the caller keeps.
-  const std::vector<const PublishEvent*>& publishes() const { return publishes_; }
 
   // One line for each thing that is lost and that no repair has settled, by name where one is known.
   const std::vector<std::string>& losses() const { return losses_; }
@@ -36,9 +47,13 @@ class JournalSurvey {
 
  private:
   struct Model {
-    std::set<std::uint64_t> published;
+    NumberSet published, removed;
     std::uint64_t named_max = 0;  // by any record
     std::uint64_t floor = 1;      // numbers from here on were free after the last repair
+  };
+  struct Gap {
+    Range range;
+    std::string before, after;  // labels of its neighbours
   };
   void see(const PublishEvent& event);
   void see(const TagsEvent& event);
@@ -47,20 +62,21 @@ class JournalSurvey {
   void see(const AdoptionEvent& event);
   void see(const PinEvent& /*event*/) {}
   void name(const std::string& model, std::uint64_t number);
-  std::vector<Range> open_gaps(const JournalTail& tail, std::uint64_t expected_end) const;
-  void tell_gap(const JournalTail& tail, const Range& gap, const std::string& where);
+  bool is_settled(const Gap& gap) const;
+  void tell_gap(const Gap& gap);
   std::uint64_t tell_numbers();
-  void tell_tags();
-  void settle(const JournalTail& tail, std::vector<Range> gaps, const std::string& where);
+  Status tell_tags(const Journal& journal);
+  void tell_unnamed(std::uint64_t count);
+  void plan_repair(std::uint64_t lost, std::uint64_t unnamed);
 
-  std::set<std::pair<std::string, std::uint64_t>> removed_;
-  std::unordered_map<Ino, FirstView> first_views_;
-  std::vector<const PublishEvent*> publishes_;
-  std::vector<const TagsEvent*> tags_;
+  const std::string where_;
   std::map<std::string, Model> models_;
-  std::set<VersionId> versions_;
+  NumberSet versions_;
+  std::vector<Gap> gaps_;
   std::vector<Range> settled_;
-  Counters counters_;  // floors
+  std::uint64_t end_ = 0;                // of the last record
+  std::string label_ = "the beginning";  // of the last record
+  Counters counters_;                    // floors
   std::uint64_t sequence_ = 0;
   std::uint64_t lost_before_ = 0;  // publishes, of settled gaps
   bool any_loss_ = false;          // now, or settled

@@ -33,10 +33,7 @@ Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
 }
 
 Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
-  WEFT_TRY(const std::vector<VersionRow> versions, unreaped_versions(txn));
-  std::vector<VersionId> ids;
-  for (const VersionRow& version : versions) ids.push_back(version.id);
-  return ids;
+  return noted(txn, kUnreaped, 0, SIZE_MAX);
 }
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {

@@ -6,6 +6,7 @@
 
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
+#include "index/pages.h"
 #include "index/scratch_index.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
@@ -25,35 +26,59 @@ Result<SafePath> scratch_parent(const SafePath& store_path, bool write) {
   return SafePath(std::move(directory));
 }
 
-bool has_local(Txn& txn, VersionId version) {
-  auto local = find_row<LocalRow>(txn, Table::locals, key_of(version));
+bool has_local(Env& index, VersionId version) {
+  auto txn = index.read();
+  if (!txn.ok()) return false;
+  auto local = find_row<LocalRow>(*txn, Table::locals, key_of(version));
   return local.ok() && local->has_value();
 }
 
-std::optional<FoundBlob> known_blob(Txn& txn, const ContentId& id) {
-  auto blob = find_blob(txn, id);
+std::optional<FoundBlob> known_blob(Env& index, const ContentId& id) {
+  auto txn = index.read();
+  if (!txn.ok()) return std::nullopt;
+  auto blob = find_blob(*txn, id);
   return blob.ok() ? std::move(*blob) : std::nullopt;
 }
 
 }  // namespace
 
-// Under the writer lock, so that index, journal and packs stay what they are. Nobody waits for this snapshot meanwhile.
+// Another index is made as the journal and the packs are now, and follows writers until the two are compared. gc and
+// rebuilds wait meanwhile: no manifest goes, and no removed version is reaped.
 Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report) {
   progress.phase("comparing the index");
-  WEFT_TRY(WriterLock lock, Env::lock_writer(path_ / "index", options_.patience));
-  if (options_.write) WEFT_CHECK(catch_up(lock));
+  const auto lock = [this]() -> Result<WriterLock> {
+    WEFT_TRY(WriterLock held, Env::lock_writer(path_ / "index", options_.patience));
+    if (options_.write) WEFT_CHECK(catch_up(held));
+    return held;
+  };
+  const auto counters = [this]() -> Result<Counters> {
+    WEFT_TRY(Txn txn, env_->read());
+    return get_counters(txn);
+  };
+  WEFT_CHECK(lock());
   WEFT_TRY(const SafePath parent, scratch_parent(path_, options_.write));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(parent));
-  WEFT_TRY(Txn have, env_->read());
-  WEFT_TRY(Counters counters, get_counters(have));
-  RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, false, {}, {}};
-  input.unreaped = [&have](VersionId version) { return has_local(have, version); };
-  input.known = [&have](const ContentId& id) { return known_blob(have, id); };
+  RebuildInput input{journal_, manifests_, packs_, decode};
+  WEFT_TRY(input.index, counters());
+  input.unreaped = [this](VersionId version) { return has_local(*env_, version); };
+  input.known = [this](const ContentId& id) { return known_blob(*env_, id); };
   if (cluster()) input.node = cluster()->node;
-  std::size_t before = report.problems.size();
-  WEFT_CHECK(fill_index(scratch.env(), input, progress, report));
-  WEFT_TRY(Txn want, scratch.env().read());
-  return compare_indexes(have, want, report.problems.size() == before, report);
+  FsckReport made;
+  WEFT_TRY(const auto rebuilder, Rebuilder::begin(scratch.env(), input, progress, made));
+  auto filled = rebuilder->fill();
+  Status status = filled.ok() ? Status{} : Status{std::move(filled).error()};
+  const auto follow = [&]() -> Status {
+    WEFT_TRY(const Counters now, counters());
+    return rebuilder->follow(now.journal_end);
+  };
+  FsckReport compared;
+  const auto has_content = [&made] { return made.problems.empty(); };
+  if (status.ok())
+    status = compare_indexes({*env_, scratch.env(), packs_, follow, lock, has_content, progress}, compared);
+  report.versions += made.versions;
+  for (const FsckReport* part : {&made, &compared})
+    report.problems.insert(report.problems.end(), part->problems.begin(), part->problems.end());
+  return status;
 }
 
 // Blobs that the index names in packs that are gone.
@@ -61,14 +86,11 @@ Status StoreImpl::find_missing(FsckReport& report) {
   WEFT_TRY(const std::vector<PackId> there, packs_.list());
   const std::set<PackId> packs(there.begin(), there.end());
   std::vector<DamagedBlob> missing;
-  {
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_CHECK(each_entry(txn, Table::blobs, {}, [&](const Entry& entry) -> Status {
-      WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
-      if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
-      return {};
-    }));
-  }
+  WEFT_CHECK(visit_all(*env_, Table::blobs, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+    if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
+    return {};
+  }));
   for (DamagedBlob& blob : missing) {
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
     WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));

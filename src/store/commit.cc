@@ -12,6 +12,13 @@
 namespace weft {
 namespace {
 
+// Of the index, about.
+std::size_t rows_of(const VersionContent& content) {
+  std::size_t rows = 1 + content.views.size();
+  for (const VersionContent::FileContent& file : content.files) rows += file.extents.size();
+  return rows;
+}
+
 void call(const std::function<void()>& hook) {
   if (hook) hook();
 }
@@ -149,29 +156,27 @@ Status StoreImpl::replay(Txn& txn, const RepairEvent& /*event*/) const {
 }
 
 Status StoreImpl::replay(Txn& txn, const RemovalEvent& event) {
+  WEFT_CHECK(remove(txn, event));
+  return {};
+}
+
+Result<std::size_t> StoreImpl::remove(Txn& txn, const RemovalEvent& event) {
   WEFT_TRY(VersionRow version, live_version(txn, event.model, event.number));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version.id));
   WEFT_TRY(std::optional<Bytes> local, txn.get(Table::locals, key_of(version.id)));
-  if (incomplete || !local) return apply_removal(txn, event, nullptr);
+  if (incomplete || !local) {
+    WEFT_CHECK(apply_removal(txn, event, nullptr));
+    return std::size_t{1};
+  }
   WEFT_TRY(VersionContent content, content_of(version.manifest));
-  return apply_removal(txn, event, &content);
+  WEFT_CHECK(apply_removal(txn, event, &content));
+  return rows_of(content);
 }
 
 Result<VersionContent> StoreImpl::content_of(const Digest& manifest) {
   if (!options_.decode) return Error{Errc::internal, fmt::format("{}: opened without a decoder of manifests", path_)};
   WEFT_TRY(std::shared_ptr<const ManifestReader> reader, manifests_.open(manifest));
   return options_.decode(reader->bytes());
-}
-
-Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids) {
-  std::vector<NewBlob> blobs;
-  for (PackId id : ids) {
-    auto toc = packs.toc(id);
-    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
-    if (!toc.ok()) return std::move(toc).error();
-    for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
-  }
-  return blobs;
 }
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/pages.h"
 #include "os/file_ops.h"
 #include "packs/collect.h"
 #include "packs/packs.h"
@@ -39,32 +40,25 @@ Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
     manifest = version->manifest;
   }
   WEFT_TRY(VersionContent content, content_of(manifest));
-  WEFT_TRY(Txn txn, env_->read());
+  RenewedTxn now(*env_);
   for (const VersionContent::FileContent& file : content.files)
     for (const Extent& extent : file.extents) {
-      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, extent.id));
+      WEFT_TRY(Txn * txn, now.get());
+      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(*txn, extent.id));
       if (blob && !blob->row.absent()) packs.insert(blob->row.place.pack);
     }
   return {};
 }
 
 Result<std::set<PackId>> StoreImpl::pinned_packs() {
-  std::vector<VersionId> versions;
-  {
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_TRY(versions, noted(txn, kPinned, 0, SIZE_MAX));
-  }
+  WEFT_TRY(const std::vector<VersionId> versions, all_noted(*env_, kPinned));
   std::set<PackId> packs;
   for (VersionId version : versions) WEFT_CHECK(add_packs_of(version, packs));
   return packs;
 }
 
 Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
-  std::vector<PackId> ids;
-  {
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_TRY(ids, noted(txn, kCached, 0, SIZE_MAX));
-  }
+  WEFT_TRY(const std::vector<PackId> ids, all_noted(*env_, kCached));
   WEFT_TRY(std::set<PackId> pinned, pinned_packs());
   return packs_by_use(packs_dir(path_), ids, pinned);
 }

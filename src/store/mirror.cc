@@ -104,6 +104,7 @@ Result<StoreImpl::Events> StoreImpl::adopt_all(Txn& txn, std::span<const Adoptio
     event.number = version.number;
     event.published_ns = version.time_ns;
     WEFT_TRY(event.view_inos, plan_views(txn, contents[i], inos, local.view_inos));
+    WEFT_TRY(event.blobs, plan_blobs(txn, contents[i], counters.next_blob, local.blobs));
     PublishInput input = input_of(version);
     input.content = &contents[i];
     WEFT_CHECK(apply_adoption(txn, event, input));

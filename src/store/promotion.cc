@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "base/log.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/pages.h"
 #include "os/file_ops.h"
 #include "store/store_impl.h"
 
@@ -143,50 +146,73 @@ Result<bool> StoreImpl::make_evictable(PackId pack) {
 
 namespace {
 
+constexpr std::size_t kHoldersAtOnce = 256;
+constexpr std::size_t kPacksAtOnce = 256;  // that one writer lock judges
+
 using IsOwn = std::function<Result<bool>(VersionId version)>;
 
-// Whether a version that was published here needs any of its blobs.
-Result<bool> is_needed_here(Txn& txn, const PackToc& toc, const IsOwn& is_own) {
-  for (const PackEntry& entry : toc.entries) {
-    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
-    if (!blob || blob->row.place.pack != toc.pack) continue;
-    WEFT_TRY(const std::vector<Holder> holders, all_holders(txn, *blob));
+Result<bool> is_held_here(RenewedTxn& now, const FoundBlob& blob, const IsOwn& is_own) {
+  for (Holder from{};;) {
+    WEFT_TRY(Txn * txn, now.get(kHoldersAtOnce));
+    WEFT_TRY(const std::vector<Holder> holders, holders_from(*txn, blob, from, kHoldersAtOnce));
     for (const auto& [version, file] : holders) {
       WEFT_TRY(const bool own, is_own(version));
       if (own) return true;
     }
+    if (holders.size() < kHoldersAtOnce) return false;
+    from = {holders.back().first, holders.back().second + 1};
+  }
+}
+
+// Whether a version that was published here needs any of its blobs.
+Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is_own) {
+  for (const PackEntry& entry : toc.entries) {
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(*txn, entry.id));
+    if (!blob || blob->row.place.pack != toc.pack) continue;
+    WEFT_TRY(const bool held, is_held_here(now, *blob, is_own));
+    if (held) return true;
   }
   return false;
 }
 
 }  // namespace
 
-// Whoever had the bytes before keeps them for as long as any version needs them.
-Result<std::set<PackId>> StoreImpl::promoted_in_vain() {
-  WEFT_TRY(const std::vector<PackId> all, packs_.list());
+// Of these packs. Whoever had the bytes before keeps them for as long as any version needs them.
+Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> packs) {
   std::map<VersionId, bool> own;
-  WEFT_TRY(Txn txn, env_->read());
+  RenewedTxn now(*env_);
   const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
     if (const auto known = own.find(version); known != own.end()) return known->second;
-    WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, key_of(version)));
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(*txn, Table::versions, key_of(version)));
     return own[version] = is_own(row);
   };
-  std::set<PackId> packs;
-  for (const PackId pack : all) {
+  std::set<PackId> in_vain;
+  for (const PackId pack : packs) {
+    now.end();
     const auto toc = packs_.toc(pack);
     if (!toc.ok() || !toc->promoted || reliances_.is_needed(pack) || is_left_young(toc_path(path_, pack))) continue;
-    WEFT_TRY(const bool needed, is_needed_here(txn, *toc, is_own_version));
-    if (!needed) packs.insert(pack);
+    WEFT_TRY(const bool needed, is_needed_here(now, *toc, is_own_version));
+    if (!needed) in_vain.insert(pack);
   }
-  return packs;
+  return in_vain;
 }
 
-// Of publishes that died before the registry decided, and of versions that are gone.
+// Of publishes that died before the registry decided, and of versions that are gone. Looked for without the writer
+// lock, and decided again with it.
 Status StoreImpl::give_back_unneeded() {
   if (!cluster()) return {};
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  WEFT_TRY(const std::set<PackId> packs, promoted_in_vain());
-  return make_cached(lock, packs);
+  WEFT_TRY(const std::vector<PackId> all, packs_.list());
+  WEFT_TRY(const std::set<PackId> found, promoted_in_vain(all));
+  const std::vector<PackId> likely(found.begin(), found.end());
+  for (std::size_t at = 0; at < likely.size(); at += kPacksAtOnce) {
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    const auto some = std::span(likely).subspan(at, std::min(kPacksAtOnce, likely.size() - at));
+    WEFT_TRY(const std::set<PackId> packs, promoted_in_vain(some));
+    WEFT_CHECK(make_cached(lock, packs));
+  }
+  return {};
 }
 
 }  // namespace weft

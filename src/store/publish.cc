@@ -230,14 +230,27 @@ Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::opt
   return commit_with_spare(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
 }
 
-Status StoreImpl::remove_version(std::string_view model, std::uint64_t number) {
+// One that is not there, as another process removed it just now, ends the batch: the next begins with it.
+Result<std::size_t> StoreImpl::remove_versions(std::span<const VersionName> versions) {
   WEFT_CHECK(check_alone());
-  WEFT_TRY(WriterLock lock, lock_writer());
-  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
-    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
-    WEFT_CHECK(replay(txn, event));
-    return Events{std::move(event)};
-  });
+  versions = versions.first(std::min(versions.size(), limits::kBatchItems));
+  std::size_t removed = 0;
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  WEFT_CHECK(commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    Events events;
+    for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
+      const auto& [model, number] = versions[events.size()];
+      auto event = plan_removal(txn, model, number);
+      if (!event.ok() && event.error().code == Errc::not_found && !events.empty()) break;
+      if (!event.ok()) return std::move(event).error();
+      WEFT_TRY(const std::size_t more, remove(txn, *event));
+      rows += more;
+      events.emplace_back(std::move(*event));
+    }
+    removed = events.size();
+    return events;
+  }));
+  return removed;
 }
 
 }  // namespace weft

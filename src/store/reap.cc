@@ -1,25 +1,18 @@
 // gc: removed versions give back what only they need, once nobody uses them; then packs are collected.
+#include <algorithm>
 #include <set>
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "catalog/layout.h"
 #include "diskformat/toc.h"
+#include "index/pages.h"
 #include "os/file_ops.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
 
 namespace weft {
-
-Result<std::vector<VersionRow>> unreaped_versions(Txn& txn) {
-  WEFT_TRY(const std::vector<VersionId> ids, noted(txn, kUnreaped, 0, SIZE_MAX));
-  std::vector<VersionRow> versions;
-  for (const VersionId id : ids) {
-    WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
-    versions.push_back(std::move(version));
-  }
-  return versions;
-}
 
 namespace {
 
@@ -47,63 +40,110 @@ Result<bool> release_manifest(Txn& txn, const Digest& manifest) {
   return true;
 }
 
-Result<bool> release_version(Txn& txn, const VersionRow& version) {
-  WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+// What one batch releases.
+struct Released {
+  std::size_t versions = 0;
+  std::size_t rows = 0;
+  std::vector<Digest> manifests;  // that no version needs any more
+};
+
+Status release_version(Txn& txn, VersionId id, Released& released) {
+  WEFT_TRY(const bool unreaped, has_note(txn, kUnreaped, id));
+  if (!unreaped) return {};
+  WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+  WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+  released.rows += 2 * local.view_inos.size() + 1;
   for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
   WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
   WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
   WEFT_CHECK(erase_note(txn, kUnreaped, version.id));
   WEFT_CHECK(bump_sequence(txn));
-  return release_manifest(txn, version.manifest);
+  ++released.versions;
+  WEFT_TRY(const bool last, release_manifest(txn, version.manifest));
+  if (last) released.manifests.push_back(version.manifest);
+  return {};
+}
+
+Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
+  WEFT_TRY(Txn txn, env.read());
+  return noted(txn, kUnreaped, from, limits::kBatchItems);
 }
 
 }  // namespace
 
-// Returns whether it was reaped; not while somebody has it open.
-Result<bool> StoreImpl::reap_version(const VersionRow& version, OpenVersions::Claims& claims) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_TRY(const bool claimed, claims.claim(version.id));
-  if (!claimed) return false;
-  bool last = false;
-  WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
-    WEFT_TRY(last, release_version(txn, version));
-    return {};
-  }));
-  if (last && !reliances_.is_needed(version.manifest)) WEFT_CHECK(manifests_.remove(version.manifest));
-  return true;
-}
-
-Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
-  WEFT_TRY(std::vector<VersionRow> versions, ([this]() -> Result<std::vector<VersionRow>> {
-             WEFT_TRY(Txn txn, env_->read());
-             return unreaped_versions(txn);
-           })());
-  WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
-  for (const VersionRow& version : versions) {
-    bool reaped = true;
-    if (options.dry_run) {
-      WEFT_TRY(const bool open, open_versions_->is_open(version.id));
-      reaped = !open;
-    } else {
-      WEFT_TRY(reaped, reap_version(version, claims));
-    }
-    ++(reaped ? report.versions_reaped : report.versions_open);
+// One batch of these versions. Returns where the next begins.
+Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
+                                       GcReport& report) {
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  std::vector<bool> claimed;
+  for (const VersionId version : versions) {
+    WEFT_TRY(const bool mine, claims.claim(version));
+    claimed.push_back(mine);
   }
-  return {};
+  Released released;
+  std::size_t done = 0;
+  Status written = env_->write(lock, [&](Txn& txn) -> Status {
+    released = {};
+    for (done = 0; done < versions.size() && released.rows < limits::kBatchRows; ++done)
+      if (claimed[done]) WEFT_CHECK(release_version(txn, versions[done], released));
+    return {};
+  });
+  WEFT_CHECK(std::move(written));
+  for (const Digest& manifest : released.manifests)
+    if (!reliances_.is_needed(manifest)) WEFT_CHECK(manifests_.remove(manifest));
+  report.versions_reaped += released.versions;
+  report.versions_open += static_cast<std::uint64_t>(std::count(claimed.begin(), claimed.begin() + done, false));
+  return versions[done - 1] + 1;
 }
 
-// Manifests that no version needs: of publishes that failed, or died before their commit.
-Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_TRY(std::uint64_t temporaries, manifests_.remove_temporaries(options.dry_run));
-  report.stale_temporaries += temporaries;
-  WEFT_TRY(std::vector<Digest> manifests, manifests_.list());
-  WEFT_TRY(Txn txn, env_->read());
+Result<VersionId> StoreImpl::count_reapable(std::span<const VersionId> versions, GcReport& report) const {
+  for (const VersionId version : versions) {
+    WEFT_TRY(const bool open, open_versions_->is_open(version));
+    ++(open ? report.versions_open : report.versions_reaped);
+  }
+  return versions.back() + 1;
+}
+
+// A removed version is not reaped while somebody has it open.
+Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
+  WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
+  for (VersionId from = 0;;) {
+    WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(*env_, from));
+    if (versions.empty()) return {};
+    WEFT_TRY(from, options.dry_run ? count_reapable(versions, report) : reap_some(versions, claims, report));
+  }
+}
+
+// Of these manifests those that no version needs. A publish places its manifest under the writer lock and keeps the
+// lock until its commit, so what is found without the lock is only likely.
+Result<std::vector<Digest>> StoreImpl::unneeded(std::span<const Digest> manifests) {
+  std::vector<Digest> unneeded;
+  RenewedTxn now(*env_);
   for (const Digest& manifest : manifests) {
-    WEFT_TRY(std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(manifest)));
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const std::optional<Bytes> needed, txn->get(Table::manifests, digest_key(manifest)));
     if (needed || reliances_.is_needed(manifest) || is_left_young(manifests_.path_of(manifest))) continue;
-    ++report.stale_temporaries;
-    if (!options.dry_run) WEFT_CHECK(manifests_.remove(manifest));
+    unneeded.push_back(manifest);
+  }
+  return unneeded;
+}
+
+// Manifests of publishes that failed, or died before their commit.
+Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
+  {
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    WEFT_TRY(const std::uint64_t temporaries, manifests_.remove_temporaries(options.dry_run));
+    report.stale_temporaries += temporaries;
+  }
+  WEFT_TRY(const std::vector<Digest> all, manifests_.list());
+  WEFT_TRY(const std::vector<Digest> likely, unneeded(all));
+  for (std::size_t at = 0; at < likely.size(); at += limits::kBatchItems) {
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    const auto batch = std::span(likely).subspan(at, std::min(limits::kBatchItems, likely.size() - at));
+    WEFT_TRY(const std::vector<Digest> orphans, unneeded(batch));
+    report.stale_temporaries += orphans.size();
+    if (options.dry_run) continue;
+    for (const Digest& manifest : orphans) WEFT_CHECK(manifests_.remove(manifest));
   }
   return {};
 }

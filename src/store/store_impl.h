@@ -63,6 +63,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const std::optional<ClusterIdentity>& cluster() const override { return clustered_ ? cluster_ : alone_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<IndexState> state() override { return env_->state(); }
+  Result<StoreCounts> counts() override;
+  Result<std::uint64_t> open_removed() override;
+  Result<VersionId> keeper(const InodeRow& view) override;
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<OpenPlace> open_blob(const ContentId& id) override { return packs_.open_blob(id); }
@@ -79,7 +82,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status look(VersionId version) override;
   Result<std::unique_ptr<Import>> begin_import() override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
-  Status remove_version(std::string_view model, std::uint64_t number) override;
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
 
@@ -187,6 +190,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay(Txn& txn, const PublishEvent& event);
   Status replay(Txn& txn, const TagsEvent& event) const { return apply_tags(txn, event); }
   Status replay(Txn& txn, const RemovalEvent& event);
+  Result<std::size_t> remove(Txn& txn, const RemovalEvent& event);  // the rows of its content
   Status replay(Txn& txn, const RepairEvent& event) const;
   Status replay(Txn& txn, const AdoptionEvent& event);
   Status replay(Txn& txn, const PinEvent& event) const { return apply_pin(txn, event); }
@@ -194,7 +198,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
                           PreparedParts& parts);
   Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
-  Result<std::set<PackId>> promoted_in_vain();
+  Result<std::set<PackId>> promoted_in_vain(std::span<const PackId> packs);
   Status give_back_unneeded();
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
@@ -209,7 +213,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
   Status reap(const GcOptions& options, GcReport& report);
-  Result<bool> reap_version(const VersionRow& version, OpenVersions::Claims& claims);
+  Result<VersionId> reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims, GcReport& report);
+  Result<VersionId> count_reapable(std::span<const VersionId> versions, GcReport& report) const;
+  Result<std::vector<Digest>> unneeded(std::span<const Digest> manifests);
   Result<std::vector<ContentId>> extents_of(VersionId id);
   Result<std::vector<ContentId>> extents_of_open(VersionId id);
   // In a cluster: left by a daemon before this one, so lately that the registry may still take what relies on it.
@@ -245,14 +251,6 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
 std::vector<PackId> pack_ids(std::span<const NewBlob> blobs);
 Status check_request(const PublishRequest& request);  // that it is within bounds
 
-// Blobs of these packs as their tables of contents say; packs that are gone give none.
-Result<std::vector<NewBlob>> blobs_of(Packs& packs, std::span<const PackId> ids);
-
-// Removed, with a local part still there.
-Result<std::vector<VersionRow>> unreaped_versions(Txn& txn);
-
-// A Snapshot of this transaction.
-std::unique_ptr<Snapshot> make_snapshot(SafePath store_path, Txn txn);
 std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
 std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);
 

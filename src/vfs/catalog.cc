@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "vfs/lineage.h"
+#include "weft/listing.h"
 #include "weft/names.h"
 #include "weft/snapshot.h"
 #include "weft/tree.h"
@@ -28,22 +29,22 @@ Result<Ino> namespace_ino(Snapshot& snapshot, std::string_view path) {
 // Answers for one of the four trees, from one snapshot.
 class TreeLook {
  public:
+  static constexpr std::size_t kRows = 4;  // that an answer reads at most
+
   TreeLook(Snapshot& snapshot, const StoreInfo& store, InoKind tree)
       : snapshot_(snapshot), store_(store), tree_(tree) {}
 
   Result<Attr> attr_of(const InodeRow& row);
   Result<Attr> lookup_in_namespace(std::string_view prefix, std::string_view name);
-  Result<std::vector<DirEntry>> list_namespace(std::string_view prefix);
   Result<Attr> lookup_in_model(ModelId model, std::string_view name);
-  Result<std::vector<DirEntry>> list_model(const ModelRow& model);
-
- private:
-  Attr model_attr(const ModelRow& model) { return directory_attr(ino_of(tree_, model.ino), model.changed_ns); }
+  Result<Attr> version_attr(const VersionRow& version);
+  Result<Attr> latest_attr(ModelId model);
   Attr tag_attr(const TagRow& tag) {
     return link_attr(ino_of(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
   }
-  Result<Attr> latest_attr(const ModelRow& model);
-  Result<Attr> version_attr(const VersionRow& version);
+
+ private:
+  Attr model_attr(const ModelRow& model) { return directory_attr(ino_of(tree_, model.ino), model.changed_ns); }
   Result<Attr> numbered_attr(ModelId model, std::string_view name);
 
   Snapshot& snapshot_;
@@ -51,7 +52,8 @@ class TreeLook {
   const InoKind tree_;
 };
 
-Result<Attr> TreeLook::latest_attr(const ModelRow& model) {
+Result<Attr> TreeLook::latest_attr(ModelId id) {
+  WEFT_TRY(const ModelRow model, snapshot_.model(id));
   if (model.latest == 0) return no_entry(kLatest);
   WEFT_TRY(const VersionRow latest, snapshot_.version(model.id, model.latest));
   return link_attr(ino_of(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
@@ -77,8 +79,9 @@ Result<Attr> TreeLook::attr_of(const InodeRow& row) {
     WEFT_TRY(const TagRow tag, snapshot_.tag(row.model, row.name));
     return tag_attr(tag);
   }
+  if (row.kind == InodeKind::latest_link) return latest_attr(row.model);
   WEFT_TRY(const ModelRow model, snapshot_.model(row.model));
-  return row.kind == InodeKind::latest_link ? latest_attr(model) : model_attr(model);
+  return model_attr(model);
 }
 
 Result<Attr> TreeLook::lookup_in_namespace(std::string_view prefix, std::string_view name) {
@@ -87,44 +90,52 @@ Result<Attr> TreeLook::lookup_in_namespace(std::string_view prefix, std::string_
   return attr_of(row);
 }
 
-Result<std::vector<DirEntry>> TreeLook::list_namespace(std::string_view prefix) {
-  WEFT_TRY(const auto entries, snapshot_.namespace_entries(prefix));
-  std::vector<DirEntry> out;
-  out.reserve(entries.size());
-  for (const NamespaceEntry& entry : entries) {
-    WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
-    WEFT_TRY(const Attr attr, attr_of(row));
-    out.push_back({entry.component, attr, true});
-  }
-  return out;
-}
-
 Result<Attr> TreeLook::lookup_in_model(ModelId model, std::string_view name) {
   if (all_digits(name)) return numbered_attr(model, name);
-  if (name == kLatest) {
-    WEFT_TRY(const ModelRow row, snapshot_.model(model));
-    return latest_attr(row);
-  }
+  if (name == kLatest) return latest_attr(model);
   WEFT_TRY(const TagRow tag, snapshot_.tag(model, name));
   return tag_attr(tag);
 }
 
-Result<std::vector<DirEntry>> TreeLook::list_model(const ModelRow& model) {
-  WEFT_TRY(const auto versions, snapshot_.versions(model.id));
-  WEFT_TRY(const auto tags, snapshot_.tags(model.id));
-  std::vector<DirEntry> out;
-  for (const VersionRow& version : versions) {
-    if (version.removed) continue;
-    WEFT_TRY(const Attr attr, version_attr(version));
-    out.push_back({std::to_string(version.number), attr, true});
+// One directory, in as many snapshots as it takes.
+class TreeListing {
+ public:
+  TreeListing(Store& store, InoKind tree) : store_(store), renewed_(store), tree_(tree) {}
+
+  Result<std::vector<DirEntry>> list_namespace(const std::string& prefix) {
+    WEFT_CHECK(each_row(weft::list_namespace(store_, prefix), [&](const NamespaceEntry& entry) {
+      return add(entry.component, [&](TreeLook look) { return look.lookup_in_namespace(prefix, entry.component); });
+    }));
+    return std::move(out_);
   }
-  if (model.latest != 0) {
-    WEFT_TRY(const Attr attr, latest_attr(model));
-    out.push_back({std::string(kLatest), attr, true});
+
+  Result<std::vector<DirEntry>> list_model(ModelId model) {
+    WEFT_CHECK(each_version(store_, model, [&](const VersionRow& version) -> Status {
+      if (version.removed) return {};
+      return add(std::to_string(version.number), [&](TreeLook look) { return look.version_attr(version); });
+    }));
+    WEFT_CHECK(add(std::string(kLatest), [&](TreeLook look) { return look.latest_attr(model); }));
+    WEFT_CHECK(each_tag(store_, model, [&](const TagRow& tag) {
+      return add(tag.name, [&](TreeLook look) { return Result<Attr>(look.tag_attr(tag)); });
+    }));
+    return std::move(out_);
   }
-  for (const TagRow& tag : tags) out.push_back({tag.name, tag_attr(tag), true});
-  return out;
-}
+
+ private:
+  // Leaves out what is gone by now.
+  template <class Answer>
+  Status add(std::string name, const Answer& answer) {
+    WEFT_TRY(Snapshot * now, renewed_.get(TreeLook::kRows));
+    const Result<Attr> attr = answer(TreeLook(*now, store_.info(), tree_));
+    if (attr.ok()) out_.push_back({std::move(name), *attr, true});
+    return attr.ok() || attr.error().code == Errc::not_found ? Status{} : Status{attr.error()};
+  }
+
+  Store& store_;
+  Renewed renewed_;
+  const InoKind tree_;
+  std::vector<DirEntry> out_;
+};
 
 }  // namespace
 
@@ -161,12 +172,10 @@ Result<Attr> Catalog::lookup(const MountInode& dir, std::string_view name) {
 Result<std::vector<DirEntry>> Catalog::list(const MountInode& dir) {
   if (is_link(dir.row)) return not_a_directory(dir.ino);
   const InoKind tree = kind_of(dir.ino);
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  TreeLook look(*snapshot, store_.info(), tree);
-  if (dir.row.kind != InodeKind::model_dir) return look.list_namespace(dir.row.name);
-  WEFT_TRY(const ModelRow model, snapshot->model(dir.row.model));
-  WEFT_TRY(auto entries, look.list_model(model));
-  if (tree == InoKind::lineage) entries.push_back(VersionsTable::bare(model.id));
+  TreeListing listing(store_, tree);
+  if (dir.row.kind != InodeKind::model_dir) return listing.list_namespace(dir.row.name);
+  WEFT_TRY(auto entries, listing.list_model(dir.row.model));
+  if (tree == InoKind::lineage) entries.push_back(VersionsTable::bare(dir.row.model));
   std::ranges::sort(entries, {}, &DirEntry::name);
   return entries;
 }

@@ -1,5 +1,6 @@
 // The directories that name versions, in each of the four trees models/, layers/, tensors/ and lineage/: namespaces,
-// models, `latest` and tags. Their entries change with each publish, tag and removal. Each answer is of one snapshot.
+// models, `latest` and tags. Their entries change with each publish, tag and removal. A listing is read in pages, and
+// may mix what is there before and after a commit; every other answer is of one snapshot.
 #pragma once
 
 #include <string>

@@ -92,12 +92,11 @@ std::string DaemonTexts::metrics() {
 
 Result<std::string> FixedFiles::status_text() {
   std::uint64_t sequence = 0;
-  std::uint64_t open_removed = 0;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     sequence = snapshot->sequence();
-    WEFT_TRY(open_removed, snapshot->open_removed());
   }
+  WEFT_TRY(const std::uint64_t open_removed, store_.open_removed());
   JsonWriter json(true);
   json.begin_object().member("weft", WEFT_VERSION);
   json.key("store").begin_object();

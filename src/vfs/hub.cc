@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "reading/open_file.h"
+#include "weft/listing.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -90,18 +91,19 @@ Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_v
   return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
 }
 
-Result<std::vector<DirEntry>> list_refs(Snapshot& snapshot, const ModelRow& model) {
+Result<std::vector<DirEntry>> list_refs(Store& store, const ModelRow& model, const Target& main) {
   std::vector<DirEntry> out;
-  WEFT_TRY(const Target main, main_of(snapshot, model));
   out.push_back({std::string(kMain), ref_attr(ino_of(InoKind::hub_main, model.ino), main.time_ns), true});
-  WEFT_TRY(const auto tags, snapshot.tags(model.id));
-  for (const TagRow& tag : tags)
+  WEFT_CHECK(each_tag(store, model.id, [&](const TagRow& tag) -> Status {
     if (tag.name != kMain) out.push_back({tag.name, ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns), true});
-  WEFT_TRY(const auto versions, snapshot.versions(model.id));
-  for (const VersionRow& version : versions)
-    if (!version.removed)
-      out.push_back(
-          {std::to_string(version.number), ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns), true});
+    return {};
+  }));
+  WEFT_CHECK(each_version(store, model.id, [&](const VersionRow& version) -> Status {
+    if (version.removed) return {};
+    const Attr attr = ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
+    out.push_back({std::to_string(version.number), attr, true});
+    return {};
+  }));
   return out;
 }
 
@@ -119,13 +121,15 @@ Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::str
   return name == hash_of(version.manifest) ? Result<Attr>(snapshot_attr(version)) : no_entry(name);
 }
 
-Result<std::vector<DirEntry>> list_snapshots(Snapshot& snapshot, const ModelRow& model) {
+Result<std::vector<DirEntry>> list_snapshots(Store& store, const ModelRow& model) {
   std::vector<DirEntry> out;
-  WEFT_TRY(const auto ids, snapshot.distinct(model.id));
-  for (const VersionId id : ids) {
-    WEFT_TRY(const VersionRow version, snapshot.version(id));
+  Renewed renewed(store);
+  WEFT_CHECK(each_row(list_distinct(store, model.id), [&](VersionId id) -> Status {
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(const VersionRow version, now->version(id));
     out.push_back({hash_of(version.manifest), snapshot_attr(version), true});
-  }
+    return {};
+  }));
   return out;
 }
 
@@ -240,13 +244,16 @@ Result<std::vector<DirEntry>> Hub::list(const MountInode& dir) {
     for (DirEntry& entry : out) entry.attr = in_hub(entry.attr);
     return out;
   }
-  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(auto snapshot, store_.snapshot());
   WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(dir.ino)));
   std::vector<DirEntry> out;
   if (kind == InoKind::hub_refs) {
-    WEFT_TRY(out, list_refs(*snapshot, model));
+    WEFT_TRY(const Target main, main_of(*snapshot, model));
+    snapshot.reset();
+    WEFT_TRY(out, list_refs(store_, model, main));
   } else if (kind == InoKind::hub_snapshots) {
-    WEFT_TRY(out, list_snapshots(*snapshot, model));
+    snapshot.reset();
+    WEFT_TRY(out, list_snapshots(store_, model));
   } else {
     for (const auto& [part, part_kind] : kParts) out.push_back({std::string(part), model_attr(part_kind, model), true});
   }
@@ -256,12 +263,11 @@ Result<std::vector<DirEntry>> Hub::list(const MountInode& dir) {
 
 Result<std::vector<DirEntry>> Hub::list_models() {
   std::vector<DirEntry> out;
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const auto models, snapshot->models());
-  for (const ModelRow& model : models) {
+  WEFT_CHECK(each_model(store_, [&](const ModelRow& model) -> Status {
     auto name = model.latest == 0 ? std::nullopt : hub_name(model.name);
     if (name) out.push_back({std::move(*name), model_attr(InoKind::hub_model, model), true});
-  }
+    return {};
+  }));
   std::ranges::sort(out, {}, &DirEntry::name);
   return out;
 }

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "vfs/numbers.h"
+#include "weft/listing.h"
 
 namespace weft {
 namespace {
@@ -51,20 +52,38 @@ Result<std::optional<VersionRow>> version_if_known(Snapshot& snapshot, VersionId
   return std::move(row).error();
 }
 
-// Removed versions too, by age.
-Result<std::vector<KinEntry>> all_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
+std::vector<VersionId> parents_of(const VersionRow& version) {
   std::vector<VersionId> ids;
+  for (const ParentRef& parent : version.parents)
+    if (parent.id != 0) ids.push_back(parent.id);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+// The first limits::kKinCountedMax.
+Result<std::vector<VersionId>> children_of(Store& store, VersionId version) {
+  std::vector<VersionId> ids;
+  for (auto children = list_children(store, version); ids.size() < limits::kKinCountedMax;) {
+    WEFT_TRY(const auto page, children.next());
+    if (!page) break;
+    ids.insert(ids.end(), page->begin(), page->end());
+  }
+  ids.resize(std::min(ids.size(), limits::kKinCountedMax));
+  return ids;
+}
+
+// Removed versions too, by age.
+Result<std::vector<KinEntry>> all_kin(Store& store, const VersionRow& version, Kin kin) {
+  std::vector<VersionId> ids = parents_of(version);
   if (kin == Kin::child) {
-    WEFT_TRY(ids, snapshot.children(version.id, limits::kKinCountedMax));
-  } else {
-    for (const ParentRef& parent : version.parents)
-      if (parent.id != 0) ids.push_back(parent.id);
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    WEFT_TRY(ids, children_of(store, version.id));
   }
   std::vector<KinEntry> out;
+  Renewed renewed(store);
   for (const VersionId id : ids) {
-    WEFT_TRY(auto other, version_if_known(snapshot, id));
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(auto other, version_if_known(*now, id));
     if (!other) continue;
     const VersionRow& child = kin == Kin::child ? *other : version;
     const auto position = position_of(kin == Kin::child ? version : *other, child);
@@ -86,8 +105,8 @@ std::string kin_name(const VersionRow& version) {
   return fmt::format("{}@{}", out, version.number);
 }
 
-Result<std::vector<KinEntry>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin) {
-  WEFT_TRY(auto edges, all_kin(snapshot, version, kin));
+Result<std::vector<KinEntry>> live_kin(Store& store, const VersionRow& version, Kin kin) {
+  WEFT_TRY(auto edges, all_kin(store, version, kin));
   std::erase_if(edges, [](const KinEntry& edge) { return edge.other.removed; });
   return edges;
 }
@@ -103,8 +122,8 @@ Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin
   return KinEntry{std::move(other), child, *position};
 }
 
-Result<std::uint64_t> kin_changed_ns(Snapshot& snapshot, const VersionRow& version, Kin kin) {
-  WEFT_TRY(const auto edges, all_kin(snapshot, version, kin));
+Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Kin kin) {
+  WEFT_TRY(const auto edges, all_kin(store, version, kin));
   std::uint64_t changed_ns = version.time_ns;
   for (const KinEntry& edge : edges) {
     if (kin == Kin::child) changed_ns = std::max(changed_ns, edge.other.time_ns);

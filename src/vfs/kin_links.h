@@ -27,10 +27,10 @@ struct KinEntry {
 // "org%2Fbert@2"
 std::string kin_name(const VersionRow& version);
 // The live parents or children of a version, each once, by age.
-Result<std::vector<KinEntry>> live_kin(Snapshot& snapshot, const VersionRow& version, Kin kin);
+Result<std::vector<KinEntry>> live_kin(Store& store, const VersionRow& version, Kin kin);
 Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);  // not_found
 // When an entry last appeared among a version's parents or children, or went.
-Result<std::uint64_t> kin_changed_ns(Snapshot& snapshot, const VersionRow& version, Kin kin);
+Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Kin kin);
 
 // The link that stands for an edge in parents/ or children/.
 Attr kin_link_attr(const VersionRow& version, Kin kin, const KinEntry& edge);

@@ -54,8 +54,7 @@ Result<Attr> Lineage::dir_attr(const VersionRow& version, LineageEntry entry) {
   if (entry == LineageEntry::dir) return attr;
   attr.lasting_name = true;
   attr.lasting_attr = false;
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(attr.mtime_ns, kin_changed_ns(*snapshot, version, kin_in(entry)));
+  WEFT_TRY(attr.mtime_ns, kin_changed_ns(store_, version, kin_in(entry)));
   return attr;
 }
 
@@ -139,8 +138,7 @@ Result<std::vector<DirEntry>> Lineage::list_version(const VersionRow& version) {
 
 // The attributes of a diff take two manifests and are left to a lookup.
 Result<std::vector<DirEntry>> Lineage::list_edges(const VersionRow& version, LineageEntry dir) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const auto edges, live_kin(*snapshot, version, kin_in(dir)));
+  WEFT_TRY(const auto edges, live_kin(store_, version, kin_in(dir)));
   std::vector<DirEntry> out;
   for (const KinEntry& edge : edges) {
     const std::string name = kin_name(edge.other);

@@ -33,8 +33,7 @@ std::string_view kin_file_name(unsigned file) {
 }
 
 Result<Ino> LineageTexts::current(VersionId version, unsigned file) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const GatheredKin kin, gather_kin(*snapshot, version, kKinFiles[file].way, 1));
+  WEFT_TRY(const GatheredKin kin, gather_kin(store_, version, kKinFiles[file].way, 1));
   return ino_of(KinFileNumber{file, version, kin.clock});
 }
 
@@ -70,12 +69,12 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
 Result<LineageText> LineageTexts::render_kin(Ino ino) {
   const KinFileNumber number = kin_file_of(ino);
   const KinFileKind& kind = kKinFiles[number.file];
-  GatheredKin kin;
+  std::uint64_t clock = 0;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    const std::uint64_t clock = clock_of(number, snapshot->lineage_clock());
-    WEFT_TRY(kin, gather_kin(*snapshot, number.version, kind.way, kind.shown_max, clock));
+    clock = clock_of(number, snapshot->lineage_clock());
   }
+  WEFT_TRY(const GatheredKin kin, gather_kin(store_, number.version, kind.way, kind.shown_max, clock));
   if (kin.graph.versions.empty()) return no_inode(ino);
   return LineageText{kind.render(kin.graph), kin.changed_ns};
 }

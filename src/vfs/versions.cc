@@ -7,6 +7,7 @@
 #include "reading/open_file.h"
 #include "vfs/hub.h"
 #include "weft/names.h"
+#include "weft/renewed.h"
 
 namespace weft {
 namespace {
@@ -183,9 +184,13 @@ Result<std::vector<DirEntry>> Versions::list_in(const TreeNode& dir) {
     nodes.push_back(child);
     out.push_back({child.node().name, fixed_attr(child), true});  // may render: before the snapshot is taken
   }
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *dir.version));
-  for (std::size_t i = 0; i < out.size(); ++i) WEFT_CHECK(add_changing(*snapshot, nodes[i], file_links, out[i].attr));
+  Renewed renewed(store_);
+  WEFT_TRY(Snapshot * first, renewed.get());
+  WEFT_TRY(const std::uint64_t file_links, links_of_files(*first, *dir.version));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_CHECK(add_changing(*now, nodes[i], file_links, out[i].attr));
+  }
   return out;
 }
 

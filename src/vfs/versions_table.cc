@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "reading/open_file.h"
 #include "vfs/numbers.h"
+#include "weft/listing.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -49,26 +50,29 @@ std::string line_of(const VersionRow& version, std::uint64_t new_bytes, const st
       cell(version.message));
 }
 
-Result<std::string> table_of(Snapshot& snapshot, ModelId model) {
-  WEFT_TRY(const auto tags, snapshot.tags(model));
+Result<std::string> table_of(Store& store, ModelId model) {
   std::map<std::uint64_t, std::vector<std::string>> tags_of;
-  for (const TagRow& tag : tags) tags_of[tag.number].push_back(tag.name);
-  WEFT_TRY(const auto versions, snapshot.versions(model));
+  WEFT_CHECK(each_tag(store, model, [&](TagRow tag) -> Status {
+    tags_of[tag.number].push_back(std::move(tag.name));
+    return {};
+  }));
   std::string out(kHead);
-  for (const VersionRow& version : versions) {
-    if (version.removed) continue;
-    WEFT_TRY(const std::uint64_t new_bytes, snapshot.owned_bytes(version.id));
+  Renewed renewed(store);
+  WEFT_CHECK(each_version(store, model, [&](const VersionRow& version) -> Status {
+    if (version.removed) return {};
+    WEFT_TRY(const std::uint64_t new_bytes, owned_bytes(renewed, version.id));
     out += line_of(version, new_bytes, tags_of[version.number]);
-  }
+    return {};
+  }));
   return out;
 }
 
 }  // namespace
 
 Result<Attr> VersionsTable::attr_of(ModelId id) {
+  WEFT_TRY(const std::string text, table_of(store_, id));
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const ModelRow model, snapshot->model(id));
-  WEFT_TRY(const std::string text, table_of(*snapshot, id));
   return text_attr(ino_of(InoKind::versions_table, id), model.changed_ns, text.size());
 }
 
@@ -81,8 +85,7 @@ Result<Attr> VersionsTable::attr(const MountInode& inode) {
 }
 
 Result<std::shared_ptr<OpenFile>> VersionsTable::open(const MountInode& inode) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(std::string text, table_of(*snapshot, id_of(inode.ino)));
+  WEFT_TRY(std::string text, table_of(store_, id_of(inode.ino)));
   return open_text(std::move(text), ReadMode::changing);
 }
 

@@ -68,8 +68,7 @@ Result<std::shared_ptr<OpenFile>> Views::open_absent(const InodeRow& row) {
 }
 
 Result<FileVersions> Views::versions(const MountInode& inode) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const VersionId keeper, snapshot->keeper(inode.row));
+  WEFT_TRY(const VersionId keeper, store_.keeper(inode.row));
   return FileVersions{keeper, 0};
 }
 

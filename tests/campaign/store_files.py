@@ -21,7 +21,7 @@ KINDS = {
 WITH_BYTES = ("pack", "assembled pack")
 JOURNAL = ("log", "copy")
 # Files that say who runs now, and nothing that lasts.
-VOLATILE = {"index/readers", "index/writer", "index/gc", "index/open", "cache/lock", "daemon.lock", "maker.lock"}
+VOLATILE = {"index/readers", "index/writer", "index/gc", "index/open", "index/queue", "cache/lock", "daemon.lock", "maker.lock"}
 
 
 def kind_of(relative):

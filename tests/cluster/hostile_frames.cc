@@ -109,10 +109,10 @@ class Overheard {
 Result<std::vector<PeerRequest>> requests_for(Store& has) {
   WEFT_TRY(const auto snapshot, has.snapshot());
   WEFT_TRY(const auto models, snapshot->models());
-  if (models.empty()) return Error{Errc::not_found, "a store without models"};
-  WEFT_TRY(const auto versions, snapshot->versions(models.front().id));
-  if (versions.empty()) return Error{Errc::not_found, "a model without versions"};
-  const Digest& digest = versions.front().manifest;
+  if (models.rows.empty()) return Error{Errc::not_found, "a store without models"};
+  WEFT_TRY(const auto versions, snapshot->versions(models.rows.front().id));
+  if (versions.rows.empty()) return Error{Errc::not_found, "a model without versions"};
+  const Digest& digest = versions.rows.front().manifest;
   WEFT_TRY(const auto bytes, has.open_manifest(digest));
   WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
   std::vector<PeerRequest> requests{AskManifest{digest, 0}, AskHolders{digest}};

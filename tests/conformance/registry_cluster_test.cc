@@ -229,7 +229,7 @@ TEST_CASE("cluster: a node that was away takes over more than goes into one comm
   for (int round = 0; round < 2; ++round) {
     b = world.node("b");
     CHECK(shows(*b, names_of(a->store())));
-    CHECK(b->store().snapshot().value()->tags(1).value().size() == 2'999);
+    CHECK(b->store().snapshot().value()->tags(1).value().rows.size() == 2'999);
     CHECK(b->registry().status().lists == 0);
     CHECK(b->registry().status().refused == 0);
     b.reset();

@@ -108,12 +108,12 @@ Result<PublishOutcome> publish(RegistryNode& node, const std::string& model, con
 std::string names_of(Store& store) {
   std::string out;
   auto snapshot = need(store.snapshot());
-  auto models = need(snapshot->models());
+  auto models = need(snapshot->models()).rows;
   for (const ModelRow& model : models) {
-    auto versions = need(snapshot->versions(model.id));
+    auto versions = need(snapshot->versions(model.id)).rows;
     for (const VersionRow& row : versions)
       if (!row.removed) out += spec_of(row.model_name, row.number) + " ";
-    auto tags = need(snapshot->tags(model.id));
+    auto tags = need(snapshot->tags(model.id)).rows;
     for (const TagRow& tag : tags) out += model.name + ":" + tag.name + "=" + std::to_string(tag.number) + " ";
   }
   if (!out.empty()) out.pop_back();

@@ -62,22 +62,20 @@ class BlobSnapshot final : public Snapshot {
 
   Result<ModelRow> model(std::string_view) override { return no_versions(); }
   Result<ModelRow> model(ModelId) override { return no_versions(); }
-  Result<std::vector<ModelRow>> models() override { return std::vector<ModelRow>{}; }
-  Result<std::vector<NamespaceEntry>> namespace_entries(std::string_view) override { return no_versions(); }
+  Result<Page<ModelRow>> models(std::string_view) override { return Page<ModelRow>{}; }
+  Result<Page<NamespaceEntry>> namespace_entries(std::string_view, std::string_view) override { return no_versions(); }
   Result<NamespaceEntry> namespace_entry(std::string_view, std::string_view) override { return no_versions(); }
   Result<VersionRow> version(ModelId, std::uint64_t) override { return no_versions(); }
-  Result<std::vector<VersionRow>> versions(ModelId) override { return no_versions(); }
+  Result<Page<VersionRow>> versions(ModelId, std::string_view) override { return no_versions(); }
   Result<std::optional<VersionId>> first_with(ModelId, std::span<const std::byte>) override { return no_versions(); }
-  Result<std::vector<VersionId>> distinct(ModelId) override { return no_versions(); }
-  Result<std::vector<TagRow>> tags(ModelId) override { return no_versions(); }
+  Result<Page<VersionId>> distinct(ModelId, std::string_view) override { return no_versions(); }
+  Result<Page<TagRow>> tags(ModelId, std::string_view) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
-  Result<std::vector<VersionId>> children(VersionId, std::size_t) override { return no_versions(); }
+  Result<Page<VersionId>> children(VersionId, std::string_view) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
   Result<std::uint64_t> owned_bytes(VersionId, std::uint32_t) override { return no_versions(); }
-  Result<std::uint64_t> owned_bytes(VersionId) override { return no_versions(); }
+  Result<Page<std::uint64_t>> owned_by_files(VersionId, std::string_view) override { return no_versions(); }
   Result<InodeRow> inode(Ino) override { return no_versions(); }
-  Result<VersionId> keeper(const InodeRow&) override { return no_versions(); }
-  Result<std::vector<std::pair<VersionId, std::uint32_t>>> holders(const ContentId&) override { return no_versions(); }
   Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId&, std::size_t) override {
     return no_versions();
   }
@@ -87,12 +85,10 @@ class BlobSnapshot final : public Snapshot {
     if (found == owners_.end()) return std::optional<std::pair<VersionId, std::uint32_t>>{};
     return std::optional(std::pair(found->second, std::uint32_t{0}));
   }
-  Result<StoreCounts> counts() override { return no_versions(); }
-  Result<std::uint64_t> open_removed() override { return std::uint64_t{0}; }
   std::uint64_t registry_revision() const override { return 0; }
   Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return no_versions(); }
-  Result<std::vector<VersionId>> pinned() override { return no_versions(); }
+  Result<std::vector<VersionId>> pinned(VersionId, std::size_t) override { return no_versions(); }
 
  private:
   std::map<ContentId, BlobPlace> places_;
@@ -199,6 +195,14 @@ Result<std::unique_ptr<Snapshot>> BlobStore::snapshot() {
       std::make_unique<BlobSnapshot>(places_, versions_, owners_, std::move(known), sequence_, looks));
 }
 
+Result<StoreCounts> BlobStore::counts() {
+  return no_versions();
+}
+
+Result<VersionId> BlobStore::keeper(const InodeRow& /*view*/) {
+  return no_versions();
+}
+
 Result<IndexState> BlobStore::state() {
   const std::lock_guard lock(mutex_);
   return IndexState{1, sequence_};
@@ -297,7 +301,7 @@ Result<std::unique_ptr<Import>> BlobStore::begin_import() {
 Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>) {
   return no_versions();
 }
-Status BlobStore::remove_version(std::string_view, std::uint64_t) {
+Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName>) {
   return no_versions();
 }
 Result<GcReport> BlobStore::gc(const GcOptions&, Progress&) {

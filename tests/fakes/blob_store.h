@@ -47,6 +47,9 @@ class BlobStore final : public ClusterStore {
   const std::optional<ClusterIdentity>& cluster() const override { return cluster_; }
   Result<std::unique_ptr<Snapshot>> snapshot() override;
   Result<IndexState> state() override;
+  Result<StoreCounts> counts() override;
+  Result<std::uint64_t> open_removed() override { return std::uint64_t{0}; }
+  Result<VersionId> keeper(const InodeRow& view) override;
   Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<OpenPlace> open_blob(const ContentId& id) override;
@@ -57,7 +60,7 @@ class BlobStore final : public ClusterStore {
   Status look(VersionId /*version*/) override { return {}; }
   Result<std::unique_ptr<Import>> begin_import() override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
-  Status remove_version(std::string_view model, std::uint64_t number) override;
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
   Result<std::unique_ptr<BlobRepair>> begin_repair() override;

@@ -57,7 +57,7 @@ struct Fixture {
   std::string state() const {
     auto snapshot = store->snapshot();
     REQUIRE(snapshot.ok());
-    auto counts = (*snapshot)->counts();
+    auto counts = store->counts();
     REQUIRE(counts.ok());
     return std::to_string((*snapshot)->sequence()) + " " + std::to_string(counts->models) + " " +
            std::to_string(counts->versions) + " " + std::to_string(counts->tags) + " " + std::to_string(counts->blobs) +

@@ -19,7 +19,8 @@ ANOTHER = 65533
 F_OFD_GETLK = 36
 SECONDS_MAX = 20
 FILES = ["packs/*.pack", "packs/*.toc", "manifests/*", "journal/*.log", "journal/*.copy", "journal/weft-store",
-         "index/data.mdb", "index/readers", "index/open", "index/writer", "index/gc", "weft-store", "daemon.lock"]
+         "index/data.mdb", "index/readers", "index/open", "index/queue", "index/writer", "index/gc", "weft-store",
+         "daemon.lock"]
 DIRECTORIES = ["packs", "manifests", "journal", "index", "tmp", "cache"]
 
 

@@ -7,6 +7,7 @@
 #include "cli/shared/table.h"
 #include "daemon_api/control_messages.h"
 #include "weft/assembly.h"
+#include "weft/listing.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -50,7 +51,6 @@ struct Usage {
 
 struct VersionUsage {
   VersionRow row;
-  std::uint32_t files = 0;
   Usage usage;
 };
 
@@ -60,16 +60,12 @@ struct ModelUsage {
   Usage usage;
 };
 
-// A version that is removed meanwhile counts nothing.
-Status measure(Snapshot& snapshot, VersionUsage& version) {
+// A version that is removed meanwhile owns nothing.
+Status measure(Renewed& renewed, VersionUsage& version) {
   Usage& usage = version.usage;
   usage.logical = version.row.logical_bytes;
   if (usage.unknown != 0) return {};
-  for (std::uint32_t file = 0; file < version.files; ++file) {
-    auto owned = snapshot.owned_bytes(version.row.id, file);
-    if (!owned.ok() && owned.error().code != Errc::not_found) return std::move(owned).error();
-    if (owned.ok()) usage.owned += *owned;
-  }
+  WEFT_TRY(usage.owned, owned_bytes(renewed, version.row.id));
   usage.shared = usage.logical - std::min(usage.owned, usage.logical);
   return {};
 }
@@ -79,13 +75,10 @@ bool is_out_of_reach(Errc code) {
 }
 
 Result<VersionUsage> counted(Store& store, const VersionRow& row) {
-  VersionUsage version{row, 0, {}};
-  auto loaded = load_version(store, row);
-  if (!loaded.ok() && !is_out_of_reach(loaded.error().code)) return std::move(loaded).error();
-  if (loaded.ok())
-    version.files = static_cast<std::uint32_t>(loaded->tree->manifest().files.size());
-  else
-    version.usage.unknown = 1;
+  VersionUsage version{row, {}};
+  const auto loaded = load_version(store, row);
+  if (!loaded.ok() && !is_out_of_reach(loaded.error().code)) return loaded.error();
+  if (!loaded.ok()) version.usage.unknown = 1;
   return version;
 }
 
@@ -96,9 +89,9 @@ Result<ModelUsage> usage_of(Store& store, const ModelEntry& model) {
     WEFT_TRY(VersionUsage one, counted(store, version.row));
     usage.versions.push_back(std::move(one));
   }
-  WEFT_TRY(auto snapshot, store.snapshot());
+  Renewed renewed(store);
   for (VersionUsage& version : usage.versions) {
-    WEFT_CHECK(measure(*snapshot, version));
+    WEFT_CHECK(measure(renewed, version));
     usage.usage.add(version.usage);
   }
   return usage;
@@ -179,8 +172,7 @@ class DuCommand final : public Command {
   }
 
   static Result<Rest> rest_of(Store& store) {
-    WEFT_TRY(auto snapshot, store.snapshot());
-    WEFT_TRY(const StoreCounts counts, snapshot->counts());
+    WEFT_TRY(const StoreCounts counts, store.counts());
     return Rest{assembled_usage(store).bytes, counts.dead_bytes};
   }
 

@@ -6,6 +6,7 @@
 #include "cli/shared/table.h"
 #include "os/mounts.h"
 #include "weft/dtype.h"
+#include "weft/listing.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -33,18 +34,16 @@ struct Figures {
   std::vector<std::string> children;
 };
 
-Result<Figures> figures_of(Store& store, const VersionRow& row, std::size_t files) {
+Result<Figures> figures_of(Store& store, const VersionRow& row) {
   Figures figures;
-  WEFT_TRY(auto snapshot, store.snapshot());
-  for (std::uint32_t file = 0; file < files; ++file) {
-    WEFT_TRY(std::uint64_t owned, snapshot->owned_bytes(row.id, file));
-    figures.owned += owned;
-  }
-  WEFT_TRY(auto children, snapshot->children(row.id, SIZE_MAX));
-  for (VersionId id : children) {
-    WEFT_TRY(VersionRow child, snapshot->version(id));
+  Renewed renewed(store);
+  WEFT_TRY(figures.owned, owned_bytes(renewed, row.id));
+  WEFT_CHECK(each_child(store, row.id, [&](VersionId id) -> Status {
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(const VersionRow child, now->version(id));
     if (!child.removed) figures.children.push_back(spec_of(child));
-  }
+    return {};
+  }));
   return figures;
 }
 
@@ -129,7 +128,7 @@ class InfoCommand final : public Command {
       context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
       return kExitDone;
     }
-    WEFT_TRY(Figures figures, figures_of(*store, version.row, manifest.files.size()));
+    WEFT_TRY(Figures figures, figures_of(*store, version.row));
     context.print("{}{}", text_of(version, manifest, figures), places_of(*store, version.row));
     return kExitDone;
   }

@@ -5,7 +5,7 @@
 #include "cli/shared/mounts.h"
 #include "cli/shared/upgrade.h"
 #include "os/sys.h"
-#include "weft/snapshot.h"
+#include "weft/listing.h"
 #include "weft/store.h"
 
 namespace weft {
@@ -70,14 +70,21 @@ class MountCommand final : public Command {
   // Suggests a first command, for a model that exists.
   Status print_hint(const Context& context) const {
     WEFT_TRY(const auto store, context.open_to_read());
-    WEFT_TRY(const auto snapshot, store->snapshot());
-    WEFT_TRY(const auto models, snapshot->models());
-    const auto live = std::ranges::find_if(models, [](const ModelRow& model) { return model.latest != 0; });
-    if (live == models.end())
+    WEFT_TRY(const auto model, first_live_model(*store));
+    if (!model)
       context.print("the store has no model yet; try: weft import PATH --name MODEL\n");
     else
-      context.print("try: ls {}/layers/{}/latest\n", directory_, live->name);
+      context.print("try: ls {}/layers/{}/latest\n", directory_, *model);
     return {};
+  }
+
+  static Result<std::optional<std::string>> first_live_model(Store& store) {
+    for (auto models = list_models(store);;) {
+      WEFT_TRY(const auto page, models.next());
+      if (!page) return std::optional<std::string>();
+      const auto live = std::ranges::find_if(*page, [](const ModelRow& model) { return model.latest != 0; });
+      if (live != page->end()) return std::optional(live->name);
+    }
   }
 
   Result<int> upgrade(const Context& context, const std::string& program) const {

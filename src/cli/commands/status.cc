@@ -70,10 +70,7 @@ Result<Facts> collect(const Context& context) {
   Facts facts;
   WEFT_TRY(auto store, context.open_to_read());
   facts.info = store->info();
-  {
-    WEFT_TRY(auto snapshot, store->snapshot());
-    WEFT_TRY(facts.counts, snapshot->counts());
-  }
+  WEFT_TRY(facts.counts, store->counts());
   facts.assembled = assembled_usage(*store);
   if (auto state = read_scrub_state(store->path()); state.ok()) facts.scrub = std::move(state->last);
   std::error_code error;

@@ -3,6 +3,7 @@
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "weft/listing.h"
 
 namespace weft {
 namespace {
@@ -86,9 +87,13 @@ class TagCommand final : public Command {
   }
 
   Result<std::vector<TagRow>> tags_of(Store& store) const {
-    WEFT_TRY(ModelEntry model, model_entry(store, request_.spec));
-    WEFT_TRY(auto snapshot, store.snapshot());
-    return snapshot->tags(model.row.id);
+    WEFT_TRY(const ModelRow model, model_row(store, request_.spec));
+    std::vector<TagRow> tags;
+    WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
+      tags.push_back(std::move(tag));
+      return {};
+    }));
+    return tags;
   }
 
   TagRequest request_;

@@ -3,27 +3,28 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
+#include "weft/listing.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 
 namespace weft {
 namespace {
 
-VersionEntry entry_of(VersionRow row, const ModelRow& model, const std::vector<TagRow>& tags) {
-  VersionEntry entry{std::move(row), {}, false};
-  entry.latest = entry.row.number == model.latest;
-  for (const TagRow& tag : tags)
-    if (tag.number == entry.row.number) entry.tags.push_back(tag.name);
-  return entry;
-}
-
-Result<ModelEntry> entry_of(Snapshot& snapshot, const ModelRow& model) {
-  WEFT_TRY(auto rows, snapshot.versions(model.id));
-  WEFT_TRY(auto tags, snapshot.tags(model.id));
+Result<ModelEntry> entry_of(Store& store, const ModelRow& model) {
+  std::map<std::uint64_t, std::vector<std::string>> tags;
+  WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
+    tags[tag.number].push_back(std::move(tag.name));
+    return {};
+  }));
   ModelEntry entry{model, {}};
-  for (VersionRow& row : rows) entry.versions.push_back(entry_of(std::move(row), model, tags));
+  WEFT_CHECK(each_version(store, model.id, [&](VersionRow row) -> Status {
+    const std::uint64_t number = row.number;
+    entry.versions.push_back({std::move(row), std::move(tags[number]), number == model.latest});
+    return {};
+  }));
   return entry;
 }
 
@@ -40,32 +41,42 @@ std::size_t ModelEntry::live() const {
 }
 
 Result<std::vector<ModelEntry>> all_models(Store& store) {
-  WEFT_TRY(auto snapshot, store.snapshot());
-  WEFT_TRY(auto rows, snapshot->models());
   std::vector<ModelEntry> models;
-  for (const ModelRow& row : rows) {
-    WEFT_TRY(ModelEntry entry, entry_of(*snapshot, row));
+  WEFT_CHECK(each_model(store, [&](const ModelRow& row) -> Status {
+    WEFT_TRY(ModelEntry entry, entry_of(store, row));
     models.push_back(std::move(entry));
-  }
+    return {};
+  }));
   return models;
 }
 
-Result<ModelEntry> model_entry(Store& store, std::string_view name) {
+Result<ModelRow> model_row(Store& store, std::string_view name) {
   WEFT_CHECK(check_model_name(name));
-  WEFT_TRY(auto snapshot, store.snapshot());
+  WEFT_TRY(const auto snapshot, store.snapshot());
   auto row = snapshot->model(name);
-  if (row.ok()) return entry_of(*snapshot, *row);
-  if (row.error().code != Errc::not_found) return std::move(row).error();
+  if (row.ok() || row.error().code != Errc::not_found) return row;
   WEFT_CHECK(resolve_version(*snapshot, name));  // its error says which models there are
-  return std::move(row).error();
+  return row;
+}
+
+Result<ModelEntry> model_entry(Store& store, std::string_view name) {
+  WEFT_TRY(const ModelRow row, model_row(store, name));
+  return entry_of(store, row);
 }
 
 Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
-  WEFT_TRY(auto snapshot, store.snapshot());
-  WEFT_TRY(VersionRow row, resolve_version(*snapshot, spec));
-  WEFT_TRY(ModelRow model, snapshot->model(row.model));
-  WEFT_TRY(auto tags, snapshot->tags(row.model));
-  return entry_of(std::move(row), model, tags);
+  VersionEntry entry;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(entry.row, resolve_version(*snapshot, spec));
+    WEFT_TRY(const ModelRow model, snapshot->model(entry.row.model));
+    entry.latest = entry.row.number == model.latest;
+  }
+  WEFT_CHECK(each_tag(store, entry.row.model, [&](TagRow tag) -> Status {
+    if (tag.number == entry.row.number) entry.tags.push_back(std::move(tag.name));
+    return {};
+  }));
+  return entry;
 }
 
 std::string spec_of(const VersionRow& row) {

@@ -1,4 +1,4 @@
-// What the listing commands show, collected in one snapshot that is dropped before anything is printed.
+// What the listing commands show, collected before anything is printed.
 #pragma once
 
 #include <string>
@@ -26,6 +26,7 @@ struct ModelEntry {
 
 Result<std::vector<ModelEntry>> all_models(Store& store);  // by name, also those without a live version
 Result<ModelEntry> model_entry(Store& store, std::string_view name);
+Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found says which models there are
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
 std::string spec_of(const VersionRow& row);  // "bert-base@2"

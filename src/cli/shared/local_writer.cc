@@ -46,11 +46,12 @@ class LocalWriter final : public StoreWriter {
 
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return remove_versions(*store, request, [&](const VersionName& version) -> Status {
-      WEFT_CHECK(store->remove_version(version.model, version.number));
-      removed(version);
-      return {};
-    });
+    return remove_versions(
+        *store, request, [&](std::span<const VersionName> versions) { return store->remove_versions(versions); },
+        [&](const VersionName& version) -> Status {
+          removed(version);
+          return {};
+        });
   }
 
   Result<GcOutcome> collect(const GcOptions& options) override {

@@ -282,10 +282,10 @@ TEST_CASE("what does not fit is not pinned") {
   Derived store;
   REQUIRE(set_assembly_max(*store.store, kMiB).ok());
   CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
-  CHECK(must(must(store.store->snapshot())->pinned()).empty());
+  CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).empty());
   REQUIRE(store.store->pin("derived", 1, true).ok());
   CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
-  CHECK(must(must(store.store->snapshot())->pinned()).size() == 1);  // it was before
+  CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).size() == 1);  // it was before
 }
 
 TEST_CASE("a file that another boot has left is read from its packs until it is verified") {

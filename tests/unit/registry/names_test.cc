@@ -169,7 +169,7 @@ TEST_CASE("names: more reliance than one transaction compares is still proved") 
   std::vector<VersionName> relies;
   for (unsigned i = 1; i <= limits::kEtcdOpsMax + 20; ++i) {
     must_publish(c, wish("many", i));
-    relies.emplace_back("many", i);
+    relies.push_back({"many", i});
   }
   CHECK(must_publish(c, wish("child", 1, {}, relies)) == 1);
   REQUIRE(c.names.remove_version("many", 3).ok());

@@ -30,7 +30,7 @@ void rebuild(TestCluster& test) {
 }
 
 std::uint64_t absent(Store& store) {
-  return must(must(store.snapshot())->counts()).absent_blobs;
+  return must(store.counts()).absent_blobs;
 }
 
 // a@1 of the contents 1 and 2, adopted.
@@ -128,7 +128,7 @@ TEST_CASE("a pack of its own that is damaged before the mirror tells of it is na
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].starts_with("b@1: "));
   CHECK(absent(*test.store) == 3);
-  CHECK(must(must(test.store->snapshot())->models()).size() == 3);
+  CHECK(must(must(test.store->snapshot())->models()).rows.size() == 3);
 }
 
 TEST_CASE("a manifest that was lost comes back by adoption") {

@@ -140,7 +140,7 @@ TEST_CASE("the map grows under a reader of another process, and the reader follo
     auto snapshot = store->snapshot().value();  // the file is larger than this process's map now
     auto model = snapshot->model("m").value();
     LocalRow local = snapshot->local(snapshot->version(model.id, 1).value().id).value();
-    return local.view_inos.size() == 9000 && snapshot->holders(content_id(8999)).value().size() == 1;
+    return local.view_inos.size() == 9000 && snapshot->some_holders(content_id(8999), 1000).value().size() == 1;
   });
   REQUIRE(reader.hear());
   auto store = open_store(test.path);

@@ -96,7 +96,8 @@ TEST_CASE("a store that lost its identity and the copy gets a new one from a reb
     CHECK(store->info().uuid != uuid);
     CHECK(store->info().format == kStoreFormat);
     CHECK(store->fsck({}, decode, no_progress()).value().problems == std::vector<std::string>{});
-    CHECK(store->snapshot().value()->versions(store->snapshot().value()->model("m").value().id).value().size() == 1);
+    CHECK(store->snapshot().value()->versions(store->snapshot().value()->model("m").value().id).value().rows.size() ==
+          1);
   }
 }
 
@@ -195,7 +196,7 @@ TEST_CASE("rows and events come back as they went") {
   PublishEvent event;
   event.version = row;
   event.tags = {{"t", 5}};
-  event.local = {2000, 10, {1, 2, 3}};
+  event.local = {2000, 10, {1, 2, 3}, {{7, 2}, {20, 1}}, {}};
   event.packs = {42};
   auto record = encode_event(event, 7);
   CHECK(record_length(record) == record.size());
@@ -203,6 +204,7 @@ TEST_CASE("rows and events come back as they went") {
   auto again = std::get<PublishEvent>(decode_event(record, "event").value().event);
   CHECK(encode_event(again, 7) == record);
   CHECK(again.local.view_inos == std::vector<Ino>{1, 2, 3});
+  CHECK(again.local.blobs == std::vector<Range>{{7, 2}, {20, 1}});
   CHECK(again.packs.at(0) == 42);
   CHECK(again.version.elsewhere.at(0) == "else");
   CHECK(again.version.tensors == 9);

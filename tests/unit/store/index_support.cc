@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -140,7 +141,10 @@ std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   if (blobs.empty()) return blobs;
   toc.size = bytes.size();
   if (!write_toc(toc_path(store.path(), toc.pack), toc).ok()) throw std::runtime_error("write_toc");
-  write_file(pack_path(store.path(), toc.pack), bytes);
+  // As packs appear: whole.
+  const std::string unplaced = fmt::format("{}/tmp/{:x}", store.path(), toc.pack);
+  write_file(unplaced, bytes);
+  std::filesystem::rename(unplaced, pack_path(store.path(), toc.pack));
   return blobs;
 }
 
@@ -168,7 +172,7 @@ namespace {
 void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, bool local) {
   out += fmt::format(" version {} {}@{} {} time {} bytes {} removed {} {} children {}\n", row.id, row.model_name,
                      row.number, to_hex(row.manifest), row.time_ns, row.logical_bytes, row.removed, row.removed_ns,
-                     must(snapshot.children(row.id, SIZE_MAX)));
+                     must(snapshot.children(row.id)).rows);
   out += fmt::format("  {} {}\n", row.message, row.metrics.size());
   out += fmt::format("  born {} died {} tensors {} {} elsewhere {}\n", row.born, row.died, row.tensors,
                      row.tensor_bytes, fmt::join(row.elsewhere, " "));
@@ -189,14 +193,14 @@ void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, b
 void dump_model(std::string& out, Snapshot& snapshot, const ModelRow& model, bool local) {
   out += fmt::format("model {} {} next {} latest {} inos {} {} created {} changed {}\n", model.id, model.name,
                      model.next_number, model.latest, model.ino, model.latest_ino, model.created_ns, model.changed_ns);
-  out += fmt::format(" distinct {}\n", must(snapshot.distinct(model.id)));
-  for (const TagRow& tag : must(snapshot.tags(model.id)))
+  out += fmt::format(" distinct {}\n", must(snapshot.distinct(model.id)).rows);
+  for (const TagRow& tag : must(snapshot.tags(model.id)).rows)
     out += fmt::format(" tag {} {} {} {}\n", tag.name, tag.number, tag.ino, tag.time_ns);
-  for (const VersionRow& row : must(snapshot.versions(model.id))) dump_version(out, snapshot, row, local);
+  for (const VersionRow& row : must(snapshot.versions(model.id)).rows) dump_version(out, snapshot, row, local);
 }
 
 void dump_names(std::string& out, Snapshot& snapshot, const std::string& prefix) {
-  for (const NamespaceEntry& entry : must(snapshot.namespace_entries(prefix))) {
+  for (const NamespaceEntry& entry : must(snapshot.namespace_entries(prefix)).rows) {
     std::string path = prefix.empty() ? entry.component : prefix + "/" + entry.component;
     out += fmt::format("name {} {} {}\n", path, entry.is_model, entry.ino);
     if (!entry.is_model) dump_names(out, snapshot, path);
@@ -241,11 +245,11 @@ void assemble(const std::string& store_path, const std::vector<unsigned>& conten
 std::string dump(Store& store, bool local) {
   auto snapshot = must(store.snapshot());
   std::string out;
-  for (const ModelRow& model : must(snapshot->models())) dump_model(out, *snapshot, model, local);
+  for (const ModelRow& model : must(snapshot->models()).rows) dump_model(out, *snapshot, model, local);
   dump_names(out, *snapshot, "");
   dump_inodes(out, *snapshot, local);
   for (unsigned n = 0; n < 200; ++n) {
-    auto holders = snapshot->holders(content_id(n));
+    auto holders = snapshot->some_holders(content_id(n), 1000);
     if (!holders.ok() && holders.error().code != Errc::not_found) throw std::runtime_error(holders.error().message);
     if (!holders.ok()) continue;
     auto place = snapshot->find_blob(content_id(n));
@@ -254,10 +258,10 @@ std::string dump(Store& store, bool local) {
     for (auto [version, file] : *holders) out += fmt::format(" {}:{}", version, file);
     out += "\n";
   }
-  out += fmt::format("pinned {} unsaved {} bare {}\n", must(snapshot->pinned()), must(snapshot->unsaved(0, SIZE_MAX)),
-                     must(snapshot->bare_versions(0, SIZE_MAX)));
+  out += fmt::format("pinned {} unsaved {} bare {}\n", must(snapshot->pinned(0, SIZE_MAX)),
+                     must(snapshot->unsaved(0, SIZE_MAX)), must(snapshot->bare_versions(0, SIZE_MAX)));
   out += fmt::format("lineage clock {}\n", snapshot->lineage_clock());
-  StoreCounts counts = must(snapshot->counts());
+  StoreCounts counts = must(store.counts());
   return out + fmt::format("counts {} {} {} {} {} {} {}\n", counts.models, counts.versions, counts.tags, counts.blobs,
                            counts.views, counts.blob_bytes, counts.dead_bytes);
 }

@@ -205,7 +205,7 @@ TEST_CASE("numbers that a lost tail gave are not given again") {
   CHECK(store->snapshot().value()->local(next.id).value().ino_base > ino);
   CHECK(must_publish(*store, "gone", {{6}}).version.number > 1);
   CHECK(must_publish(*store, "gone", {{7}}).version.number > 2);
-  CHECK(store->snapshot().value()->versions(next.model).value().size() == 2);
+  CHECK(store->snapshot().value()->versions(next.model).value().rows.size() == 2);
   CHECK(test.fsck() == std::vector<std::string>{});
   std::string before = test.state();
   store.reset();

@@ -74,7 +74,7 @@ bool is_whole(Store& store, const VersionRow& version, std::initializer_list<uns
 }
 
 std::uint64_t open_removed(Store& store) {
-  return store.snapshot().value()->counts().value().open_removed;
+  return store.open_removed().value();
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ TEST_CASE("a view is kept by a version that has it, a live one before a removed 
   const Ino shared = store->snapshot().value()->local(first.id).value().view_inos[0];
   const auto keeper = [&] {
     const auto snapshot = store->snapshot().value();
-    return snapshot->keeper(snapshot->inode(shared).value()).value();
+    return store->keeper(snapshot->inode(shared).value()).value();
   };
   CHECK(keeper() == first.id);
   REQUIRE(store->remove_version("m", 1).ok());

@@ -1,0 +1,42 @@
+// A snapshot for a walk of many single lookups.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "weft/result.h"
+#include "weft/snapshot.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// Holds a snapshot for at most limits::kRowsPerSnapshot rows, and then takes another, which shows a later state. One
+// thread. The snapshot ends with the object.
+class Renewed {
+ public:
+  explicit Renewed(Store& store) : store_(store) {}
+
+  // A snapshot in which the caller reads at most so many rows; it is good until the next call. What an earlier one said
+  // may not be true any more.
+  Result<Snapshot*> get(std::size_t rows = 1) {
+    if (snapshot_ && rows_ + rows > limits::kRowsPerSnapshot) end();
+    if (!snapshot_) {
+      WEFT_TRY(snapshot_, store_.snapshot());
+    }
+    rows_ += rows;
+    return snapshot_.get();
+  }
+  // Before output, a wait, or the work of others.
+  void end() {
+    snapshot_.reset();
+    rows_ = 0;
+  }
+
+ private:
+  Store& store_;
+  std::unique_ptr<Snapshot> snapshot_;
+  std::size_t rows_ = 0;
+};
+
+}  // namespace weft

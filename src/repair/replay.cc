@@ -1,0 +1,184 @@
+#include "repair/replay.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "packs/packs.h"
+
+namespace weft {
+namespace {
+
+// Of one transaction. Its changed pages are in memory until it commits: each tensor changes a few of them.
+constexpr std::size_t kRecordsMax = 1000;
+constexpr std::size_t kTensorsMax = 8192;
+
+std::string label(const VersionRow& version) {
+  return fmt::format("{}@{}", version.model_name, version.number);
+}
+
+struct TensorCount {
+  std::size_t operator()(const PublishEvent& event) const { return event.local.view_inos.size(); }
+  std::size_t operator()(const AdoptionEvent& event) const { return event.view_inos.size(); }
+  template <class Other>
+  std::size_t operator()(const Other& /*event*/) const {
+    return 0;
+  }
+};
+
+// "m@2", of a record that brings content.
+struct BroughtBy {
+  std::string operator()(const PublishEvent& event) const { return label(event.version); }
+  std::string operator()(const AdoptionEvent& event) const { return fmt::format("{}@{}", event.model, event.number); }
+  template <class Other>
+  std::string operator()(const Other& /*event*/) const {
+    return {};
+  }
+};
+
+}  // namespace
+
+bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version) {
+  return survey.is_removed(version.model_name, version.number) && !(input.unreaped && input.unreaped(version.id));
+}
+
+Status JournalReplay::add(JournaledEvent event) {
+  tensors_ += std::visit(TensorCount(), event.event);
+  waiting_.push_back(std::move(event));
+  return waiting_.size() < kRecordsMax && tensors_ < kTensorsMax ? Status{} : flush();
+}
+
+// A record that cannot be applied takes back the whole transaction. All of them are then applied alone.
+Status JournalReplay::flush() {
+  if (waiting_.empty()) return {};
+  const std::vector<JournaledEvent> events = std::exchange(waiting_, {});
+  tensors_ = 0;
+  Status status = apply(events, Content::read);
+  if (status.ok() || !is_damage(status.error())) return status;
+  for (const JournaledEvent& event : events)
+    WEFT_CHECK(
+        tell(report_, apply_alone(event), fmt::format("{}: the record at {}", input_.journal.path(), event.begin)));
+  return {};
+}
+
+// If the content cannot be applied, the version comes back without it.
+Status JournalReplay::apply_alone(const JournaledEvent& journaled) {
+  Status status = apply({&journaled, 1}, Content::read);
+  if (status.ok() || status.error().code != Errc::corrupt) return status;
+  const std::string version = std::visit(BroughtBy(), journaled.event);
+  if (version.empty()) return status;
+  WEFT_CHECK(tell(report_, std::move(status), version));
+  return apply({&journaled, 1}, Content::left_out);
+}
+
+Status JournalReplay::apply(std::span<const JournaledEvent> events, Content content) {
+  Found found;
+  const auto replay_all = [&](Txn& txn) -> Status {
+    found = {};
+    for (const JournaledEvent& journaled : events)
+      WEFT_CHECK(std::visit([&](const auto& event) { return replay(txn, event, content, found); }, journaled.event));
+    return {};
+  };
+  WEFT_CHECK(env_.write(lock_, replay_all));
+  report_.problems.insert(report_.problems.end(), found.problems.begin(), found.problems.end());
+  report_.versions += found.published;
+  report_.versions -= found.removed;
+  missing_ += found.missing;
+  return {};
+}
+
+// Nothing if the manifest is damaged or gone.
+Result<std::optional<VersionContent>> JournalReplay::content_of(const VersionRow& version, Found& found) const {
+  auto content = read_content(input_, version);
+  if (content.ok()) return std::optional(std::move(*content));
+  if (!is_damage(content.error())) return std::move(content).error();
+  found.problems.push_back(fmt::format("{}: its content cannot be read: {}", label(version), content.error().message));
+  return std::optional<VersionContent>();
+}
+
+// A later version with these views does not have them first.
+void JournalReplay::pass_over(std::span<const Ino> views, const FirstView& first) {
+  for (const Ino view : views) first_views_.try_emplace(view, first);
+}
+
+Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content content, Found& found) {
+  const VersionRow& version = event.version;
+  ++found.published;
+  PublishInput input;
+  input.reaped = is_reaped(input_, survey_, version);
+  input.first_views = &first_views_;
+  input.absent = true;
+  input.own = is_own(input_, version);
+  std::optional<VersionContent> read;
+  if (!input.reaped && !event.bare && content == Content::read) {
+    WEFT_TRY(read, content_of(version, found));
+  }
+  std::vector<NewBlob> blobs;
+  if (!packs_known_ && !input.reaped) {
+    WEFT_TRY(blobs, blobs_of(input_.packs, event.packs));
+  }
+  std::uint64_t missing = 0;
+  input.content = read ? &*read : nullptr;
+  input.new_blobs = blobs;
+  input.missing_extents = &missing;
+  if (!read) pass_over(event.local.view_inos, {version.id, version.time_ns});
+  auto applied = apply_publish(txn, event, input);
+  if (!applied.ok()) return std::move(applied).error();
+  if (may_lack(input_, version)) return {};
+  found.missing += missing;
+  if (missing != 0 && version.publisher.empty())
+    found.problems.push_back(fmt::format("{}: {} of its extents are in no pack", label(version), missing));
+  return {};
+}
+
+// Of a version that went again and is reaped, nothing is left to adopt.
+Status JournalReplay::replay(Txn& txn, const AdoptionEvent& event, Content content, Found& found) {
+  WEFT_TRY(const std::optional<VersionRow> version, find_row<VersionRow>(txn, Table::versions, key_of(event.version)));
+  WEFT_TRY(const bool incomplete, is_incomplete(txn, event.version));
+  std::optional<VersionContent> read;
+  if (version && incomplete && content == Content::read) {
+    WEFT_TRY(read, content_of(*version, found));
+  }
+  PublishInput input;
+  input.content = read ? &*read : nullptr;
+  input.first_views = &first_views_;
+  input.absent = true;
+  if (!read) pass_over(event.view_inos, {event.version, event.published_ns});
+  return apply_adoption(txn, event, input);
+}
+
+Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*content*/, Found& found) {
+  if (survey_.is_lost(event.model, event.number)) return {};
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return Error{Errc::corrupt, fmt::format("removal of {}@{}: no such model", event.model, event.number)};
+  WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  WEFT_TRY(const bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
+  std::optional<VersionContent> read;
+  if (version && !incomplete && input_.unreaped && input_.unreaped(version->id)) {
+    WEFT_TRY(read, content_of(*version, found));
+  }
+  ++found.removed;
+  return apply_removal(txn, event, read ? &*read : nullptr);
+}
+
+// A tag that was set to a lost version is where it was set to after that, or nowhere.
+Status JournalReplay::replay(Txn& txn, TagsEvent event, Content /*content*/, Found& /*found*/) {
+  for (TagChange& change : event.changes)
+    if (change.number != 0 && survey_.is_lost(event.model, change.number)) change.number = 0;
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model && survey_.is_lost(event.model, 1)) return {};
+  return apply_tags(txn, event);
+}
+
+Status JournalReplay::replay(Txn& txn, const RepairEvent& event, Content /*content*/, Found& /*found*/) {
+  return apply_repair(txn, event);
+}
+
+Status JournalReplay::replay(Txn& txn, const PinEvent& event, Content /*content*/, Found& /*found*/) {
+  return apply_pin(txn, event);
+}
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+// Applies the records of a journal to an index that is rebuilt, many in one transaction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "catalog/apply.h"
+#include "catalog/journal.h"
+#include "index/env.h"
+#include "repair/rebuild_input.h"
+#include "repair/survey.h"
+#include "weft/fsck.h"
+#include "weft/result.h"
+#include "weft/version_content.h"
+
+namespace weft {
+
+// Records come in the order of the journal. A record that cannot be applied gets a line in the report, and changes
+// nothing. One thread. `lock`, `input`, `survey` and `report` stay the caller's.
+class JournalReplay {
+ public:
+  JournalReplay(Env& env, const WriterLock& lock, const RebuildInput& input, const JournalSurvey& survey,
+                FsckReport& report)
+      : env_(env), lock_(lock), input_(input), survey_(survey), report_(report) {}
+
+  // Applies the records that wait, if they are enough for a transaction.
+  Status add(JournaledEvent event);
+  Status flush();  // applies all that wait
+  // From here on, packs that come with a publish are not in the index yet.
+  void expect_packs() { packs_known_ = false; }
+  std::uint64_t missing() const { return missing_; }  // extents that versions need and no pack has
+
+ private:
+  // What a transaction has found, and reports if it commits.
+  struct Found {
+    std::vector<std::string> problems;
+    std::uint64_t published = 0, removed = 0, missing = 0;
+  };
+  enum class Content : std::uint8_t { read, left_out };
+  Status apply(std::span<const JournaledEvent> events, Content content);
+  Status apply_alone(const JournaledEvent& journaled);
+  Status replay(Txn& txn, const PublishEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, TagsEvent event, Content content, Found& found);
+  Status replay(Txn& txn, const RemovalEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const RepairEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const AdoptionEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const PinEvent& event, Content content, Found& found);
+  Result<std::optional<VersionContent>> content_of(const VersionRow& version, Found& found) const;
+  void pass_over(std::span<const Ino> views, const FirstView& first);
+
+  Env& env_;
+  const WriterLock& lock_;
+  const RebuildInput& input_;
+  const JournalSurvey& survey_;
+  FsckReport& report_;
+  std::vector<JournaledEvent> waiting_;
+  std::size_t tensors_ = 0;  // of those that wait
+  bool packs_known_ = true;
+  std::unordered_map<Ino, FirstView> first_views_;  // of versions whose content is left out
+  std::uint64_t missing_ = 0;
+};
+
+// Whether the index has given back the version's content.
+bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version);
+
+}  // namespace weft

@@ -1,0 +1,145 @@
+// What walks the whole index, in many transactions.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "index/pages.h"
+#include "os/sys.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHoldersAtOnce = 64;  // that are looked at in one transaction, each with all its views
+
+// Packs on disk, outside of the index.
+Status count_packs(const SafePath& store_path, StoreCounts& counts) {
+  const SafePath dir = store_path / "packs";
+  WEFT_TRY(std::vector<std::string> names, list_directory(dir));
+  for (const std::string& name : names) {
+    if (!name.ends_with(".pack")) continue;
+    auto st = stat_file(dir / name);
+    if (!st.ok()) continue;  // gc just removed it
+    ++counts.packs;
+    counts.pack_disk_bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
+  }
+  return {};
+}
+
+template <class Row, class Visit>
+Status visit_rows(Env& env, Table table, const Visit& visit) {
+  return visit_all(env, table, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const Row row, row_from<Row>(txn, table, entry.key, entry.value));
+    visit(entry.key, row);
+    return {};
+  });
+}
+
+Status count_rows(Env& env, StoreCounts& counts) {
+  WEFT_CHECK(visit_rows<ModelRow>(env, Table::models, [&](Bytes, const ModelRow& row) {
+    if (row.latest != 0) ++counts.models;
+  }));
+  WEFT_CHECK(visit_rows<VersionRow>(env, Table::versions, [&](Bytes, const VersionRow& row) {
+    if (!row.removed) ++counts.versions;
+  }));
+  WEFT_CHECK(visit_rows<InodeRow>(env, Table::inodes, [&](Bytes, const InodeRow& row) {
+    if (row.view_links != 0) ++counts.views;
+  }));
+  WEFT_TRY(Txn txn, env.read());
+  WEFT_TRY(counts.tags, txn.count(Table::tags));
+  return {};
+}
+
+Status count_blobs(Env& env, StoreCounts& counts) {
+  std::uint64_t blobs = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t dead = 0;
+  WEFT_CHECK(visit_rows<BlobRow>(env, Table::blobs, [&](Bytes key, const BlobRow& blob) {
+    ++blobs;
+    bytes += blob_length(key);
+    if (!blob.absent()) return;
+    ++counts.absent_blobs;
+    counts.absent_bytes += blob_length(key);
+  }));
+  WEFT_CHECK(visit_all(env, Table::dead, {}, [&](Txn&, const Entry& entry) -> Status {
+    ++dead;
+    counts.dead_bytes += blob_length(entry.key);
+    return {};
+  }));
+  counts.blobs = blobs - std::min(dead, blobs);
+  counts.blob_bytes = bytes - std::min(counts.dead_bytes, bytes);
+  return {};
+}
+
+Result<bool> has_view(Txn& txn, VersionId version, Ino view) {
+  WEFT_TRY(const std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
+  return local && std::ranges::find(local->view_inos, view) != local->view_inos.end();
+}
+
+// The first version that holds the view's bytes and has the view.
+Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
+  Holder from{};
+  for (;;) {
+    WEFT_TRY(Txn txn, env.read());
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, view.view.content));
+    if (!blob) return std::optional<VersionId>();
+    WEFT_TRY(const std::vector<Holder> holders, holders_from(txn, *blob, from, kHoldersAtOnce));
+    for (const auto& [version, file] : holders) {
+      WEFT_TRY(const bool has, has_view(txn, version, view.base));
+      if (has) return std::optional(version);
+    }
+    if (holders.empty()) return std::optional<VersionId>();
+    from = {holders.back().first, holders.back().second + 1};
+  }
+}
+
+}  // namespace
+
+Result<std::uint64_t> StoreImpl::open_removed() {
+  std::uint64_t count = 0;
+  for (VersionId from = 0;;) {
+    WEFT_TRY(const std::vector<VersionId> versions, ([&]() -> Result<std::vector<VersionId>> {
+               WEFT_TRY(Txn txn, env_->read());
+               return noted(txn, kUnreaped, from, limits::kRowsPerSnapshot);
+             })());
+    if (versions.empty()) return count;
+    for (const VersionId version : versions) {
+      WEFT_TRY(const bool open, open_versions_->is_open(version));
+      if (open) ++count;
+    }
+    from = versions.back() + 1;
+  }
+}
+
+// Mostly the first version that had it. The last look, at all versions, is for views of removed versions alone, and for
+// tensors without bytes, which have no holders.
+Result<VersionId> StoreImpl::keeper(const InodeRow& view) {
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(const auto first, find_row<VersionRow>(txn, Table::versions, key_of(view.view_first)));
+    if (first && !first->removed) return first->id;
+  }
+  WEFT_TRY(std::optional<VersionId> found, holder_with(*env_, view));
+  if (found) return *found;
+  WEFT_CHECK(visit_all(*env_, Table::locals, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    const VersionId version = number_at(entry.key, 0);
+    WEFT_TRY(const bool has, has_view(txn, version, view.base));
+    if (!has) return {};
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, entry.key));
+    if (!found || !row.removed) found = version;
+    return {};
+  }));
+  if (!found) return Error{Errc::not_found, fmt::format("no version has the view of inode {}", view.base)};
+  return *found;
+}
+
+Result<StoreCounts> StoreImpl::counts() {
+  StoreCounts counts;
+  WEFT_CHECK(count_rows(*env_, counts));
+  WEFT_CHECK(count_blobs(*env_, counts));
+  WEFT_CHECK(count_packs(path_, counts));
+  WEFT_TRY(counts.open_removed, open_removed());
+  return counts;
+}
+
+}  // namespace weft

@@ -1,0 +1,122 @@
+// The order in which writers get the lock of an index.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "index/env.h"
+#include "index/queue.h"
+#include "index_support.h"
+#include "os/file_lock.h"
+#include "store_paths.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+class Index {
+ public:
+  Index() { must(Env::create(path())); }
+  SafePath path() const { return safe(dir_.path()); }
+  WriterLock lock() const { return must(Env::lock_writer(path(), {})); }
+
+  // Until somebody waits with this ticket.
+  void await_ticket(std::uint64_t number) const {
+    const Fd queue = must(open_file(path() / "queue", O_RDONLY));
+    while (!must(excluded(queue.get(), LockKind::exclusive, {number, 1}, "queue"))) std::this_thread::yield();
+  }
+
+ private:
+  TempDir dir_;
+};
+
+// A process of its own that takes a ticket and keeps it.
+class OtherWaiter {
+ public:
+  explicit OtherWaiter(const Index& index) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    const auto ticket = QueueTicket::take(index.path(), {});
+    for (;;) ::pause();
+  }
+  ~OtherWaiter() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  OtherWaiter(const OtherWaiter&) = delete;
+  OtherWaiter& operator=(const OtherWaiter&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+};
+
+}  // namespace
+
+TEST_CASE("writers get the lock in the order in which they asked, and who had it waits behind them") {
+  const Index index;
+  std::mutex mutex;
+  std::string order;
+  const auto write = [&](char name) {
+    const WriterLock lock = index.lock();
+    const std::lock_guard guard(mutex);
+    order.push_back(name);
+  };
+  std::vector<std::thread> others;
+  {
+    const WriterLock lock = index.lock();
+    for (const char name : {'a', 'b', 'c', 'd'}) {
+      others.emplace_back(write, name);
+      index.await_ticket(others.size());
+    }
+  }
+  write('e');  // at once, as gc does
+  for (std::thread& other : others) other.join();
+  CHECK(order == "abcde");
+}
+
+TEST_CASE("a ticket is behind all that are held, and ends with its process") {
+  const Index index;
+  QueueTicket first = must(QueueTicket::take(index.path(), {}));
+  CHECK(first.number() == 1);
+  CHECK(must(first.is_first()));
+  {
+    const OtherWaiter other(index);
+    index.await_ticket(2);
+    const QueueTicket third = must(QueueTicket::take(index.path(), {}));
+    CHECK(third.number() == 3);
+    CHECK_FALSE(must(third.is_first()));
+    { const QueueTicket gone = std::move(first); }
+    CHECK_FALSE(must(third.is_first()));
+    ::kill(other.pid(), SIGKILL);
+    while (!must(third.is_first())) std::this_thread::yield();
+  }
+  CHECK(must(QueueTicket::take(index.path(), {})).number() == 1);
+}
+
+TEST_CASE("a stopped process that is first in the queue keeps nobody from a lock that it does not take") {
+  const Index index;
+  const OtherWaiter other(index);
+  index.await_ticket(1);
+  const WriterLock lock = index.lock();
+  const Fd writer = must(open_file(index.path() / "writer", O_RDWR));
+  CHECK(must(excluded(writer.get(), LockKind::exclusive, {}, "writer")));
+}
+
+TEST_CASE("a wait in the queue ends when it is given up, and names who holds the lock") {
+  const Index index;
+  const WriterLock lock = index.lock();
+  Patience patience;
+  patience.cancelled = [] { return true; };
+  const auto given_up = Env::lock_writer(index.path(), patience);
+  REQUIRE_FALSE(given_up.ok());
+  CHECK(given_up.error().code == Errc::cancelled);
+  CHECK(given_up.error().message.find("process " + std::to_string(::getpid())) != std::string::npos);
+  CHECK(must(QueueTicket::take(index.path(), {})).number() == 1);
+}
