@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "diskformat/pack_names.h"
+#include "index/blobs.h"
 #include "index/tables.h"
 
 namespace weft {
@@ -94,8 +97,61 @@ class TableComparison {
 Result<bool> same_blob(Txn& have, const Entry& a, Txn& want, const Entry& b) {
   if (a.value == b.value) return true;
   WEFT_TRY(BlobRow mine, row_from<BlobRow>(have, Table::blobs, a.key, a.value));
-  WEFT_CHECK(row_from<BlobRow>(want, Table::blobs, b.key, b.value));
-  return mine.absent();
+  WEFT_TRY(BlobRow made, row_from<BlobRow>(want, Table::blobs, b.key, b.value));
+  return mine.absent() || mine.place == made.place;
+}
+
+// The two indexes number their blobs each in its own way, so rows of holders do not compare, but lists of holders do.
+Status compare_holders(Txn& have, Txn& want, FsckReport& report) {
+  std::size_t lines = 0;
+  std::uint64_t listed = 0;
+  WEFT_CHECK(each_entry(have, Table::blobs, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(BlobRow row, row_from<BlobRow>(have, Table::blobs, entry.key, entry.value));
+    const FoundBlob mine{std::string(entry.key), row};
+    WEFT_TRY(const std::optional<FoundBlob> made, find_blob(want, blob_id(entry.key)));
+    WEFT_TRY(const std::vector<Holder> holders, all_holders(have, mine));
+    listed += holders.size();
+    std::vector<Holder> expected;
+    if (made) {
+      WEFT_TRY(expected, all_holders(want, *made));
+    }
+    if (holders != expected && ++lines <= kLinesPerTable)
+      report.problems.push_back(
+          fmt::format("index: table holders: blob {} has {} holders, expected {}; run `weft fsck --rebuild`",
+                      readable(entry.key), holders.size(), expected.size()));
+    return {};
+  }));
+  WEFT_TRY(const std::uint64_t bits, count_holders(have));
+  if (bits != listed)
+    report.problems.push_back(fmt::format(
+        "index: table holders: {} bits are set, and blobs have {} holders; run `weft fsck --rebuild`", bits, listed));
+  return {};
+}
+
+// Each pack's count of blobs, against the rows of this index itself.
+Status compare_packs(Txn& have, FsckReport& report) {
+  std::map<PackId, std::uint64_t> counted;
+  WEFT_CHECK(each_entry(have, Table::blobs, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(BlobRow row, row_from<BlobRow>(have, Table::blobs, entry.key, entry.value));
+    if (!row.absent()) ++counted[row.place.pack];
+    return {};
+  }));
+  std::size_t lines = 0;
+  const auto tell = [&](PackId pack, std::uint64_t expected, std::uint64_t got) {
+    if (expected != got && ++lines <= kLinesPerTable)
+      report.problems.push_back(
+          fmt::format("index: table packs: pack {} has {} blobs, expected {}; run `weft fsck --rebuild`",
+                      pack_name(pack), got, expected));
+  };
+  WEFT_CHECK(each_entry(have, Table::packs, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(const NumberRow row, row_from<NumberRow>(have, Table::packs, entry.key, entry.value));
+    const auto found = counted.find(number_at(entry.key, 0));
+    tell(number_at(entry.key, 0), found == counted.end() ? 0 : found->second, row.value);
+    if (found != counted.end()) counted.erase(found);
+    return {};
+  }));
+  for (const auto& [pack, count] : counted) tell(pack, count, 0);
+  return {};
 }
 
 // Rows that gc erased come back from a .toc that it had no time to rewrite: as dead ones.
@@ -182,10 +238,12 @@ Status compare_indexes(Txn& have, Txn& want, bool content, FsckReport& report) {
     WEFT_CHECK(TableComparison(have, want, table, report).run());
   WEFT_CHECK(compare_all_notes(have, want, content, report));
   if (!content) return {};
-  for (Table table : {Table::owned, Table::holders, Table::views, Table::inodes, Table::architectures, Table::arch_of,
+  for (Table table : {Table::owned, Table::views, Table::inodes, Table::architectures, Table::arch_of,
                       Table::arch_versions, Table::arch_items})
     WEFT_CHECK(TableComparison(have, want, table, report).run());
-  return compare_blobs(have, want, report);
+  WEFT_CHECK(compare_blobs(have, want, report));
+  WEFT_CHECK(compare_holders(have, want, report));
+  return compare_packs(have, report);
 }
 
 }  // namespace weft

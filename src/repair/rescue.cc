@@ -17,8 +17,8 @@
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
 #include "repair/rebuild.h"
-#include "weft/run_list.h"
 #include "repair/repair_pack.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
