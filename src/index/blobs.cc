@@ -32,14 +32,13 @@ Result<std::uint64_t> bits_of(Txn& txn, const Entry& entry) {
   return *bits;
 }
 
-// Walks the rows of a blob's group from a holder on, and calls visit(holder) for each that has the blob, until it
-// returns false.
+// Walks the rows of a blob's group and calls visit(holder) for each that has the blob, until it returns false.
 template <class Visit>
-Status each_holder(Txn& txn, const FoundBlob& blob, const Holder& from, const Visit& visit) {
+Status each_holder(Txn& txn, const FoundBlob& blob, const Visit& visit) {
   if (blob.row.number == 0) return {};
   const std::string prefix = key_of(group_of(blob.row.number));
   WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek(held_key(group_of(blob.row.number), from)));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(prefix));
   while (entry && entry->key.starts_with(prefix)) {
     WEFT_TRY(const std::uint64_t bits, bits_of(txn, *entry));
     if ((bits & bit_of(blob.row.number)) != 0 && !visit(holder_at(entry->key))) return {};
@@ -115,24 +114,37 @@ Result<std::uint64_t> blobs_in_pack(Txn& txn, PackId pack) {
 
 Result<std::optional<Holder>> first_holder(Txn& txn, const FoundBlob& blob) {
   std::optional<Holder> first;
-  WEFT_CHECK(each_holder(txn, blob, {}, [&first](const Holder& holder) {
+  WEFT_CHECK(each_holder(txn, blob, [&first](const Holder& holder) {
     first = holder;
     return false;
   }));
   return first;
 }
 
-Result<std::vector<Holder>> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t count_max) {
-  std::vector<Holder> holders;
-  WEFT_CHECK(each_holder(txn, blob, from, [&](const Holder& holder) {
-    holders.push_back(holder);
-    return holders.size() < count_max;
-  }));
-  return holders;
+Result<HolderPage> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t rows_max) {
+  HolderPage page;
+  if (blob.row.number == 0) return page;
+  const std::uint64_t group = group_of(blob.row.number);
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(held_key(group, from)));
+  for (std::size_t rows = 0; entry && entry->key.starts_with(key_of(group)); ++rows) {
+    if (rows == rows_max) {
+      page.next = holder_at(entry->key);
+      return page;
+    }
+    WEFT_TRY(const std::uint64_t bits, bits_of(txn, *entry));
+    if ((bits & bit_of(blob.row.number)) != 0) page.holders.push_back(holder_at(entry->key));
+    WEFT_TRY(entry, cursor.next());
+  }
+  return page;
 }
 
 Result<std::vector<Holder>> some_holders(Txn& txn, const FoundBlob& blob, std::size_t count_max) {
-  WEFT_TRY(std::vector<Holder> holders, holders_from(txn, blob, {}, count_max));
+  std::vector<Holder> holders;
+  WEFT_CHECK(each_holder(txn, blob, [&](const Holder& holder) {
+    holders.push_back(holder);
+    return holders.size() < count_max;
+  }));
   if (holders.size() < count_max) return holders;
   std::vector<Holder> last;
   const Holder known = holders.back();

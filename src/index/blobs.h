@@ -42,8 +42,13 @@ Result<std::uint64_t> blobs_in_pack(Txn& txn, PackId pack);
 
 // Which files of which versions hold a blob: live versions, in the order of their ids.
 Result<std::optional<Holder>> first_holder(Txn& txn, const FoundBlob& blob);
-// The first `count_max` that are not below `from`, in order.
-Result<std::vector<Holder>> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t count_max);
+// The first that are not below `from`, in order: what the first `rows_max` rows of the blob's group say. `next` begins
+// the rest; nothing: there is no more.
+struct HolderPage {
+  std::vector<Holder> holders;
+  std::optional<Holder> next;
+};
+Result<HolderPage> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t rows_max);
 // In order; of more than 2 × `count_max` only so many from each end.
 Result<std::vector<Holder>> some_holders(Txn& txn, const FoundBlob& blob, std::size_t count_max);
 

@@ -54,6 +54,7 @@ struct JudgedPack {
   // The index has more blobs in the pack than the table of contents and the index's own rows show: rows are lost, and a
   // blob of `unlisted` may be one that versions need.
   bool lost_rows = false;
+  std::size_t indexed() const { return live.size() + unheld.size(); }
   bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
 };
 Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);
