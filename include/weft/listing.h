@@ -47,8 +47,9 @@ PagedListing<Row, Read> paged(Store& store, Read read) {
   return PagedListing<Row, Read>(store, std::move(read));
 }
 
-inline auto list_models(Store& store) {
-  return paged<ModelRow>(store, [](Snapshot& now, std::string_view from) { return now.models(from); });
+inline auto list_models(Store& store, std::string prefix = {}) {
+  return paged<ModelRow>(
+      store, [prefix = std::move(prefix)](Snapshot& now, std::string_view from) { return now.models(from, prefix); });
 }
 inline auto list_namespace(Store& store, std::string prefix) {
   return paged<NamespaceEntry>(store, [prefix = std::move(prefix)](Snapshot& now, std::string_view from) {

@@ -51,7 +51,8 @@ class Snapshot {
 
   virtual Result<ModelRow> model(std::string_view name) = 0;
   virtual Result<ModelRow> model(ModelId id) = 0;
-  virtual Result<Page<ModelRow>> models(std::string_view from = {}) = 0;  // by name
+  // By name, those whose names begin with `prefix`.
+  virtual Result<Page<ModelRow>> models(std::string_view from = {}, std::string_view prefix = {}) = 0;
   // The entries of models/<prefix>; "" for models/ itself. not_found when no such directory is there. Models whose
   // versions are all removed are not shown (they keep their numbers).
   virtual Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from = {}) = 0;

@@ -53,6 +53,8 @@ struct ModelRow {
   Ino latest_ino = 0;        // models/<name>/latest
   std::uint64_t created_ns = 0;
   std::uint64_t changed_ns = 0;  // of the last publish, tag or removal in it
+  std::uint64_t live = 0;        // versions that are not removed
+  std::uint64_t tags = 0;
 };
 
 struct VersionRow {

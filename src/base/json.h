@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/result.h"
@@ -38,7 +39,8 @@ class JsonWriter {
   }
 
   const std::string& text() const { return text_; }
-  std::string take() { return std::move(text_); }
+  // What was written since the last call: a long value is printed piece by piece.
+  std::string take() { return std::exchange(text_, {}); }
 
  private:
   void before_value();

@@ -107,6 +107,7 @@ Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number
 
 Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::uint64_t time_ns) {
   note_change(model, time_ns);
+  if (model.live != 0) --model.live;
   if (model.latest == removed) {
     WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
     if (model.latest == 0) WEFT_CHECK(hide_model(txn, model.name, time_ns));
@@ -136,8 +137,7 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   WEFT_CHECK(count_event(txn, event));
   WEFT_CHECK(advance_model(txn, event));
   WEFT_CHECK(put_version(txn, event.version));
-  for (const NamedInode& tag : event.tags)
-    WEFT_CHECK(set_tag(txn, event.version.model, {tag.name, event.version.number, tag.ino, event.version.time_ns}));
+  WEFT_CHECK(set_tags_of(txn, event));
   if (input.reaped || event.was_removed()) return std::uint64_t{0};
   WEFT_CHECK(put_local(txn, event, input.content));
   if (input.own) WEFT_CHECK(put_note(txn, kUnsaved, event.version.id));
@@ -215,18 +215,17 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
   note_change(*model, event.time_ns);
-  WEFT_CHECK(put(txn, Table::models, model->name, *model));
   for (const TagChange& change : event.changes) {
     if (change.number == 0) {
-      WEFT_CHECK(delete_tag(txn, model->id, change.name, change.ino));
+      WEFT_CHECK(delete_tag(txn, *model, change.name, change.ino));
       continue;
     }
     WEFT_TRY(Counters counters, get_counters(txn));
     counters.next_ino = std::max(counters.next_ino, change.ino + 1);
     WEFT_CHECK(put_counters(txn, counters));
-    WEFT_CHECK(set_tag(txn, model->id, {change.name, change.number, change.ino, event.time_ns}));
+    WEFT_CHECK(set_tag(txn, *model, {change.name, change.number, change.ino, event.time_ns}));
   }
-  return {};
+  return put(txn, Table::models, model->name, *model);
 }
 
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content) {
@@ -245,7 +244,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
-  WEFT_CHECK(delete_tags_of(txn, model->id, event.number));
+  WEFT_CHECK(delete_tags_of(txn, *model, event.number));
   return remove_from_model(txn, *model, event.number, event.time_ns);
 }
 

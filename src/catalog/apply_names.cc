@@ -84,7 +84,13 @@ Status make_directories_of(Txn& txn, const PublishEvent& event) {
 Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   std::uint64_t created_ns = event.model_created_ns != 0 ? event.model_created_ns : version.time_ns;
-  ModelRow model{version.model, version.model_name, 1, 0, event.model_ino, event.latest_ino, created_ns, created_ns};
+  ModelRow model;
+  model.id = version.model;
+  model.name = version.model_name;
+  model.ino = event.model_ino;
+  model.latest_ino = event.latest_ino;
+  model.created_ns = created_ns;
+  model.changed_ns = created_ns;
   WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
   WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
   WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
@@ -120,24 +126,41 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
   model->next_number = std::max(model->next_number, event.version.number + 1);
   model->latest = std::max(model->latest, event.version.number);
+  ++model->live;
   note_change(*model, event.version.time_ns);
   return put(txn, Table::models, model->name, *model);
 }
 
-Status set_tag(Txn& txn, ModelId model, const TagRow& tag) {
-  WEFT_CHECK(put(txn, Table::tags, tag_key(model, tag.name), tag));
-  return put_inode(txn, InodeKind::tag_link, tag.ino, model, tag.name);
+Status set_tags_of(Txn& txn, const PublishEvent& event) {
+  if (event.tags.empty()) return {};
+  const VersionRow& version = event.version;
+  WEFT_TRY(ModelRow model, need_row<ModelRow>(txn, Table::models, version.model_name));
+  for (const NamedInode& tag : event.tags)
+    WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino, version.time_ns}));
+  return put(txn, Table::models, model.name, model);
 }
 
-Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino) {
-  WEFT_CHECK(txn.erase(Table::tags, tag_key(model, name)));
+Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag) {
+  const std::string key = tag_key(model.id, tag.name);
+  WEFT_TRY(const std::optional<Bytes> known, txn.get(Table::tags, key));
+  if (!known) ++model.tags;
+  WEFT_CHECK(put(txn, Table::tags, key, tag));
+  return put_inode(txn, InodeKind::tag_link, tag.ino, model.id, tag.name);
+}
+
+Status delete_tag(Txn& txn, ModelRow& model, std::string_view name, Ino ino) {
+  const std::string key = tag_key(model.id, name);
+  WEFT_TRY(const std::optional<Bytes> known, txn.get(Table::tags, key));
+  if (known && model.tags != 0) --model.tags;
+  WEFT_CHECK(txn.erase(Table::tags, key));
   return txn.erase(Table::inodes, key_of(ino));
 }
 
 // Its tags go with a version.
-Status delete_tags_of(Txn& txn, ModelId model, std::uint64_t number) {
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
+  if (model.tags == 0) return {};
   std::vector<TagRow> gone;
-  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model), [&](const Entry& entry) -> Status {
+  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model.id), [&](const Entry& entry) -> Status {
     WEFT_TRY(TagRow tag, row_from<TagRow>(txn, Table::tags, entry.key, entry.value));
     if (tag.number == number) gone.push_back(std::move(tag));
     return {};

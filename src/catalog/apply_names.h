@@ -15,8 +15,10 @@ Status advance_model(Txn& txn, const PublishEvent& event);
 Status hide_model(Txn& txn, std::string_view name, std::uint64_t time_ns);  // it has no live version any more
 void note_change(ModelRow& model, std::uint64_t time_ns);                   // a publish, a tag or a removal
 
-Status set_tag(Txn& txn, ModelId model, const TagRow& tag);
-Status delete_tag(Txn& txn, ModelId model, std::string_view name, Ino ino);
-Status delete_tags_of(Txn& txn, ModelId model, std::uint64_t number);  // of a version that goes
+Status set_tags_of(Txn& txn, const PublishEvent& event);
+// The caller stores the model's row afterwards: it counts the tags.
+Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag);
+Status delete_tag(Txn& txn, ModelRow& model, std::string_view name, Ino ino);
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number);  // of a version that goes
 
 }  // namespace weft

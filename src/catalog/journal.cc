@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "diskformat/record.h"
+#include "os/page_cache.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -81,6 +82,8 @@ Status cut(int fd, std::uint64_t size, std::string_view path) {
 
 using Span = std::span<const std::byte>;
 
+constexpr std::uint64_t kUnloadBytes = 8U << 20U;
+
 // One of the two files. One that is not there is empty.
 class JournalCopy {
  public:
@@ -88,6 +91,7 @@ class JournalCopy {
   Span from(std::uint64_t at) const { return bytes_.subspan(std::min<std::uint64_t>(at, bytes_.size())); }
   std::uint64_t size() const { return bytes_.size(); }
   const SafePath& path() const { return path_; }
+  void unload(std::uint64_t end) const { unload_mapped(bytes_.data(), std::min<std::uint64_t>(end, bytes_.size())); }
   bool has(std::uint64_t at, Span record) const {
     Span here = from(at);
     return here.size() >= record.size() && std::memcmp(here.data(), record.data(), record.size()) == 0;
@@ -140,6 +144,7 @@ class JournalReading {
 
  private:
   Result<bool> step(std::uint64_t at);
+  void unload(std::uint64_t end) const;
   Result<bool> pass_on(Found found, std::uint64_t at);
   void note(const JournalCopy& damaged, std::uint64_t at, std::size_t length);
   Result<std::optional<std::uint64_t>> next_record(std::uint64_t at) const;
@@ -186,10 +191,18 @@ Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t a
   return std::optional<std::uint64_t>();
 }
 
+// What was read stays in the page cache, and does not count as memory of this process.
+void JournalReading::unload(std::uint64_t end) const {
+  log_.unload(end);
+  copy_.unload(end);
+}
+
 Result<JournalState> JournalReading::run() {
+  std::uint64_t unloaded = state_.end;
   while (state_.end < state_.size) {
     std::uint64_t at = state_.end;
     WEFT_TRY(bool found, step(at));
+    if (state_.end >= unloaded + kUnloadBytes) unload(unloaded = state_.end);
     if (found) continue;
     WEFT_TRY(std::optional<std::uint64_t> next, next_record(at));
     if (!next) break;

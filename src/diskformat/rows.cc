@@ -98,17 +98,17 @@ RecordKind record_kind_of<ModelRow>() {
 template <>
 std::vector<std::byte> encode_row(const ModelRow& row) {
   Builder builder;
-  return flat::finish(builder,
-                      records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number, row.latest,
-                                           row.ino, row.latest_ino, row.created_ns, row.changed_ns));
+  return flat::finish(
+      builder, records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number, row.latest,
+                                    row.ino, row.latest_ino, row.created_ns, row.changed_ns, row.live, row.tags));
 }
 
 template <>
 Result<ModelRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Model>(payload);
   if (in == nullptr) return flat::bad(where, "not a model");
-  return ModelRow{in->id(),  flat::text(in->name()), in->next_number(), in->latest(),
-                  in->ino(), in->latest_ino(),       in->created_ns(),  in->changed_ns()};
+  return ModelRow{in->id(),         flat::text(in->name()), in->next_number(), in->latest(), in->ino(),
+                  in->latest_ino(), in->created_ns(),       in->changed_ns(),  in->live(),   in->tags()};
 }
 
 template <>

@@ -137,6 +137,11 @@ Status Env::reopen() {
   return mapping.ok() ? Status{} : Status{std::move(mapping).error()};
 }
 
+void Env::unload_pages() {
+  std::lock_guard lock(mutex_);
+  mapping_->unload_pages();
+}
+
 Status Env::sync() {
   WEFT_TRY(std::shared_ptr<const Mapping> mapping, current());
   int code = mdb_env_sync(mapping->env(), 1);

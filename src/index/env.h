@@ -152,6 +152,8 @@ class Env {
   // Begins anew from the file, as the next transaction after a failed commit does by itself.
   Status reopen();
   Status sync();
+  // A walk of a large index leaves its pages in this process's memory: they leave it, and stay in the page cache.
+  void unload_pages();
   // body in a transaction, once more with a larger map as often as it takes; then commits.
   Status write(const WriterLock& lock, const std::function<Status(Txn&)>& body);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
+#include "os/page_cache.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -80,6 +81,12 @@ std::uint64_t Mapping::last_transaction() const {
   MDB_envinfo info{};
   mdb_env_info(env_, &info);
   return info.me_last_txnid;
+}
+
+void Mapping::unload_pages() const {
+  MDB_envinfo info{};
+  mdb_env_info(env_, &info);
+  unload_mapped(info.me_mapaddr, info.me_mapsize);
 }
 
 // LMDB opens its file by a path: that of a descriptor which was opened below the store, and checked.

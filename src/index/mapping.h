@@ -49,6 +49,7 @@ class Mapping {
   const std::string& path() const { return path_.str(); }
   std::uint64_t map_bytes() const;
   std::uint64_t last_transaction() const;
+  void unload_pages() const;
   std::uint64_t serial() const { return serial_; }  // of this process's mappings; transactions begin anew in a new file
   bool is_of(const struct stat& st) const { return st.st_dev == device_ && st.st_ino == inode_; }
 

@@ -114,6 +114,13 @@ void forget_pages(int fd, std::uint64_t offset, std::uint64_t length) {
   ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
 }
 
+void unload_mapped(const void* begin, std::uint64_t length) {
+  if (begin == nullptr || length == 0) return;
+  const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(begin) % page_bytes();
+  auto* first = static_cast<std::byte*>(const_cast<void*>(begin)) - skew;
+  static_cast<void>(::madvise(first, length + skew, MADV_DONTNEED));
+}
+
 void read_exactly_from_now_on(int fd) {
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 }

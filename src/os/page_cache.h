@@ -31,6 +31,10 @@ void bring_in(int fd, std::uint64_t offset, std::uint64_t length);
 // next that somebody gets. Best effort.
 void forget_pages(int fd, std::uint64_t offset, std::uint64_t length);
 
+// Takes the pages of a mapping that is only read out of this process's memory, as far as they are in it. They stay in
+// the page cache, and come back when somebody looks at them. Best effort.
+void unload_mapped(const void* begin, std::uint64_t length);
+
 // From now on a read of `fd` reads what was asked for and nothing ahead of it. Other descriptors are not concerned.
 void read_exactly_from_now_on(int fd);
 

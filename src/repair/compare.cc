@@ -22,6 +22,7 @@ constexpr std::size_t kLinesPerTable = 10;
 constexpr std::size_t kNotedMax = 1024;   // rows that are looked at again together
 constexpr std::size_t kRowsPerLock = 64;  // of these, while writers wait
 constexpr int kRoundsBeforeLock = 3;
+constexpr unsigned kPagesLoaded = 32;  // then what was compared leaves this process's memory
 
 std::string readable(Bytes key) {
   bool text = !key.empty();
@@ -190,6 +191,7 @@ class SubjectComparison {
   Status read_page();
   Status note(Transactions txns, const Entry& at, const Pair& row);
   Pair pair_of(const Rows& have, const Rows& want) const;
+  void unload() const;
   Status decide();
   Status drop_agreeing();
   Status judge_locked();
@@ -340,10 +342,17 @@ void SubjectComparison::tell(const RowKey& row, std::string_view what) {
       fmt::format("index: table {}: {} {}; run `weft fsck --rebuild`", table_name(subject_.table), which, what));
 }
 
+void SubjectComparison::unload() const {
+  indexes_.have.unload_pages();
+  indexes_.want.unload_pages();
+}
+
 Status SubjectComparison::run() {
+  unsigned pages = 0;
   while (more_ && lines_ < kLinesPerTable) {
     if (indexes_.progress.cancelled()) return Error{Errc::cancelled, "stopped"};
     WEFT_CHECK(read_page());
+    if (++pages % kPagesLoaded == 0 || !more_) unload();
     if (noted_.size() >= kNotedMax || !more_) WEFT_CHECK(decide());
   }
   return {};

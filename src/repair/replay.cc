@@ -15,6 +15,7 @@ namespace {
 // Of one transaction. Its changed pages are in memory until it commits: each tensor changes a few of them.
 constexpr std::size_t kRecordsMax = 1000;
 constexpr std::size_t kTensorsMax = 8192;
+constexpr unsigned kTransactionsLoaded = 8;  // then the pages that they touched leave this process's memory
 
 std::string label(const VersionRow& version) {
   return fmt::format("{}@{}", version.model_name, version.number);
@@ -87,6 +88,7 @@ Status JournalReplay::apply(std::span<const JournaledEvent> events, Content cont
   report_.versions += found.published;
   report_.versions -= found.removed;
   missing_ += found.missing;
+  if (++transactions_ % kTransactionsLoaded == 0) env_.unload_pages();
   return {};
 }
 

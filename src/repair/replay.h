@@ -60,6 +60,7 @@ class JournalReplay {
   FsckReport& report_;
   std::vector<JournaledEvent> waiting_;
   std::size_t tensors_ = 0;  // of those that wait
+  unsigned transactions_ = 0;
   bool packs_known_ = true;
   std::unordered_map<Ino, FirstView> first_views_;  // of versions whose content is left out
   std::uint64_t missing_ = 0;

@@ -35,7 +35,9 @@ class TxnSnapshot final : public Snapshot {
                                              fmt::format("model of id {}", id)));
     return need_row<ModelRow>(txn_, Table::models, name.name);
   }
-  Result<Page<ModelRow>> models(std::string_view from) override { return rows<ModelRow>(Table::models, {}, from); }
+  Result<Page<ModelRow>> models(std::string_view from, std::string_view prefix) override {
+    return rows<ModelRow>(Table::models, prefix, from);
+  }
 
   Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from) override;
   Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) override;

@@ -62,7 +62,7 @@ class BlobSnapshot final : public Snapshot {
 
   Result<ModelRow> model(std::string_view) override { return no_versions(); }
   Result<ModelRow> model(ModelId) override { return no_versions(); }
-  Result<Page<ModelRow>> models(std::string_view) override { return Page<ModelRow>{}; }
+  Result<Page<ModelRow>> models(std::string_view, std::string_view) override { return Page<ModelRow>{}; }
   Result<Page<NamespaceEntry>> namespace_entries(std::string_view, std::string_view) override { return no_versions(); }
   Result<NamespaceEntry> namespace_entry(std::string_view, std::string_view) override { return no_versions(); }
   Result<VersionRow> version(ModelId, std::uint64_t) override { return no_versions(); }

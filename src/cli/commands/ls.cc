@@ -1,10 +1,17 @@
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
+#include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "weft/dtype.h"
+#include "weft/listing.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -17,7 +24,8 @@ constexpr CommandInfo kInfo = {
         "Without an argument, lists the models. With MODEL, lists its versions, newest\n"
         "last. If the argument is the first part of names (org for org/bert), lists the\n"
         "models below it. With MODEL@V, lists the files of that version, and with\n"
-        "--tensors their tensors. MODEL@latest is the newest version.\n",
+        "--tensors their tensors. MODEL@latest is the newest version. Of many tags, a\n"
+        "line shows the first ones and how many more there are; --json has them all.\n",
     .examples =
         "weft ls\n"
         "weft ls bert\n"
@@ -36,6 +44,30 @@ std::string dtype_text(const Tensor& tensor) {
   return info == nullptr ? "?" : std::string(info->name);
 }
 
+// The tags of a model, in little memory.
+class TagsByVersion {
+ public:
+  static Result<TagsByVersion> of(Store& store, const ModelRow& model) {
+    TagsByVersion all;
+    WEFT_CHECK(each_tag(store, model.id, [&all](TagRow tag) -> Status {
+      all.tags_.emplace_back(tag.number, std::move(tag.name));
+      return {};
+    }));
+    std::ranges::sort(all.tags_);
+    return all;
+  }
+  // By name.
+  std::vector<std::string> of(std::uint64_t version) const {
+    std::vector<std::string> names;
+    for (const auto& tag : std::ranges::equal_range(tags_, version, {}, &Tag::first)) names.push_back(tag.second);
+    return names;
+  }
+
+ private:
+  using Tag = std::pair<std::uint64_t, std::string>;
+  std::vector<Tag> tags_;
+};
+
 class LsCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
@@ -49,84 +81,120 @@ class LsCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     if (spec_.find('@') != std::string::npos) return list_files(context, *store);
-    WEFT_TRY(auto models, all_models(*store));
-    std::erase_if(models, [](const ModelEntry& model) { return model.latest() == nullptr; });
-    if (!spec_.empty()) {
-      auto named = std::find_if(models.begin(), models.end(), [&](const ModelEntry& m) { return m.row.name == spec_; });
-      if (named != models.end()) return list_versions(context, *named);
-      std::erase_if(models, [&](const ModelEntry& model) { return !model.row.name.starts_with(spec_ + "/"); });
-      if (models.empty()) WEFT_CHECK(version_entry(*store, spec_));  // says what there is
-    }
-    list_models(context, models);
-    return kExitDone;
+    WEFT_TRY(const std::optional<ModelRow> model, named_model(*store));
+    return model && model->latest != 0 ? list_versions(context, *store, *model) : list_models(context, *store);
   }
 
  private:
-  void list_models(const Context& context, const std::vector<ModelEntry>& models) const {
-    if (names_) {
-      for (const ModelEntry& model : models) context.print("{}\n", model.row.name);
-    } else if (context.json) {
-      context.print_json(models_json(models));
-    } else if (!models.empty()) {
-      context.print("{}", models_table(models).text());
-    }
+  Result<std::optional<ModelRow>> named_model(Store& store) const {
+    if (spec_.empty()) return std::optional<ModelRow>();
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    auto row = snapshot->model(spec_);
+    if (!row.ok() && row.error().code == Errc::not_found) return std::optional<ModelRow>();
+    if (!row.ok()) return std::move(row).error();
+    return std::optional(std::move(*row));
   }
 
-  static JsonWriter models_json(const std::vector<ModelEntry>& models) {
-    JsonWriter json;
-    json.begin_object().key("models").begin_array();
-    for (const ModelEntry& model : models) {
-      const VersionRow& latest = model.latest()->row;
-      json.begin_object().member("model", model.row.name).member("latest", latest.number);
-      json.member("versions", std::uint64_t{model.live()}).member("logical_bytes", latest.logical_bytes);
-      json.member("time", utc_time(latest.time_ns)).member("time_ns", latest.time_ns).key("tags").begin_object();
-      for (const VersionEntry& version : model.versions)
-        for (const std::string& tag : version.tags) json.member(tag, version.row.number);
-      json.end_object().end_object();
+  // All models, or those whose names begin with the argument.
+  Result<int> list_models(const Context& context, Store& store) const {
+    ListingOutput out(context, names_,
+                      {{"MODEL"},
+                       {"LATEST", Align::right},
+                       {"VERSIONS", Align::right},
+                       {"SIZE", Align::right},
+                       {"PUBLISHED"},
+                       {"TAGS"}});
+    out.json.begin_object().key("models").begin_array();
+    bool any = false;
+    auto pages = weft::list_models(store, spec_.empty() ? "" : spec_ + "/");
+    for (;;) {
+      WEFT_TRY(const auto models, pages.next());
+      if (!models) break;
+      Renewed renewed(store);
+      for (const ModelRow& model : *models) {
+        if (model.latest == 0) continue;
+        any = true;
+        WEFT_CHECK(add_model(out, store, renewed, model));
+      }
+      renewed.end();
+      if (any) out.print();
     }
-    json.end_array().end_object();
-    return json;
-  }
-
-  static TextTable models_table(const std::vector<ModelEntry>& models) {
-    TextTable table({{"MODEL"},
-                     {"LATEST", Align::right},
-                     {"VERSIONS", Align::right},
-                     {"SIZE", Align::right},
-                     {"PUBLISHED"},
-                     {"TAGS"}});
-    for (const ModelEntry& model : models) {
-      const VersionRow& latest = model.latest()->row;
-      std::vector<std::string> tags;
-      for (const VersionEntry& version : model.versions)
-        for (const std::string& tag : version.tags) tags.push_back(fmt::format("{}={}", tag, version.row.number));
-      table.row({model.row.name, std::to_string(latest.number), std::to_string(model.live()),
-                 human_bytes(latest.logical_bytes), short_time(latest.time_ns), joined(tags, " ")});
-    }
-    return table;
-  }
-
-  Result<int> list_versions(const Context& context, const ModelEntry& model) const {
-    JsonWriter json;
-    json.begin_object().member("model", model.row.name).key("versions").begin_array();
-    TextTable table({{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
-    std::string names;
-    for (const VersionEntry& version : model.versions) {
-      const VersionRow& row = version.row;
-      if (row.removed) continue;
-      write_version(json, version);
-      names += spec_of(row) + "\n";
-      std::vector<std::string> tags = version.tags;
-      if (version.latest) tags.insert(tags.begin(), "latest");
-      table.row({std::to_string(row.number), short_time(row.time_ns), human_bytes(row.logical_bytes), joined(tags, " "),
-                 first_line(row.message)});
-    }
-    json.end_array().end_object();
-    if (names_)
-      context.print("{}", names);
-    else
-      context.json ? context.print_json(json) : context.print("{}", table.text());
+    if (!any && !spec_.empty()) WEFT_CHECK(version_entry(store, spec_));  // its error says what there is
+    out.json.end_array().end_object();
+    out.end();
     return kExitDone;
+  }
+
+  static Status add_model(ListingOutput& out, Store& store, Renewed& renewed, const ModelRow& model) {
+    if (out.form() == ListingOutput::Form::names) {
+      out.names += model.name + "\n";
+      return {};
+    }
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(const VersionRow latest, now->version(model.id, model.latest));
+    if (out.form() == ListingOutput::Form::json) {
+      renewed.end();
+      return add_model_json(out, store, model, latest);
+    }
+    std::vector<std::string> tags;
+    if (model.tags != 0) {
+      WEFT_TRY(now, renewed.get(limits::kRowsPerSnapshot));
+      WEFT_TRY(const auto page, now->tags(model.id));
+      for (const TagRow& tag : page.rows) tags.push_back(fmt::format("{}={}", tag.name, tag.number));
+    }
+    out.table.row({model.name, std::to_string(latest.number), std::to_string(model.live),
+                   human_bytes(latest.logical_bytes), short_time(latest.time_ns), first_of(tags, model.tags)});
+    return {};
+  }
+
+  static Status add_model_json(ListingOutput& out, Store& store, const ModelRow& model, const VersionRow& latest) {
+    JsonWriter& json = out.json;
+    json.begin_object().member("model", model.name).member("latest", latest.number);
+    json.member("versions", model.live).member("logical_bytes", latest.logical_bytes);
+    json.member("time", utc_time(latest.time_ns)).member("time_ns", latest.time_ns).key("tags").begin_object();
+    if (model.tags != 0) {
+      auto pages = list_tags(store, model.id);
+      for (;;) {
+        WEFT_TRY(const auto tags, pages.next());
+        if (!tags) break;
+        for (const TagRow& tag : *tags) json.member(tag.name, tag.number);
+        out.print();
+      }
+    }
+    json.end_object().end_object();
+    return {};
+  }
+
+  Result<int> list_versions(const Context& context, Store& store, const ModelRow& model) const {
+    ListingOutput out(context, names_,
+                      {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
+    WEFT_TRY(const TagsByVersion tags, TagsByVersion::of(store, model));
+    out.json.begin_object().member("model", model.name).key("versions").begin_array();
+    auto pages = weft::list_versions(store, model.id);
+    for (;;) {
+      WEFT_TRY(auto versions, pages.next());
+      if (!versions) break;
+      for (VersionRow& row : *versions)
+        if (!row.removed) add_version(out, {std::move(row), {}, row.number == model.latest}, tags);
+      out.print();
+    }
+    out.json.end_array().end_object();
+    out.end();
+    return kExitDone;
+  }
+
+  static void add_version(ListingOutput& out, VersionEntry version, const TagsByVersion& all_tags) {
+    const VersionRow& row = version.row;
+    if (out.form() == ListingOutput::Form::names) {
+      out.names += spec_of(row) + "\n";
+      return;
+    }
+    version.tags = all_tags.of(row.number);
+    if (out.form() == ListingOutput::Form::json) return write_version(out.json, version);
+    std::vector<std::string> tags = std::move(version.tags);
+    if (version.latest) tags.insert(tags.begin(), "latest");
+    out.table.row({std::to_string(row.number), short_time(row.time_ns), human_bytes(row.logical_bytes),
+                   first_of(tags, tags.size()), first_line(row.message)});
   }
 
   Result<int> list_files(const Context& context, Store& store) const {

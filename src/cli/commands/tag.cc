@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
+#include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
 #include "weft/listing.h"
@@ -69,31 +70,23 @@ class TagCommand final : public Command {
 
   Result<int> list(const Context& context) const {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(auto tags, tags_of(*store));
-    JsonWriter json;
-    json.begin_object().member("model", request_.spec).key("tags").begin_array();
-    TextTable table({{"TAG"}, {"VERSION", Align::right}, {"SET"}});
-    for (const TagRow& tag : tags) {
-      json.begin_object().member("tag", tag.name).member("version", tag.number);
-      json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();
-      table.row({tag.name, std::to_string(tag.number), short_time(tag.time_ns)});
+    WEFT_TRY(const ModelRow model, model_row(*store, request_.spec));
+    ListingOutput out(context, false, {{"TAG"}, {"VERSION", Align::right}, {"SET"}});
+    out.json.begin_object().member("model", request_.spec).key("tags").begin_array();
+    auto pages = list_tags(*store, model.id);
+    for (;;) {
+      WEFT_TRY(const auto tags, pages.next());
+      if (!tags) break;
+      for (const TagRow& tag : *tags) {
+        out.json.begin_object().member("tag", tag.name).member("version", tag.number);
+        out.json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();
+        out.table.row({tag.name, std::to_string(tag.number), short_time(tag.time_ns)});
+      }
+      out.print();
     }
-    json.end_array().end_object();
-    if (context.json)
-      context.print_json(json);
-    else if (!table.empty())
-      context.print("{}", table.text());
+    out.json.end_array().end_object();
+    out.end();
     return kExitDone;
-  }
-
-  Result<std::vector<TagRow>> tags_of(Store& store) const {
-    WEFT_TRY(const ModelRow model, model_row(store, request_.spec));
-    std::vector<TagRow> tags;
-    WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
-      tags.push_back(std::move(tag));
-      return {};
-    }));
-    return tags;
   }
 
   TagRequest request_;

@@ -70,6 +70,7 @@ class Context {
   // For programs that read fields ended by NUL. The text itself steers no terminal.
   void print_field(std::string_view text) const { environment_.out << printable_lines(text) << '\0'; }
   void print_json(const JsonWriter& json_value) const { print_json(json_value.text()); }
+  void print_json_part(std::string_view json_text) const { environment_.out << json_text; }
   void print_json(std::string_view json_text) const { environment_.out << json_text << '\n'; }
   void note(std::string_view line) const { environment_.err << "weft: " << printable_lines(line) << '\n'; }
 

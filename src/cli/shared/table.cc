@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -16,25 +17,33 @@ std::size_t characters(std::string_view text) {
 
 }  // namespace
 
-std::string TextTable::text() const {
+std::string TextTable::lines(bool titles) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     widths.push_back(characters(columns_[i].title));
-    for (const auto& cells : rows_) widths[i] = std::max(widths[i], characters(cells[i]));
+    for (const auto& cells : rows_) widths[i] = std::max(widths[i], std::min(characters(cells[i]), kColumnWidthMax));
   }
   std::string text;
   auto line = [&](auto cell) {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      std::string blanks(widths[i] - characters(cell(i)), ' ');
+      const std::size_t width = characters(cell(i));
+      const std::string blanks(widths[i] - std::min(width, widths[i]), ' ');
       text += columns_[i].align == Align::right ? blanks + cell(i) : cell(i) + blanks;
       text += "  ";
     }
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   };
-  line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  if (titles) line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
   for (const auto& cells : rows_) line([&](std::size_t i) -> const std::string& { return cells[i]; });
   return text;
+}
+
+std::string TextTable::take_page() {
+  if (rows_.empty()) return {};
+  std::string page = lines(!std::exchange(titled_, true));
+  rows_.clear();
+  return page;
 }
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {
@@ -44,6 +53,20 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
     text += word;
   }
   return text;
+}
+
+std::string first_of(const std::vector<std::string>& words, std::uint64_t count) {
+  constexpr std::size_t kMore = 12;  // of " +1234 more"
+  std::string text;
+  std::uint64_t shown = 0;
+  for (const std::string& word : words) {
+    const bool fits = characters(text) + characters(word) + (shown + 1 < count ? kMore : 0) < kColumnWidthMax;
+    if (shown != 0 && !fits) break;
+    if (shown != 0) text += ' ';
+    text += word;
+    ++shown;
+  }
+  return shown < count ? fmt::format("{} +{} more", text, count - shown) : text;
 }
 
 std::string count_of(std::uint64_t count, std::string_view thing) {

@@ -15,6 +15,35 @@ TEST_CASE("columns are aligned by characters, and lines end without blanks") {
         "a      10.0 KiB  x y\n");
 }
 
+TEST_CASE("a wide cell makes no other cell wider than the column may be") {
+  TextTable table({{"A"}, {"B"}});
+  const std::string wide(1000, 'x');
+  table.row({wide, "1"});
+  table.row({"y", "2"});
+  CHECK(table.text() == "A" + std::string(weft::kColumnWidthMax + 1, ' ') + "B\n" + wide + "  1\ny" +
+                            std::string(weft::kColumnWidthMax + 1, ' ') + "2\n");
+}
+
+TEST_CASE("a table that is printed page by page has titles once, and the widths of each page") {
+  TextTable table({{"A"}, {"B"}});
+  CHECK(table.take_page().empty());
+  table.row({"long", "1"});
+  CHECK(table.take_page() == "A     B\nlong  1\n");
+  CHECK(table.take_page().empty());
+  table.row({"x", "2"});
+  CHECK(table.take_page() == "x  2\n");
+}
+
+TEST_CASE("a cell shows the first words that fit, and how many more there are") {
+  CHECK(weft::first_of({}, 0).empty());
+  CHECK(weft::first_of({"a", "b"}, 2) == "a b");
+  CHECK(weft::first_of({"a", "b"}, 40'000) == "a b +39998 more");
+  const std::vector<std::string> words(5, std::string(30, 'w'));
+  CHECK(weft::first_of(words, 5) == words[0] + " " + words[0] + " +3 more");
+  CHECK(weft::first_of({std::string(200, 'w')}, 1) == std::string(200, 'w'));
+  CHECK(weft::first_of({std::string(200, 'w'), "b"}, 2) == std::string(200, 'w') + " +1 more");
+}
+
 TEST_CASE("words of listings") {
   CHECK(weft::joined({"a", "b"}, ", ") == "a, b");
   CHECK(weft::joined({}, ", ").empty());

@@ -1,0 +1,51 @@
+// Prints a listing page by page.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/shared/context.h"
+#include "cli/shared/table.h"
+
+namespace weft {
+
+// The caller holds no snapshot while it prints, and no more than a page is in memory: a reader may take long. One
+// thread.
+class ListingOutput {
+ public:
+  enum class Form : std::uint8_t { table, json, names };
+  ListingOutput(const Context& context, bool names_only, std::vector<TextTable::Column> columns)
+      : table(std::move(columns)),
+        context_(context),
+        form_(names_only     ? Form::names
+              : context.json ? Form::json
+                             : Form::table) {}
+
+  Form form() const { return form_; }
+  // Prints what was added since the last call, and forgets it.
+  void print() {
+    const std::string piece = json.take();
+    const std::string page = table.take_page();
+    const std::string lines = std::exchange(names, {});
+    if (form_ == Form::json) return context_.print_json_part(piece);
+    context_.print("{}", form_ == Form::names ? lines : page);
+  }
+  void end() {
+    print();
+    if (form_ == Form::json) context_.print_json_part("\n");
+  }
+
+  // Only the one of the form is printed.
+  TextTable table;
+  JsonWriter json;
+  std::string names;  // each in a line
+
+ private:
+  const Context& context_;
+  const Form form_;
+};
+
+}  // namespace weft

@@ -1,0 +1,99 @@
+"""Listings of many versions and tags: what they show, and whom they hold up."""
+import array
+import fcntl
+import json
+import os
+import subprocess
+import termios
+
+import pytest
+
+from weftlib import WEFT, environment, wait_until
+
+PIPE_BYTES = 4096
+VERSIONS, TAGS = 60, 40
+
+
+@pytest.fixture
+def source(tmp_path):
+    def write(content):
+        path = tmp_path / "model.txt"
+        path.write_text(str(content))
+        return path
+    return write
+
+
+@pytest.fixture
+def many_versions(store, source):
+    for number in range(VERSIONS):
+        store.publish(source(f"{number}"), name="m", message=f"version {number + 1} {'m' * 60}")
+    return store
+
+
+def unread(pipe):
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
+def test_a_listing_that_nobody_reads_holds_up_no_import(many_versions, source, options):
+    read_end, write_end = os.pipe()
+    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    with subprocess.Popen([WEFT, "--store", many_versions.path, "ls", "m", *options], stdout=write_end,
+                          env=environment()) as listing, open(read_end, encoding="utf-8") as reader:
+        os.close(write_end)
+        wait_until(lambda: unread(read_end) == PIPE_BYTES)
+        for number in range(10):
+            many_versions.publish(source(f"more {number}"), name="other")
+        assert listing.poll() is None
+        text = reader.read()
+        assert listing.wait() == 0
+    if options:
+        assert [version["version"] for version in json.loads(text)["versions"]] == list(range(1, VERSIONS + 1))
+    else:
+        lines = text.splitlines()
+        assert [int(line.split()[0]) for line in lines[1:]] == list(range(1, VERSIONS + 1))
+
+
+def test_a_version_of_many_tags_shows_the_first_and_how_many_more(store, source):
+    names = [f"t{number:03}" for number in range(TAGS)]
+    store.publish(source("a"), name="org/m", tag=names)
+    store.publish(source("b"), name="org/m")
+    for spec in ("org/m", "org", ""):
+        first, *rest = store.weft("ls", *([spec] if spec else [])).stdout.splitlines()
+        assert "TAGS" in first
+        assert "t000" in rest[0] and f"t{TAGS - 1:03}" not in rest[0]
+        shown = rest[0].count("t0")
+        assert f"+{TAGS - shown} more" in rest[0]
+    assert store.json("ls", "org/m")["versions"][0]["tags"] == names
+    assert store.json("ls")["models"][0]["tags"] == {name: 1 for name in names}
+    assert store.json("ls")["models"] == store.json("ls", "org")["models"]
+
+
+def test_the_counts_of_a_model_follow_removals_and_tags(store, source):
+    def counts():
+        (model,) = store.json("ls")["models"]
+        return model["versions"], len(model["tags"])
+
+    store.publish(source("a"), name="m", tag=["x", "y"])
+    store.publish(source("b"), name="m")
+    assert counts() == (2, 2)
+    store.weft("tag", "m@2", "x")
+    store.weft("tag", "m@2", "z")
+    assert counts() == (2, 3)
+    store.weft("tag", "m", "z", "--delete")
+    assert counts() == (2, 2)
+    store.weft("rm", "m@1")
+    assert counts() == (1, 1)
+    store.weft("fsck", "--rebuild")
+    assert counts() == (1, 1)
+    store.weft("rm", "m@2")
+    assert store.json("ls")["models"] == []
+
+
+def test_a_listing_of_nothing_says_what_there_is(store, source):
+    store.publish(source("a"), name="org/m")
+    said = store.weft("ls", "or", check=False)
+    assert said.returncode != 0 and "org/m" in said.stderr and not said.stdout
+    assert not store.weft("ls", "or", "--json", check=False).stdout
