@@ -239,17 +239,20 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, id));
   if (found && (place.pack == 0 || !found->row.absent())) return false;
-  const std::string key = blob_key(id);
-  WEFT_CHECK(put(txn, Table::blobs, key, BlobRow{place}));
-  if (!found) WEFT_CHECK(mark_dead(txn, key));
+  if (found) {
+    WEFT_CHECK(place_blob(txn, *std::move(found), place));
+    return true;
+  }
+  WEFT_TRY(const FoundBlob made, make_blob(txn, id, place));
+  WEFT_CHECK(mark_dead(txn, made.key));
   return true;
 }
 
 Status forget_place(Txn& txn, const FoundBlob& blob) {
-  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob.key));
-  if (holder) return put(txn, Table::blobs, blob.key, BlobRow{});
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob));
+  if (holder) return place_blob(txn, blob, {});
   WEFT_CHECK(txn.erase(Table::dead, blob.key));
-  return txn.erase(Table::blobs, blob.key);
+  return erase_blob(txn, blob);
 }
 
 Status mark_dead(Txn& txn, Bytes blob_key) {

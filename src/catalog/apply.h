@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "diskformat/events.h"
+#include "index/blobs.h"
 #include "index/tables.h"
 #include "packs/blob_index.h"
 #include "weft/content.h"

@@ -11,10 +11,19 @@ namespace {
 
 // Each blob of a version once, with the files that have it.
 struct Use {
-  std::uint64_t length = 0;
+  FoundBlob blob;
   std::vector<std::uint32_t> files;
+  std::uint64_t length() const { return blob_length(blob.key); }
 };
-using Uses = std::map<std::string, Use>;
+using Uses = std::map<std::uint64_t, Use>;  // by the blob's number
+
+// Which blobs each file of a version holds.
+std::map<std::uint32_t, BlobNumbers> held_by_files(const Uses& uses) {
+  std::map<std::uint32_t, BlobNumbers> held;
+  for (const auto& [number, use] : uses)
+    for (const std::uint32_t file : use.files) held[file].insert(number);
+  return held;
+}
 
 // What a version does about extents that the index does not know.
 enum class Unknown : std::uint8_t { refused, left_out, absent };
@@ -35,9 +44,11 @@ Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, s
                                                 file, id.length, to_hex(id.root))};
       if (missing != nullptr && (!blob || blob->row.absent())) ++*missing;
       if (!blob && unknown == Unknown::left_out) continue;
-      if (!blob) WEFT_CHECK(add_blob(txn, id, {}));
-      Use& use = uses[blob_key(id)];
-      use.length = id.length;
+      if (!blob) {
+        WEFT_TRY(blob, make_blob(txn, id, {}));
+      }
+      Use& use = uses[blob->row.number];
+      use.blob = *std::move(blob);
       if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
     }
   }
@@ -63,30 +74,39 @@ Status take_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
 
 // The first holder owns the bytes: a new version owns those that nobody held, or that only later ones hold, which a
 // mirror learned of before.
-Status hold(Txn& txn, VersionId version, const std::string& key, const Use& use, std::vector<std::uint64_t>& owned) {
-  WEFT_TRY(std::optional<Holder> owner, first_holder(txn, key));
-  if (!owner) WEFT_CHECK(txn.erase(Table::dead, key));
-  if (!owner || version < owner->first) owned[use.files.front()] += use.length;
-  if (owner && version < owner->first) WEFT_CHECK(take_owned(txn, *owner, use.length));
-  for (std::uint32_t file : use.files) WEFT_CHECK(txn.put(Table::holders, key, encode_holder(key, {version, file})));
-  return {};
+Status own(Txn& txn, VersionId version, const Use& use, std::vector<std::uint64_t>& owned) {
+  WEFT_TRY(std::optional<Holder> owner, first_holder(txn, use.blob));
+  if (!owner) WEFT_CHECK(txn.erase(Table::dead, use.blob.key));
+  if (!owner || version < owner->first) owned[use.files.front()] += use.length();
+  return owner && version < owner->first ? take_owned(txn, *owner, use.length()) : Status{};
 }
 
 // A blob that is not here is known only as long as somebody needs it.
-Status bury(Txn& txn, const std::string& key) {
-  WEFT_TRY(BlobRow blob, need_row<BlobRow>(txn, Table::blobs, key));
-  return blob.absent() ? txn.erase(Table::blobs, key) : mark_dead(txn, key);
+Status bury(Txn& txn, const FoundBlob& blob) {
+  return blob.row.absent() ? erase_blob(txn, blob) : mark_dead(txn, blob.key);
+}
+
+// Blobs whose first holder is this version.
+Result<BlobNumbers> owned_by(Txn& txn, VersionId version, const Uses& uses) {
+  BlobNumbers owned;
+  for (const auto& [number, use] : uses) {
+    WEFT_TRY(const std::optional<Holder> owner, first_holder(txn, use.blob));
+    if (!owner) return damaged(txn, fmt::format("version {} is no holder of its own blob", version));
+    if (owner->first == version) owned.insert(number);
+  }
+  return owned;
 }
 
 // The next holder inherits what the version owned; a blob without one is dead.
-Status let_go(Txn& txn, VersionId version, const std::string& key, const Use& use) {
-  WEFT_TRY(std::optional<Holder> owner, first_holder(txn, key));
-  if (!owner) return damaged(txn, fmt::format("version {} is no holder of its own blob", version));
-  for (std::uint32_t file : use.files)
-    WEFT_CHECK(txn.erase_value(Table::holders, key, encode_holder(key, {version, file})));
-  WEFT_TRY(std::optional<Holder> heir, first_holder(txn, key));
-  if (!heir) return bury(txn, key);
-  return owner->first == version ? add_owned(txn, *heir, use.length) : Status{};
+Status let_go(Txn& txn, VersionId version, const Uses& uses) {
+  WEFT_TRY(const BlobNumbers owned, owned_by(txn, version, uses));
+  for (const auto& [file, numbers] : held_by_files(uses)) WEFT_CHECK(remove_holder(txn, {version, file}, numbers));
+  for (const auto& [number, use] : uses) {
+    WEFT_TRY(const std::optional<Holder> heir, first_holder(txn, use.blob));
+    if (!heir) WEFT_CHECK(bury(txn, use.blob));
+    if (heir && owned.contains(number)) WEFT_CHECK(add_owned(txn, *heir, use.length()));
+  }
+  return {};
 }
 
 struct ViewUse {
@@ -119,8 +139,12 @@ Status make_view(Txn& txn, const std::string& key, const ViewUse& use, const Fir
   inode.kind = InodeKind::view;
   inode.base = use.ino;
   inode.view = *use.key;
+  inode.view_links = use.links;
+  inode.view_versions = 1;
+  inode.view_time_ns = first.time_ns;
+  inode.view_first = first.version;
   WEFT_CHECK(put(txn, Table::inodes, key_of(use.ino), inode));
-  return put(txn, Table::views, key, ViewRow{use.ino, use.links, first.time_ns, 1, first.version});
+  return put(txn, Table::views, key, NumberRow{use.ino});
 }
 
 FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino ino) {
@@ -132,26 +156,27 @@ FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino i
 
 Status add_views(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
   for (const auto& [key, use] : views_of(*input.content, owner.local)) {
-    WEFT_TRY(std::optional<ViewRow> view, find_row<ViewRow>(txn, Table::views, key));
-    if (!view) {
+    WEFT_TRY(const std::optional<NumberRow> ino, find_row<NumberRow>(txn, Table::views, key));
+    if (!ino) {
       WEFT_CHECK(make_view(txn, key, use, first_view(owner, input, use.ino)));
       continue;
     }
-    if (view->ino != use.ino)
-      return damaged(txn, fmt::format("a view has inode {}, the journal says {}", view->ino, use.ino));
-    view->links += use.links;
-    ++view->versions;
-    WEFT_CHECK(put(txn, Table::views, key, *view));
+    if (ino->value != use.ino)
+      return damaged(txn, fmt::format("a view has inode {}, the journal says {}", ino->value, use.ino));
+    WEFT_TRY(InodeRow view, need_row<InodeRow>(txn, Table::inodes, key_of(use.ino)));
+    view.view_links += use.links;
+    ++view.view_versions;
+    WEFT_CHECK(put(txn, Table::inodes, key_of(use.ino), view));
   }
   return {};
 }
 
 Status remove_views(Txn& txn, const VersionContent& content, const LocalRow& local) {
   for (const auto& [key, use] : views_of(content, local)) {
-    WEFT_TRY(ViewRow view, need_row<ViewRow>(txn, Table::views, key));
-    if (view.links < use.links) return damaged(txn, fmt::format("view {} has fewer links than names", view.ino));
-    view.links -= use.links;
-    WEFT_CHECK(put(txn, Table::views, key, view));
+    WEFT_TRY(InodeRow view, need_row<InodeRow>(txn, Table::inodes, key_of(use.ino)));
+    if (view.view_links < use.links) return damaged(txn, fmt::format("view {} has fewer links than names", use.ino));
+    view.view_links -= use.links;
+    WEFT_CHECK(put(txn, Table::inodes, key_of(use.ino), view));
   }
   return {};
 }
@@ -163,7 +188,8 @@ Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& inpu
   WEFT_CHECK(check_shape(txn, owner.local, content));
   WEFT_TRY(Uses uses, uses_of(txn, content, unknown_of(input), input.missing_extents));
   std::vector<std::uint64_t> owned(content.files.size());
-  for (const auto& [key, use] : uses) WEFT_CHECK(hold(txn, owner.version, key, use, owned));
+  for (const auto& [number, use] : uses) WEFT_CHECK(own(txn, owner.version, use, owned));
+  for (const auto& [file, numbers] : held_by_files(uses)) WEFT_CHECK(add_holder(txn, {owner.version, file}, numbers));
   for (std::uint32_t file = 0; file < owned.size(); ++file)
     WEFT_CHECK(put(txn, Table::owned, file_key(owner.version, file), NumberRow{owned[file]}));
   return add_views(txn, owner, input);
@@ -172,7 +198,7 @@ Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& inpu
 Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content) {
   WEFT_CHECK(check_shape(txn, local, content));
   WEFT_TRY(Uses uses, uses_of(txn, content, Unknown::left_out, nullptr));
-  for (const auto& [key, use] : uses) WEFT_CHECK(let_go(txn, version, key, use));
+  WEFT_CHECK(let_go(txn, version, uses));
   for (std::uint32_t file = 0; file < content.files.size(); ++file)
     WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));
   return remove_views(txn, content, local);

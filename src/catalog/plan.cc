@@ -107,9 +107,9 @@ Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, All
   view_inos.reserve(content.views.size());
   for (const auto& view : content.views) {
     std::string key = view_key(view.key);
-    WEFT_TRY(std::optional<ViewRow> row, find_row<ViewRow>(txn, Table::views, key));
-    if (row) {
-      view_inos.push_back(row->ino);
+    WEFT_TRY(std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, key));
+    if (known) {
+      view_inos.push_back(known->value);
       continue;
     }
     auto [found, made] = fresh.try_emplace(key, 0);

@@ -12,11 +12,9 @@ namespace {
 
 // Of literals: each ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers",  "tags",
-    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",   "children",
-    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",    "revisions"};
-
-constexpr std::size_t kHolderBytes = 20;
+    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers",   "tags",
+    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",    "children",
+    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",    "revisions", "packs"};
 
 template <class Number>
 void append(std::string& key, Number value) {
@@ -43,7 +41,7 @@ std::string_view table_name(Table table) {
 }
 
 bool keeps_sets(Table table) {
-  return table == Table::holders || table == Table::arch_versions || table == Table::arch_items;
+  return table == Table::arch_versions || table == Table::arch_items;
 }
 
 std::string key_of(std::uint64_t number) {
@@ -126,16 +124,23 @@ std::uint64_t blob_length(Bytes blob_key) {
   return number_at(blob_key, 0);
 }
 
-std::string encode_holder(Bytes blob_key, const Holder& holder) {
-  std::string value = file_key(holder.first, holder.second);
-  append(value, xxh3_64(std::as_bytes(std::span(value)), xxh3_64(std::as_bytes(std::span(blob_key)))));
+std::string held_key(std::uint64_t group, const Holder& holder) {
+  return key_of(group) + file_key(holder.first, holder.second);
+}
+
+Holder holder_at(Bytes held_key) {
+  return {number_at(held_key, 8), file_at(held_key, 16)};
+}
+
+std::string encode_held(Bytes held_key, std::uint64_t bits) {
+  std::string value = key_of(bits);
+  append(value, xxh3_64(std::as_bytes(std::span(value)), xxh3_64(std::as_bytes(std::span(held_key)))));
   return value;
 }
 
-std::optional<Holder> decode_holder(Bytes blob_key, Bytes value) {
-  Holder holder{number_at(value, 0), file_at(value, 8)};
-  if (value.size() != kHolderBytes || encode_holder(blob_key, holder) != value) return {};
-  return holder;
+std::optional<std::uint64_t> decode_held(Bytes held_key, Bytes value) {
+  const std::uint64_t bits = number_at(value, 0);
+  return encode_held(held_key, bits) == value ? std::optional(bits) : std::nullopt;
 }
 
 }  // namespace weft

@@ -36,8 +36,9 @@ enum class Table : std::uint8_t {
   arch_items,
   hints,
   revisions,
+  packs,
 };
-inline constexpr std::size_t kTableCount = 23;
+inline constexpr std::size_t kTableCount = 24;
 bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
 std::string_view table_name(Table table);
 
@@ -62,9 +63,13 @@ std::uint32_t file_at(Bytes key, std::size_t offset);
 std::uint64_t blob_length(Bytes blob_key);
 ContentId blob_id(Bytes blob_key);
 
-// A value of `holders`: version, file, and a checksum bound to the blob's key; sorts by version and file.
-using Holder = std::pair<VersionId, std::uint32_t>;
-std::string encode_holder(Bytes blob_key, const Holder& holder);
-std::optional<Holder> decode_holder(Bytes blob_key, Bytes value);
+// A row of `holders`: group of blobs, version and file; and which blobs of the group the file holds, a bit for each,
+// with a checksum that is bound to the key.
+using Holder = std::pair<VersionId, std::uint32_t>;  // version, file
+inline constexpr std::uint64_t kBlobsPerGroup = 64;  // by their numbers
+std::string held_key(std::uint64_t group, const Holder& holder);
+Holder holder_at(Bytes held_key);
+std::string encode_held(Bytes held_key, std::uint64_t bits);
+std::optional<std::uint64_t> decode_held(Bytes held_key, Bytes value);
 
 }  // namespace weft

@@ -77,17 +77,17 @@ RecordKind record_kind_of<Counters>() {
 template <>
 std::vector<std::byte> encode_row(const Counters& row) {
   Builder builder;
-  return flat::finish(
-      builder, records::CreateCounters(builder, row.sequence, row.next_version, row.next_model, row.next_ino,
-                                       row.journal_end, row.lineage_clock, row.number_floor, row.registry_revision));
+  return flat::finish(builder, records::CreateCounters(builder, row.sequence, row.next_version, row.next_model,
+                                                       row.next_ino, row.journal_end, row.lineage_clock,
+                                                       row.number_floor, row.registry_revision, row.next_blob));
 }
 
 template <>
 Result<Counters> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Counters>(payload);
   if (in == nullptr) return flat::bad(where, "not counters");
-  return Counters{in->sequence(),    in->next_version(),  in->next_model(),   in->next_ino(),
-                  in->journal_end(), in->lineage_clock(), in->number_floor(), in->registry_revision()};
+  return Counters{in->sequence(),      in->next_version(), in->next_model(),        in->next_ino(), in->journal_end(),
+                  in->lineage_clock(), in->number_floor(), in->registry_revision(), in->next_blob()};
 }
 
 template <>
@@ -260,14 +260,14 @@ RecordKind record_kind_of<BlobRow>() {
 template <>
 std::vector<std::byte> encode_row(const BlobRow& row) {
   Builder builder;
-  return flat::finish(builder, records::CreateBlob(builder, row.place.pack, row.place.offset));
+  return flat::finish(builder, records::CreateBlob(builder, row.place.pack, row.place.offset, row.number));
 }
 
 template <>
 Result<BlobRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Blob>(payload);
   if (in == nullptr) return flat::bad(where, "not a blob");
-  return BlobRow{{in->pack(), in->offset()}};
+  return BlobRow{{in->pack(), in->offset()}, in->number()};
 }
 
 template <>
@@ -290,24 +290,6 @@ Result<HintRow> decode_row(std::span<const std::byte> payload, std::string_view 
 }
 
 template <>
-RecordKind record_kind_of<ViewRow>() {
-  return RecordKind::view;
-}
-
-template <>
-std::vector<std::byte> encode_row(const ViewRow& row) {
-  Builder builder;
-  return flat::finish(builder, records::CreateView(builder, row.ino, row.links, row.time_ns, row.versions, row.first));
-}
-
-template <>
-Result<ViewRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::View>(payload);
-  if (in == nullptr) return flat::bad(where, "not a view");
-  return ViewRow{in->ino(), in->links(), in->time_ns(), in->versions(), in->first()};
-}
-
-template <>
 RecordKind record_kind_of<InodeRow>() {
   return RecordKind::inode;
 }
@@ -323,10 +305,10 @@ std::vector<std::byte> encode_row(const InodeRow& row) {
   return flat::finish(
       builder,
       records::CreateInode(builder, static_cast<std::uint8_t>(row.kind), row.base, row.count, row.model, row.version,
-                           name, &content, static_cast<std::uint8_t>(row.view.dtype), shape, descr, row.changed_ns));
+                           name, &content, static_cast<std::uint8_t>(row.view.dtype), shape, descr, row.changed_ns,
+                           row.view_links, row.view_versions, row.view_time_ns, row.view_first));
 }
 
-// The links and time of a view are kept with its key, in `views`.
 template <>
 Result<InodeRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Inode>(payload);
@@ -347,6 +329,10 @@ Result<InodeRow> decode_row(std::span<const std::byte> payload, std::string_view
   row.view.shape = flat::numbers(in->shape());
   row.view.descr = flat::text(in->descr());
   row.changed_ns = in->changed_ns();
+  row.view_links = in->links();
+  row.view_versions = in->versions();
+  row.view_time_ns = in->time_ns();
+  row.view_first = in->first();
   return row;
 }
 

@@ -26,6 +26,7 @@ struct Counters {
   std::uint64_t lineage_clock = 0;
   std::uint64_t number_floor = 0;       // numbers up to here may have been given to models that the journal lost
   std::uint64_t registry_revision = 0;  // up to which all of the registry is known
+  std::uint64_t next_blob = 1;
 };
 
 // Which origin a directory is, or a store knows.
@@ -57,20 +58,13 @@ struct NumberRow {
 
 struct BlobRow {
   BlobPlace place;
+  std::uint64_t number = 0;  // of this index alone: another one may number the same blobs otherwise
   bool absent() const { return place.pack == 0; }
 };
 
 // The content that a hint leads to (BlobIndex::hinted).
 struct HintRow {
   Digest root;
-};
-
-struct ViewRow {
-  Ino ino = 0;
-  std::uint64_t links = 0;
-  std::uint64_t time_ns = 0;
-  std::uint64_t versions = 0;  // that have it: live ones, and removed ones that are not reaped yet
-  VersionId first = 0;         // that had it
 };
 
 template <class Row>
@@ -100,7 +94,6 @@ WEFT_ROW(TagRow)
 WEFT_ROW(LocalRow)
 WEFT_ROW(BlobRow)
 WEFT_ROW(HintRow)
-WEFT_ROW(ViewRow)
 WEFT_ROW(InodeRow)
 #undef WEFT_ROW
 

@@ -59,26 +59,7 @@ Status each_entry(Txn& txn, Table table, Bytes prefix, const std::function<Statu
 Result<Counters> get_counters(Txn& txn);
 Status put_counters(Txn& txn, const Counters& counters);
 
-// A blob as the index has it.
-struct FoundBlob {
-  std::string key;
-  BlobRow row;
-};
-Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id);
-
-// A hint finds known content before all of it is read: XXH3-64 of its first MiB, of blobs that are larger. It is no
-// part of an identity. A hint that is missing, stale or of other content costs time and nothing else. 0 is no hint.
-Status put_hint(Txn& txn, const ContentId& id, std::uint64_t hint);
-Status erase_hint(Txn& txn, const ContentId& id, std::uint64_t hint);  // unless it leads to other content
-Result<std::optional<ContentId>> find_hinted(Txn& txn, std::uint64_t length, std::uint64_t hint);
-
-Result<std::optional<Holder>> first_holder(Txn& txn, Bytes blob_key);
-// The first `count_max` that are not below `from`, in order.
-Result<std::vector<Holder>> holders_from(Txn& txn, Bytes blob_key, const Holder& from, std::size_t count_max);
-// In order; of more than 2 × `count_max` only so many from each end.
-Result<std::vector<Holder>> some_holders(Txn& txn, Bytes blob_key, std::size_t count_max);
-
-Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);  // views with their links
+Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
 

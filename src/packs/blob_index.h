@@ -33,6 +33,7 @@ class BlobIndex {
   virtual Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) = 0;
   virtual Result<bool> is_held(const ContentId& id) = 0;    // does a live version need it?
   virtual Result<bool> is_absent(const ContentId& id) = 0;  // does one, and it is not here?
+  virtual Result<std::uint64_t> in_pack(PackId pack) = 0;   // blobs that it has in this pack
   virtual Result<std::vector<VersionId>> unreaped() = 0;    // removed versions that a reader may have open
 };
 

@@ -47,6 +47,22 @@ void add_to(RewriteGroup& group, const Kept& pack) {
   group.dead_bytes += pack.dead();
 }
 
+Status judge_entries(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc,
+                     std::span<const PackEntry> entries, JudgedPack& judged) {
+  for (const PackEntry& entry : entries) {
+    WEFT_TRY(std::optional<BlobPlace> place, index.find(entry.id));
+    if (!place) {
+      judged.unlisted.push_back(entry);
+    } else if (place->pack != toc.pack || place->offset != entry.offset) {
+      ++judged.moved;
+    } else {
+      WEFT_TRY(const bool held, index.is_held(entry.id));
+      (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
+    }
+  }
+  return {};
+}
+
 class Collector {
  public:
   explicit Collector(const CollectContext& context) : context_(context) {}
@@ -109,7 +125,10 @@ Status Collector::look(PackId pack) {
     return {};
   }
   WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
-  if (!judged.all_live() && (lost_some(pack) || is_busy(*toc))) {
+  if (judged.lost_rows)
+    log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
+                pack_name(pack));
+  if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
     context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
     return {};
   }
@@ -159,8 +178,8 @@ Result<bool> Collector::erase_all_but_last(PackId pack) {
     rest = rest.subspan(batch.size());
     WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
     WEFT_CHECK(context_.unreaped.look(*index));
-    PackToc part{toc->pack, toc->size, {batch.begin(), batch.end()}, toc->cached};
-    WEFT_TRY(const JudgedPack judged, judge_pack(*index, context_.unreaped, part));
+    JudgedPack judged;
+    WEFT_CHECK(judge_entries(*index, context_.unreaped, *toc, batch, judged));
     if (!judged.live.empty() || is_busy(*toc)) return false;
     for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index->erase(entry.id, entry.hint));
     WEFT_CHECK(index->commit());
@@ -195,7 +214,7 @@ Result<std::size_t> Collector::delete_some(std::span<const PackId> packs) {
 
 Result<bool> Collector::erase_if_dead(BlobWriter& index, const PackToc& toc) {
   WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, toc));
-  if (!judged.live.empty() || is_busy(toc)) return false;
+  if (!judged.live.empty() || judged.lost_rows || is_busy(toc)) return false;
   for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
   count_freed(judged);
   return true;
@@ -290,40 +309,27 @@ Status UnreapedContent::look(BlobIndex& index) {
   return {};
 }
 
-namespace {
-
-Status judge_entries(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc,
-                     std::span<const PackEntry> entries, JudgedPack& judged) {
-  for (const PackEntry& entry : entries) {
-    WEFT_TRY(std::optional<BlobPlace> place, index.find(entry.id));
-    if (!place) {
-      judged.unlisted.push_back(entry);
-    } else if (place->pack != toc.pack || place->offset != entry.offset) {
-      ++judged.moved;
-    } else {
-      WEFT_TRY(const bool held, index.is_held(entry.id));
-      (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc) {
   JudgedPack judged;
   WEFT_CHECK(judge_entries(index, unreaped, toc, toc.entries, judged));
+  WEFT_TRY(const std::uint64_t counted, index.in_pack(toc.pack));
+  judged.lost_rows = counted > judged.indexed();
   return judged;
 }
 
+// Rows that come or go meanwhile are not lost.
 Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc) {
   JudgedPack judged;
+  std::uint64_t counted_least = UINT64_MAX;
   for (std::span<const PackEntry> rest(toc.entries); !rest.empty();) {
     const auto some = rest.first(std::min(limits::kRowsPerSnapshot, rest.size()));
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
     WEFT_CHECK(judge_entries(*now, unreaped, toc, some, judged));
+    WEFT_TRY(const std::uint64_t counted, now->in_pack(toc.pack));
+    counted_least = std::min(counted_least, counted);
     rest = rest.subspan(some.size());
   }
+  judged.lost_rows = !toc.entries.empty() && counted_least > judged.indexed();
   return judged;
 }
 

@@ -51,6 +51,10 @@ struct JudgedPack {
   std::vector<PackEntry> unheld;    // indexed here, needed by no version
   std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish
   std::uint64_t moved = 0;          // entries whose blob is indexed elsewhere
+  // The index has more blobs in the pack than the table of contents and the index's own rows show: rows are lost, and a
+  // blob of `unlisted` may be one that versions need.
+  bool lost_rows = false;
+  std::size_t indexed() const { return live.size() + unheld.size(); }
   bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
 };
 Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);

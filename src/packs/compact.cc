@@ -153,6 +153,7 @@ Result<std::optional<Settled>> Rewrite::settle(BlobWriter& index, const OldPack&
   for (const Move& move : old.moves) copied.insert(move.id);
   Settled settled{&old, {}, 0};
   WEFT_TRY(settled.judged, judge_pack(index, context_.unreaped, *toc));
+  if (settled.judged.lost_rows) return std::optional<Settled>();
   for (const PackEntry& entry : settled.judged.live)
     if (!copied.contains(entry.id)) return std::optional<Settled>();
   settled.dead_bytes = total_bytes(toc->entries) - total_bytes(settled.judged.live);

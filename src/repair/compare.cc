@@ -1,6 +1,8 @@
 #include "repair/compare.h"
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,16 +12,22 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/blobs.h"
+#include "index/pages.h"
 #include "index/tables.h"
 #include "weft/snapshot.h"
 
 namespace weft {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t kLinesPerTable = 10;
-constexpr std::size_t kNotedMax = 1024;   // rows that are looked at again together
-constexpr std::size_t kRowsPerLock = 64;  // of these, while writers wait
+constexpr std::chrono::milliseconds kSnapshotMax{50};  // one blob may have many holders
+constexpr std::size_t kNotedMax = 1024;                // rows that are looked at again together
+constexpr std::size_t kRowsPerLock = 64;               // of these, while writers wait
 constexpr int kRoundsBeforeLock = 3;
 constexpr unsigned kPagesLoaded = 32;  // then what was compared leaves this process's memory
 
@@ -42,14 +50,14 @@ struct Pair {
   std::optional<Entry> have, want;
 };
 
-std::string_view difference(const Pair& row) {
+std::string difference(const Pair& row) {
   if (!row.want) return "should not be there";
   return row.have ? "differs" : "is missing";
 }
 
 // What is wrong with a row that differs. If `unless` is given, nothing is if that pack lists the row's blob there.
 struct Finding {
-  std::string_view what;  // "": nothing
+  std::string what;  // "": nothing
   std::optional<BlobPlace> unless = {};
 };
 
@@ -58,12 +66,14 @@ struct Transactions {
   Txn& want;
 };
 
-// Part of a table: the rows whose keys begin with `prefix`. `judge` looks at a row that is not the same in both.
+// Part of a table: the rows whose keys begin with `prefix`. `judge` looks at a row that is not the same in both; at
+// each row, if it is about a table that hangs on it.
 struct Subject {
   Table table;
   std::string_view prefix;
   bool content;  // follows from manifests
   Result<Finding> (*judge)(Transactions txns, const RowKey& key, const Pair& row);
+  std::optional<Table> about = {};
 };
 
 Result<Finding> as_it_is(Transactions /*txns*/, const RowKey& /*key*/, const Pair& row) {
@@ -84,7 +94,10 @@ Result<Finding> judge_blob(Transactions txns, const RowKey& key, const Pair& row
     return dead ? Finding{} : Finding{difference(row)};
   }
   WEFT_TRY(const BlobRow mine, row_from<BlobRow>(txns.have, Table::blobs, row.have->key, row.have->value));
-  if (row.want) WEFT_CHECK(row_from<BlobRow>(txns.want, Table::blobs, row.want->key, row.want->value));
+  if (row.want) {
+    WEFT_TRY(const BlobRow made, row_from<BlobRow>(txns.want, Table::blobs, row.want->key, row.want->value));
+    if (mine.place == made.place) return Finding{};
+  }
   if (!mine.absent()) return Finding{difference(row), mine.place};
   return row.want ? Finding{} : Finding{difference(row)};
 }
@@ -95,6 +108,23 @@ Result<Finding> judge_dead(Transactions txns, const RowKey& key, const Pair& row
   WEFT_TRY(const std::optional<Bytes> made, txns.want.get(Table::blobs, key.key));
   const bool fine = row.have ? mine && !made : !mine;
   return fine ? Finding{} : Finding{difference(row)};
+}
+
+// The two indexes number their blobs each in its own way, so rows of holders do not compare, but lists of holders do.
+Result<Finding> judge_holders(Transactions txns, const RowKey& key, const Pair& row) {
+  if (!row.have) return Finding{};
+  WEFT_TRY(const std::optional<FoundBlob> mine, find_blob(txns.have, blob_id(key.key)));
+  WEFT_TRY(const std::optional<FoundBlob> made, find_blob(txns.want, blob_id(key.key)));
+  std::vector<Holder> holders;
+  std::vector<Holder> expected;
+  if (mine) {
+    WEFT_TRY(holders, all_holders(txns.have, *mine));
+  }
+  if (made) {
+    WEFT_TRY(expected, all_holders(txns.want, *made));
+  }
+  if (holders == expected) return Finding{};
+  return Finding{fmt::format("has {} holders, expected {}", holders.size(), expected.size())};
 }
 
 constexpr Subject kSubjects[] = {
@@ -116,7 +146,6 @@ constexpr Subject kSubjects[] = {
     // Tables of contents say first which packs are cached: a publish that died may have made one its own.
     {Table::meta, kCached, false, nullptr},
     {Table::owned, "", true, as_it_is},
-    {Table::holders, "", true, as_it_is},
     {Table::views, "", true, as_it_is},
     {Table::inodes, "", true, as_it_is},
     {Table::architectures, "", true, as_it_is},
@@ -125,6 +154,7 @@ constexpr Subject kSubjects[] = {
     {Table::arch_items, "", true, as_it_is},
     {Table::blobs, "", true, judge_blob},
     {Table::dead, "", true, judge_dead},
+    {Table::blobs, "", true, judge_holders, Table::holders},
 };
 
 // The first row behind `after`, or the subject's first.
@@ -185,14 +215,15 @@ class SubjectComparison {
  private:
   Status read_page();
   Status note(Transactions txns, const Entry& at, const Pair& row);
+  bool is_same(const Pair& row) const;
   Pair pair_of(const Rows& have, const Rows& want) const;
   void unload() const;
   Status decide();
   Status drop_agreeing();
   Status judge_locked();
-  Result<std::string_view> look(const RowKey& row) const;
+  Result<std::string> look(const RowKey& row) const;
   Result<Finding> judge(Transactions txns, const RowKey& key, const Pair& row) const;
-  Result<std::string_view> look_at_cached(const RowKey& row) const;
+  Result<std::string> look_at_cached(const RowKey& row) const;
   void tell(const RowKey& row, std::string_view what);
 
   const ComparedIndexes& indexes_;
@@ -214,9 +245,13 @@ Pair SubjectComparison::pair_of(const Rows& have, const Rows& want) const {
   return {order <= 0 ? a : std::nullopt, order >= 0 ? b : std::nullopt};
 }
 
+bool SubjectComparison::is_same(const Pair& row) const {
+  if (!row.have && !row.want) return true;
+  return !subject_.about && row.have && row.want && row.have->value == row.want->value;
+}
+
 Result<Finding> SubjectComparison::judge(Transactions txns, const RowKey& key, const Pair& row) const {
-  const bool same = (!row.have && !row.want) || (row.have && row.want && row.have->value == row.want->value);
-  if (same) return Finding{};
+  if (is_same(row)) return Finding{};
   return subject_.judge == nullptr ? Finding{difference(row)} : subject_.judge(txns, key, row);
 }
 
@@ -234,12 +269,13 @@ Status SubjectComparison::read_page() {
   WEFT_TRY(Rows have, Rows::begin(have_txn, subject_, last_));
   WEFT_TRY(Rows want, Rows::begin(want_txn, subject_, last_));
   std::optional<Entry> at;
-  for (std::size_t count = 0; count < limits::kRowsPerSnapshot; ++count) {
+  const auto end = Clock::now() + kSnapshotMax;
+  for (std::size_t count = 0; count < limits::kRowsPerSnapshot && (count == 0 || Clock::now() < end); ++count) {
     const Pair row = pair_of(have, want);
     more_ = row.have || row.want;
     if (!more_) break;
     at = row.have ? row.have : row.want;
-    if (!row.have || !row.want || row.have->value != row.want->value) WEFT_CHECK(note({have_txn, want_txn}, *at, row));
+    if (!is_same(row)) WEFT_CHECK(note({have_txn, want_txn}, *at, row));
     if (row.have) WEFT_CHECK(have.next());
     if (row.want) WEFT_CHECK(want.next());
   }
@@ -248,22 +284,22 @@ Status SubjectComparison::read_page() {
 }
 
 // The cached note of a pack that is cached, and in which the index names blobs, may not be missing.
-Result<std::string_view> SubjectComparison::look_at_cached(const RowKey& row) const {
+Result<std::string> SubjectComparison::look_at_cached(const RowKey& row) const {
   const PackId pack = number_at(row.key, kCached.size());
   const auto toc = indexes_.packs.toc(pack);
-  if (!toc.ok() || !toc->cached) return std::string_view();
+  if (!toc.ok() || !toc->cached) return std::string();
   WEFT_TRY(Txn have, indexes_.have.read());
   WEFT_TRY(const bool there, has_note(have, kCached, pack));
-  if (there) return std::string_view();
+  if (there) return std::string();
   for (const PackEntry& entry : toc->entries) {
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(have, entry.id));
-    if (blob && blob->row.place.pack == pack) return std::string_view("is missing");
+    if (blob && blob->row.place.pack == pack) return std::string("is missing");
   }
-  return std::string_view();
+  return std::string();
 }
 
 // What is wrong with this row now; "": nothing.
-Result<std::string_view> SubjectComparison::look(const RowKey& row) const {
+Result<std::string> SubjectComparison::look(const RowKey& row) const {
   if (subject_.judge == nullptr) return look_at_cached(row);
   Finding finding;
   {
@@ -277,7 +313,7 @@ Result<std::string_view> SubjectComparison::look(const RowKey& row) const {
   if (finding.what.empty() || !finding.unless) return finding.what;
   const auto toc = indexes_.packs.toc(finding.unless->pack);
   const bool listed = toc.ok() && lists_blob(*toc, blob_id(row.key), finding.unless->offset);
-  return listed ? std::string_view() : finding.what;
+  return listed ? std::string() : finding.what;
 }
 
 // Rows that writers have changed meanwhile agree once the other index has caught up.
@@ -285,7 +321,7 @@ Status SubjectComparison::drop_agreeing() {
   WEFT_CHECK(indexes_.follow());
   std::vector<RowKey> left;
   for (RowKey& row : noted_) {
-    WEFT_TRY(const std::string_view what, look(row));
+    WEFT_TRY(const std::string what, look(row));
     if (!what.empty()) left.push_back(std::move(row));
   }
   noted_ = std::move(left);
@@ -298,7 +334,7 @@ Status SubjectComparison::judge_locked() {
   WEFT_CHECK(indexes_.follow());
   const std::size_t count = std::min(noted_.size(), kRowsPerLock);
   for (std::size_t i = 0; i < count && lines_ < kLinesPerTable; ++i) {
-    WEFT_TRY(const std::string_view what, look(noted_[i]));
+    WEFT_TRY(const std::string what, look(noted_[i]));
     if (!what.empty() && (!subject_.content || indexes_.has_content())) tell(noted_[i], what);
   }
   noted_.erase(noted_.begin(), noted_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -314,11 +350,11 @@ Status SubjectComparison::decide() {
 
 void SubjectComparison::tell(const RowKey& row, std::string_view what) {
   ++lines_;
-  std::string which = fmt::format("row {}", readable(row.key));
+  std::string which = fmt::format("{} {}", subject_.about ? "blob" : "row", readable(row.key));
   if (!subject_.prefix.empty())
     which = fmt::format("note {} of {:x}", subject_.prefix, number_at(row.key, subject_.prefix.size()));
-  report_.problems.push_back(
-      fmt::format("index: table {}: {} {}; run `weft fsck --rebuild`", table_name(subject_.table), which, what));
+  report_.problems.push_back(fmt::format("index: table {}: {} {}; run `weft fsck --rebuild`",
+                                         table_name(subject_.about.value_or(subject_.table)), which, what));
 }
 
 void SubjectComparison::unload() const {
@@ -356,13 +392,118 @@ Status compare_counters(const ComparedIndexes& indexes, FsckReport& report) {
   return {};
 }
 
+// Counts that the index keeps of its own rows.
+class OwnCounts {
+ public:
+  OwnCounts(const ComparedIndexes& indexes, FsckReport& report) : indexes_(indexes), report_(report) {}
+  Status run();
+
+ private:
+  struct Count {
+    std::uint64_t kept = 0, counted = 0;
+  };
+  Status count_blobs();
+  Status check_packs();
+  Status check_holders();
+  Result<Count> look(PackId pack) const;
+
+  const ComparedIndexes& indexes_;
+  FsckReport& report_;
+  std::map<PackId, std::uint64_t> blobs_of_;  // rows that name the pack
+  std::vector<bool> numbers_;                 // of blobs: those that a row has
+};
+
+Status OwnCounts::count_blobs() {
+  {
+    WEFT_TRY(Txn txn, indexes_.have.read());
+    WEFT_TRY(const Counters counters, get_counters(txn));
+    numbers_.resize(counters.next_blob);
+  }
+  return visit_all(indexes_.have, Table::blobs, {}, [this](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const BlobRow row, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
+    if (!row.absent()) ++blobs_of_[row.place.pack];
+    if (row.number < numbers_.size()) numbers_[row.number] = true;
+    return {};
+  });
+}
+
+// The same in one state of the index, of the blobs that the pack lists.
+Result<OwnCounts::Count> OwnCounts::look(PackId pack) const {
+  const auto toc = indexes_.packs.toc(pack);
+  WEFT_TRY(Txn txn, indexes_.have.read());
+  Count count;
+  WEFT_TRY(count.kept, blobs_in_pack(txn, pack));
+  if (!toc.ok() && count.kept == 0) return count;  // it was evicted meanwhile
+  if (!toc.ok()) {
+    const auto found = blobs_of_.find(pack);
+    count.counted = found == blobs_of_.end() ? 0 : found->second;
+    return count;
+  }
+  for (const PackEntry& entry : toc->entries) {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
+    if (blob && blob->row.place == BlobPlace{pack, entry.offset}) ++count.counted;
+  }
+  return count;
+}
+
+// gc leaves a pack alone of which rows are missing.
+Status OwnCounts::check_packs() {
+  std::map<PackId, std::uint64_t> differing = blobs_of_;
+  WEFT_CHECK(visit_all(indexes_.have, Table::packs, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const NumberRow row, row_from<NumberRow>(txn, Table::packs, entry.key, entry.value));
+    const PackId pack = number_at(entry.key, 0);
+    const auto counted = differing.try_emplace(pack, 0).first;
+    if (counted->second == row.value) differing.erase(counted);
+    return {};
+  }));
+  std::size_t lines = 0;
+  for (auto pack = differing.begin(); pack != differing.end() && lines < kLinesPerTable; ++pack) {
+    WEFT_TRY(Count count, look(pack->first));
+    if (count.kept == count.counted) continue;
+    WEFT_TRY(const WriterLock lock, indexes_.lock());
+    WEFT_TRY(count, look(pack->first));
+    if (count.kept == count.counted) continue;
+    ++lines;
+    report_.problems.push_back(
+        fmt::format("index: table packs: pack {} has {} blobs, expected {}; run `weft fsck --rebuild`",
+                    pack_name(pack->first), count.kept, count.counted));
+  }
+  return {};
+}
+
+// A blob that came after the count has a later number, and one that went has taken its holders with it.
+Status OwnCounts::check_holders() {
+  std::uint64_t strays = 0;
+  WEFT_CHECK(visit_all(indexes_.have, Table::holders, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    const std::optional<std::uint64_t> bits = decode_held(entry.key, entry.value);
+    if (!bits) return damaged(txn, "the checksum of a row of holders is wrong");
+    for (std::uint64_t bit = 0; bit < kBlobsPerGroup; ++bit) {
+      const std::uint64_t number = number_at(entry.key, 0) * kBlobsPerGroup + bit;
+      if ((*bits >> bit & 1U) != 0 && number < numbers_.size() && !numbers_[number]) ++strays;
+    }
+    return {};
+  }));
+  if (strays != 0)
+    report_.problems.push_back(fmt::format(
+        "index: table holders: {} bits are set of blobs that are not there; run `weft fsck --rebuild`", strays));
+  return {};
+}
+
+Status OwnCounts::run() {
+  WEFT_CHECK(count_blobs());
+  WEFT_CHECK(check_packs());
+  WEFT_CHECK(check_holders());
+  indexes_.have.unload_pages();
+  return {};
+}
+
 }  // namespace
 
 Status compare_indexes(const ComparedIndexes& indexes, FsckReport& report) {
   WEFT_CHECK(compare_counters(indexes, report));
   for (const Subject& subject : kSubjects)
     if (!subject.content || indexes.has_content()) WEFT_CHECK(SubjectComparison(indexes, subject, report).run());
-  return {};
+  return indexes.has_content() ? OwnCounts(indexes, report).run() : Status{};
 }
 
 }  // namespace weft

@@ -116,13 +116,13 @@ Status PackIndexer::add_entry(Txn& txn, PackId pack, const PackEntry& entry) {
   WEFT_CHECK(put_hint(txn, entry.id, entry.hint));
   WEFT_TRY(bool made, add_blob(txn, entry.id, place));
   if (made) return {};
-  std::optional<FoundBlob> known = input_.known ? input_.known(entry.id) : std::nullopt;
-  if (known) return known->row.place == place ? put(txn, Table::blobs, known->key, known->row) : Status{};
   WEFT_TRY(std::optional<FoundBlob> found, find_blob(txn, entry.id));
+  std::optional<FoundBlob> known = input_.known ? input_.known(entry.id) : std::nullopt;
+  if (known) return known->row.place == place ? place_blob(txn, *found, place) : Status{};
   WEFT_TRY(bool good, verifies(entry, found->row.place));
   if (good) return {};
   WEFT_TRY(good, verifies(entry, place));
-  return good ? put(txn, Table::blobs, found->key, BlobRow{place}) : Status{};
+  return good ? place_blob(txn, *found, place) : Status{};
 }
 
 Result<bool> PackIndexer::verifies(const PackEntry& entry, const BlobPlace& place) {

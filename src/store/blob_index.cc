@@ -25,7 +25,7 @@ Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
 Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (!blob) return false;
-  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob->key));
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, *blob));
   if (holder) return true;
   WEFT_TRY(std::optional<NumberRow> dead, find_row<NumberRow>(txn, Table::dead, blob->key));
   if (!dead) return damaged(txn, "a blob that is not marked dead has no holder");
@@ -38,19 +38,19 @@ Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-  if (blob) return put(txn, Table::blobs, blob->key, BlobRow{place});
+  if (blob) return place_blob(txn, *std::move(blob), place);
   auto added = add_blob(txn, id, place);
   return added.ok() ? Status{} : Status{std::move(added).error()};
 }
 
-Status erase_blob(Txn& txn, const ContentId& id, std::uint64_t hint) {
+Status erase_dead(Txn& txn, const ContentId& id, std::uint64_t hint) {
   WEFT_TRY(bool held, blob_is_held(txn, id));
   if (held) return Error{Errc::internal, fmt::format("{}: a blob that versions need was to be erased", txn.path())};
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (!blob) return {};
   WEFT_CHECK(erase_hint(txn, id, hint));
   WEFT_CHECK(txn.erase(Table::dead, blob->key));
-  return txn.erase(Table::blobs, blob->key);
+  return erase_blob(txn, *blob);
 }
 
 class TxnBlobIndex final : public BlobIndex {
@@ -62,6 +62,7 @@ class TxnBlobIndex final : public BlobIndex {
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
+  Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
 
  private:
@@ -79,13 +80,14 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
+  Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(*txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
   }
   Status erase(const ContentId& id, std::uint64_t hint) override {
-    return run([id, hint](Txn& txn) { return erase_blob(txn, id, hint); });
+    return run([id, hint](Txn& txn) { return erase_dead(txn, id, hint); });
   }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));

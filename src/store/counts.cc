@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "index/blobs.h"
 #include "index/pages.h"
 #include "os/sys.h"
 #include "store/store_impl.h"
@@ -42,8 +43,8 @@ Status count_rows(Env& env, StoreCounts& counts) {
   WEFT_CHECK(visit_rows<VersionRow>(env, Table::versions, [&](Bytes, const VersionRow& row) {
     if (!row.removed) ++counts.versions;
   }));
-  WEFT_CHECK(visit_rows<ViewRow>(env, Table::views, [&](Bytes, const ViewRow& row) {
-    if (row.links != 0) ++counts.views;
+  WEFT_CHECK(visit_rows<InodeRow>(env, Table::inodes, [&](Bytes, const InodeRow& row) {
+    if (row.view_links != 0) ++counts.views;
   }));
   WEFT_TRY(Txn txn, env.read());
   WEFT_TRY(counts.tags, txn.count(Table::tags));
@@ -78,19 +79,18 @@ Result<bool> has_view(Txn& txn, VersionId version, Ino view) {
 
 // The first version that holds the view's bytes and has the view.
 Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
-  Holder from{};
-  for (;;) {
+  for (std::optional<Holder> from = Holder{}; from;) {
     WEFT_TRY(Txn txn, env.read());
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, view.view.content));
-    if (!blob) return std::optional<VersionId>();
-    WEFT_TRY(const std::vector<Holder> holders, holders_from(txn, blob->key, from, kHoldersAtOnce));
-    for (const auto& [version, file] : holders) {
+    if (!blob) break;
+    WEFT_TRY(const HolderPage page, holders_from(txn, *blob, *from, kHoldersAtOnce));
+    for (const auto& [version, file] : page.holders) {
       WEFT_TRY(const bool has, has_view(txn, version, view.base));
       if (has) return std::optional(version);
     }
-    if (holders.empty()) return std::optional<VersionId>();
-    from = {holders.back().first, holders.back().second + 1};
+    from = page.next;
   }
+  return std::optional<VersionId>();
 }
 
 }  // namespace

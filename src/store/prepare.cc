@@ -62,8 +62,8 @@ class StorePrepared final : public PreparedPublish {
   bool kept_ = false;
 };
 
-Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentId& id, Bytes key) {
-  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, key));
+Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentId& id, const FoundBlob& blob) {
+  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob));
   if (!holder)
     return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
                                             id.length, to_hex(id.root))};
@@ -92,7 +92,7 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
       if (std::binary_search(cached.begin(), cached.end(), pack)) reliance.cached.insert(pack);
       continue;
     }
-    WEFT_TRY(auto holder, holder_of(txn, id, blob->key));
+    WEFT_TRY(auto holder, holder_of(txn, id, *blob));
     versions.insert(std::move(holder));
   }
   reliance.versions.assign(versions.begin(), versions.end());

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "index/blobs.h"
 #include "index/tables.h"
 #include "packs/blob_index.h"
 #include "store/promotion.h"

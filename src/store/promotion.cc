@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/blobs.h"
 #include "index/pages.h"
 #include "os/file_ops.h"
 #include "store/store_impl.h"
@@ -151,17 +152,17 @@ constexpr std::size_t kPacksAtOnce = 256;  // that one writer lock judges
 
 using IsOwn = std::function<Result<bool>(VersionId version)>;
 
-Result<bool> is_held_here(RenewedTxn& now, const std::string& blob_key, const IsOwn& is_own) {
-  for (Holder from{};;) {
+Result<bool> is_held_here(RenewedTxn& now, const FoundBlob& blob, const IsOwn& is_own) {
+  for (std::optional<Holder> from = Holder{}; from;) {
     WEFT_TRY(Txn * txn, now.get(kHoldersAtOnce));
-    WEFT_TRY(const std::vector<Holder> holders, holders_from(*txn, blob_key, from, kHoldersAtOnce));
-    for (const auto& [version, file] : holders) {
+    WEFT_TRY(const HolderPage page, holders_from(*txn, blob, *from, kHoldersAtOnce));
+    for (const auto& [version, file] : page.holders) {
       WEFT_TRY(const bool own, is_own(version));
       if (own) return true;
     }
-    if (holders.size() < kHoldersAtOnce) return false;
-    from = {holders.back().first, holders.back().second + 1};
+    from = page.next;
   }
+  return false;
 }
 
 // Whether a version that was published here needs any of its blobs.
@@ -170,7 +171,7 @@ Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is
     WEFT_TRY(Txn * txn, now.get());
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(*txn, entry.id));
     if (!blob || blob->row.place.pack != toc.pack) continue;
-    WEFT_TRY(const bool held, is_held_here(now, blob->key, is_own));
+    WEFT_TRY(const bool held, is_held_here(now, *blob, is_own));
     if (held) return true;
   }
   return false;

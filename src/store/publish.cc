@@ -201,7 +201,7 @@ Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlo
     for (const NewBlob& blob : new_blobs) {
       if (!blob.replaces) continue;
       WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, blob.id));
-      if (found) WEFT_CHECK(put(txn, Table::blobs, found->key, BlobRow{blob.place}));
+      if (found) WEFT_CHECK(place_blob(txn, *found, blob.place));
     }
     return bump_sequence(txn);
   });

@@ -19,13 +19,11 @@ namespace {
 Status release_view(Txn& txn, Ino ino) {
   WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
   if (!inode) return {};  // of a version whose content could not be read
-  std::string key = view_key(inode->view);
-  WEFT_TRY(ViewRow view, need_row<ViewRow>(txn, Table::views, key));
-  if (view.versions > 1) {
-    --view.versions;
-    return put(txn, Table::views, key, view);
+  if (inode->view_versions > 1) {
+    --inode->view_versions;
+    return put(txn, Table::inodes, key_of(ino), *inode);
   }
-  WEFT_CHECK(txn.erase(Table::views, key));
+  WEFT_CHECK(txn.erase(Table::views, view_key(inode->view)));
   return txn.erase(Table::inodes, key_of(ino));
 }
 

@@ -96,7 +96,7 @@ Status StoreImpl::put_back(const ContentId& id, const BlobPlace& place) {
   return env_->write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
     if (!blob || !blob->row.absent()) return {};
-    WEFT_CHECK(put(txn, Table::blobs, blob->key, BlobRow{place}));
+    WEFT_CHECK(place_blob(txn, *blob, place));
     return bump_sequence(txn);
   });
 }

@@ -74,11 +74,11 @@ class TxnSnapshot final : public Snapshot {
   }
   Result<std::vector<Holder>> some_holders(const ContentId& id, std::size_t count_max) override {
     WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
-    return weft::some_holders(txn_, blob.key, count_max);
+    return weft::some_holders(txn_, blob, count_max);
   }
   Result<std::optional<Holder>> owner(const ContentId& id) override {
     WEFT_TRY(std::optional<FoundBlob> blob, weft::find_blob(txn_, id));
-    return blob ? first_holder(txn_, blob->key) : Result<std::optional<Holder>>(std::nullopt);
+    return blob ? first_holder(txn_, *blob) : Result<std::optional<Holder>>(std::nullopt);
   }
   Result<std::vector<MatchHit>> match(const MatchQuery& query) override { return match_architectures(txn_, query); }
   std::uint64_t registry_revision() const override { return counters_.registry_revision; }

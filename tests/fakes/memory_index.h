@@ -2,6 +2,7 @@
 // thread that has the writer lock may take it again.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@ class MemoryIndex final : public IndexAccess {
     std::map<std::pair<std::uint64_t, std::uint64_t>, ContentId> hints;  // by length and hint
     std::map<std::string, std::set<ContentId>> holders;                  // by who holds: a version, say
     std::vector<VersionId> unreaped;
+    std::multiset<PackId> lost;  // packs of rows that are counted and gone
 
     bool is_held(const ContentId& id) const {
       for (const auto& [who, ids] : holders)
@@ -69,6 +71,13 @@ class MemoryIndex final : public IndexAccess {
   void forget(const ContentId& id) {
     change([&](State& state) { state.places.erase(id); });
   }
+  // As damage does: the row is gone, and the pack's count of rows is not.
+  void lose(const ContentId& id) {
+    change([&](State& state) {
+      state.lost.insert(state.places.at(id).pack);
+      state.places.erase(id);
+    });
+  }
   void set_unreaped(std::vector<VersionId> versions) {
     change([&](State& state) { state.unreaped = std::move(versions); });
   }
@@ -93,6 +102,10 @@ class MemoryIndex final : public IndexAccess {
     }
     Result<bool> is_held(const ContentId& id) override { return now().is_held(id); }
     Result<bool> is_absent(const ContentId&) override { return false; }
+    Result<std::uint64_t> in_pack(PackId pack) override {
+      const auto there = [pack](const auto& blob) { return blob.second.pack == pack; };
+      return static_cast<std::uint64_t>(std::ranges::count_if(now().places, there) + now().lost.count(pack));
+    }
     Result<std::vector<VersionId>> unreaped() override { return now().unreaped; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;

@@ -29,7 +29,7 @@ class Writers:
 
     def __enter__(self):
         def import_words(step):
-            return ["import", self.sources[step % len(self.sources)], "--name", f"live/{step % 3}"]
+            return ["import", self.sources[step % len(self.sources)], "--name", f"live/m{step % 3}"]
 
         def tag_words(step):
             return ["tag", "kept@1", f"now{step % 5}"]
@@ -68,7 +68,7 @@ COMMANDS = {
     "du": [["du"], ["du", "old"]],
     "find": [["find", "model = old"], ["find", "tensors > 1"]],
     "status": [["status"]],
-    "fsck": [["fsck"], ["fsck", "--data"]],
+    "fsck": [["fsck"], ["scrub"]],
     "gc": [["gc"], ["rm", "old@1"], ["gc"], ["gc", "--all"]],
     "rm": [["rm", "--all", "old"], ["gc"]],
 }

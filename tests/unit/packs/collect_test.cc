@@ -314,6 +314,18 @@ TEST_CASE("temporaries of the dead go, those of the living stay") {
   CHECK(store.pack_files().empty());
 }
 
+TEST_CASE("gc leaves a pack alone of which the index has lost rows") {
+  PackStore store;
+  const auto parts = tensors(6, 600 * kKiB, 1);
+  const auto ids = store.publish(parts);
+  store.index.lose(ids[0]);
+  store.index.release(std::vector(ids.begin() + 1, ids.begin() + 4));  // half of it is dead
+  CHECK(store.gc().packs_compacted == 0);
+  store.index.release(std::vector(ids.begin() + 4, ids.end()));  // and now all that is known
+  CHECK(store.gc().packs_deleted == 0);
+  CHECK(store.pack_files().size() == 2);
+}
+
 TEST_CASE("a pack without a readable .toc is not touched") {
   PackStore store;
   auto ids = store.publish(tensors(3, kMiB, 1));

@@ -112,7 +112,11 @@ TEST_CASE("fsck finds an index that is not what the journal says") {
   };
   tamper([](Txn& txn) { return txn.erase(Table::tags, tag_key(2, "x")); });
   tamper([](Txn& txn) { return put(txn, Table::owned, file_key(3, 0), NumberRow{5}); });
-  tamper([](Txn& txn) { return txn.erase(Table::holders, blob_key(content_id(3))); });
+  tamper([](Txn& txn) -> Status {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, content_id(3)));
+    WEFT_TRY(const std::optional<Holder> holder, first_holder(txn, *blob));
+    return remove_holder(txn, *holder, {blob->row.number});
+  });
   tamper([](Txn& txn) { return put(txn, Table::children, key_of(9, 9), NumberRow{0}); });
   std::vector<std::string> problems = fsck(*store);
   REQUIRE(problems.size() == 4);

@@ -219,9 +219,12 @@ TEST_CASE("keys sort as their numbers do") {
   CHECK(blob_length(blob_key({5, Digest{{1}}})) == 5);
   CHECK(number_at("short", 0) == 0);
   CHECK(split_name("a/b/c") == std::pair<std::string_view, std::string_view>{"a/b", "c"});
-  std::string key = blob_key({5, Digest{{1}}});
-  CHECK(decode_holder(key, encode_holder(key, {4, 6})) == Holder{4, 6});
-  CHECK_FALSE(decode_holder(blob_key({5, Digest{{2}}}), encode_holder(key, {4, 6})));
+  const std::string key = held_key(3, {4, 6});
+  CHECK(holder_at(key) == Holder{4, 6});
+  CHECK(decode_held(key, encode_held(key, 9)) == 9);
+  CHECK_FALSE(decode_held(held_key(3, {4, 7}), encode_held(key, 9)));
+  CHECK(held_key(3, {4, 6}) < held_key(3, {5, 0}));
+  CHECK(held_key(3, {5, 0}) < held_key(4, {1, 0}));
   ViewKey view{content_id(1), DType::u8, {2, 3}, ""};
   ViewKey other = view;
   other.shape = {3, 2};

@@ -422,3 +422,37 @@ TEST_CASE("the lineage's clock counts publishes and removals") {
   REQUIRE(store->remove_version("m", 1).ok());
   CHECK(clock() == 3);
 }
+
+TEST_CASE("a row of a blob that is lost frees nothing") {
+  TestStore test;
+  auto store = open_store(test.path);
+  must_publish(*store, "m", {{1, 2}});
+  must_publish(*store, "n", {{2, 3}});
+  {
+    const WriterLock lock = store->lock_writer().value();
+    const std::string key = blob_key(content_id(1));
+    REQUIRE(store->env().write(lock, [&](Txn& txn) { return txn.erase(Table::blobs, key); }).ok());
+  }
+  REQUIRE(store->gc({}, no_progress()).ok());
+  CHECK_FALSE(store->open_blob(content_id(1)).ok());
+  FsckOptions rebuild;
+  rebuild.rebuild = true;
+  CHECK(store->fsck(rebuild, decode, no_progress()).value().rebuilt);
+  CHECK(store->open_blob(content_id(1)).ok());
+}
+
+TEST_CASE("a version that shares blobs adds a row of holders for each 64 of them") {
+  TestStore test;
+  auto store = open_store(test.path);
+  std::vector<unsigned> contents;
+  for (unsigned n = 1; n <= 200; ++n) contents.push_back(n);
+  must_publish(*store, "base", {contents});
+  const auto rows = [&] { return store->env().read().value().count(Table::holders).value(); };
+  const auto before = rows();
+  contents[100] = 1000;
+  const VersionRow tuned = must_publish(*store, "tuned", {contents}).version;
+  CHECK(rows() - before <= 5);
+  CHECK(store->snapshot().value()->some_holders(content_id(1), 1000).value().size() == 2);
+  CHECK(store->snapshot().value()->some_holders(content_id(101), 1000).value().size() == 1);
+  CHECK(store->snapshot().value()->owner(content_id(1000)).value()->first == tuned.id);
+}

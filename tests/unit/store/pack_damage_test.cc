@@ -48,7 +48,15 @@ bool reads(StoreImpl& store, unsigned content) {
 void put_place(StoreImpl& store, unsigned content, const BlobPlace& place) {
   WriterLock lock = store.lock_writer().value();
   const ContentId id = content_id(content);
-  REQUIRE(store.env().write(lock, [&](Txn& txn) { return put(txn, Table::blobs, blob_key(id), BlobRow{place}); }).ok());
+  REQUIRE(store.env()
+              .write(lock,
+                     [&](Txn& txn) -> Status {
+                       WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
+                       if (blob) return place_blob(txn, *blob, place);
+                       auto made = make_blob(txn, id, place);
+                       return made.ok() ? Status{} : Status{std::move(made).error()};
+                     })
+              .ok());
 }
 
 // Imports and publishes m@1, of one file of contents 1 and 2, once more.
