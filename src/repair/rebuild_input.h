@@ -36,7 +36,7 @@ struct RebuildInput {
   // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
   // version always the same.
   std::function<bool(VersionId)> unreaped = {};
-  // fsck, to get what is there: the keys and places that blobs have.
+  // fsck, to get what is there: the places that blobs have.
   std::function<std::optional<FoundBlob>(const ContentId&)> known = {};
   // For packs whose table of contents is damaged or gone: the places in them that an older index names.
   std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};

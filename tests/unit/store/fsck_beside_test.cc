@@ -14,6 +14,7 @@
 
 #include "catalog/journal.h"
 #include "diskformat/events.h"
+#include "index/blobs.h"
 #include "index/tables.h"
 #include "index_support.h"
 
@@ -106,15 +107,20 @@ TEST_CASE("fsck finds damaged rows beside a writer") {
   auto writer = open_impatient(test.path);
   tamper(*store, [](Txn& txn) { return txn.erase(Table::tags, tag_key(2, "good")); });
   tamper(*store, [](Txn& txn) { return put(txn, Table::owned, file_key(7, 1), NumberRow{5}); });
-  tamper(*store, [](Txn& txn) { return txn.erase(Table::holders, blob_key(content_id(105))); });
+  tamper(*store, [](Txn& txn) -> Status {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, content_id(105)));
+    WEFT_TRY(const std::optional<Holder> holder, first_holder(txn, *blob));
+    return remove_holder(txn, *holder, {blob->row.number});
+  });
   tamper(*store, [](Txn& txn) { return put_note(txn, kPinned, 77); });
   tamper(*store, [](Txn& txn) { return mark_dead(txn, blob_key(content_id(7777))); });
-  tamper(*store, [](Txn& txn) { return put(txn, Table::blobs, blob_key(content_id(8888)), BlobRow{{5, 0}}); });
+  tamper(*store, [](Txn& txn) { return put(txn, Table::blobs, blob_key(content_id(8888)), BlobRow{{5, 0}, 99999}); });
+  tamper(*store, [](Txn& txn) { return put(txn, Table::packs, key_of(77), NumberRow{3}); });
   Interrupting progress(8, [&](unsigned i) { CHECK(change(*writer, 4 * i + 3).ok()); });
   Lines problems = problems_of(*store, progress);
   CHECK(progress.acts() == 8);
   for (const char* what : {"table tags", "note pinned of 4d should not be there", "table owned", "table holders",
-                           "table blobs", "table dead"}) {
+                           "table packs: row 000000000000004d", "table blobs", "table dead"}) {
     INFO(what);
     CHECK(std::ranges::count_if(problems, [&](const std::string& line) {
             return line.starts_with("index: ") && line.find(what) != std::string::npos;
