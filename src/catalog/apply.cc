@@ -9,6 +9,7 @@
 #include "archindex/index.h"
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
+#include "catalog/giving_back.h"
 
 namespace weft {
 namespace {
@@ -107,7 +108,8 @@ Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::
 }
 
 // A reaped version has no local part.
-Status remove_local(Txn& txn, VersionId version, const VersionContent* content) {
+Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
+                    std::optional<std::uint64_t> given_back) {
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
   if (!local) return {};
   WEFT_CHECK(put_note(txn, kUnreaped, version));
@@ -117,8 +119,11 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content) 
     WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
     return erase_note(txn, kIncomplete, version);
   }
+  if (given_back == 0) return note_given_back(txn, version, 0);
   if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
-  return remove_content(txn, version, *local, *content);
+  WEFT_CHECK(check_shape(txn, *local, *content));
+  const GivingBack giving(version, *local, *content);
+  return giving.take(txn, 0, given_back.value_or(giving.first_steps()));
 }
 
 }  // namespace
@@ -217,14 +222,15 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   return {};
 }
 
-Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content) {
+Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
+                     std::optional<std::uint64_t> given_back) {
   WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   if (!version || version->removed)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
-  WEFT_CHECK(remove_local(txn, version->id, content));
+  WEFT_CHECK(remove_local(txn, version->id, content, given_back));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
   WEFT_CHECK(erase_note(txn, kPinned, version->id));

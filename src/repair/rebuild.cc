@@ -157,6 +157,7 @@ Status Rebuilder::try_adoption(const AdoptionEvent& event, const VersionContent*
 Status Rebuilder::replay(const RemovalEvent& event) {
   if (survey_.is_lost(event.model, event.number)) return {};
   std::optional<VersionContent> content;
+  std::uint64_t given_back = UINT64_MAX;
   {
     WEFT_TRY(Txn txn, env_.read());
     WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
@@ -165,9 +166,11 @@ Status Rebuilder::replay(const RemovalEvent& event) {
     WEFT_TRY(bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
     if (version && !incomplete && input_.unreaped && input_.unreaped(version->id)) {
       WEFT_TRY(content, content_of(*version));
+      if (input_.given_back) given_back = input_.given_back(version->id);
     }
   }
-  return env_.write(lock_, [&](Txn& txn) { return apply_removal(txn, event, content ? &*content : nullptr); });
+  return env_.write(lock_,
+                    [&](Txn& txn) { return apply_removal(txn, event, content ? &*content : nullptr, given_back); });
 }
 
 // A tag that was set to a lost version is where it was set to after that, or nowhere.

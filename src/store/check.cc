@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "catalog/giving_back.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
 #include "index/pages.h"
@@ -49,6 +50,10 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   WEFT_TRY(Counters counters, get_counters(have));
   RebuildInput input{journal_, manifests_, packs_, decode, counters.journal_end, false, false, false, {}, {}};
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
+  input.given_back = [&have](VersionId version) {
+    const auto steps = steps_given_back(have, version);
+    return steps.ok() ? steps->value_or(UINT64_MAX) : UINT64_MAX;
+  };
   input.known = [&have](const ContentId& id) { return known_blob(have, id); };
   if (cluster()) input.node = cluster()->node;
   std::size_t before = report.problems.size();

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "catalog/giving_back.h"
 #include "catalog/layout.h"
 #include "diskformat/toc.h"
 #include "index/pages.h"
@@ -49,7 +50,8 @@ struct Released {
 
 Status release_version(Txn& txn, VersionId id, Released& released) {
   WEFT_TRY(const bool unreaped, has_note(txn, kUnreaped, id));
-  if (!unreaped) return {};
+  WEFT_TRY(const auto giving_back, steps_given_back(txn, id));
+  if (!unreaped || giving_back) return {};  // one that was removed just now is the next gc's
   WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
   WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
   released.rows += 2 * local.view_inos.size() + 1;
@@ -70,6 +72,40 @@ Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
 }
 
 }  // namespace
+
+// Batch by batch, what large removed versions held.
+Status StoreImpl::give_back_noted(Progress& progress) {
+  for (VersionId from = 0;;) {
+    VersionRow version;
+    LocalRow local;
+    {
+      WEFT_TRY(Txn txn, env_->read());
+      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kGivingBack, from, 1));
+      if (noted_now.empty()) return {};
+      WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
+      WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+    }
+    WEFT_TRY(const VersionContent content, content_of(version.manifest));
+    WEFT_CHECK(give_back(GivingBack(version.id, local, content), version.id, progress));
+    from = version.id + 1;
+  }
+}
+
+Status StoreImpl::give_back(const GivingBack& giving, VersionId version, Progress& progress) {
+  for (bool done = false; !done;) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", path_)};
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    Status written = env_->write(lock, [&](Txn& txn) -> Status {
+      WEFT_TRY(const auto from, steps_given_back(txn, version));
+      const std::uint64_t end = std::min<std::uint64_t>(from.value_or(0) + limits::kBatchRows, giving.steps());
+      done = !from || end == giving.steps();
+      if (from) WEFT_CHECK(giving.take(txn, *from, end));
+      return bump_sequence(txn);
+    });
+    WEFT_CHECK(std::move(written));
+  }
+  return {};
+}
 
 // One batch of these versions. Returns where the next begins.
 Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
@@ -197,6 +233,7 @@ Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
   WEFT_CHECK(check_collectable(options));
   progress.phase("reaping removed versions");
+  if (!options.dry_run) WEFT_CHECK(give_back_noted(progress));
   WEFT_CHECK(reap(options, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());

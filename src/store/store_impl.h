@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "catalog/apply.h"
+#include "catalog/giving_back.h"
 #include "catalog/journal.h"
 #include "catalog/manifests.h"
 #include "catalog/plan.h"
@@ -213,6 +214,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
   Status reap(const GcOptions& options, GcReport& report);
+  Status give_back_noted(Progress& progress);
+  Status give_back(const GivingBack& giving, VersionId version, Progress& progress);
   Result<VersionId> reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims, GcReport& report);
   Result<VersionId> count_reapable(std::span<const VersionId> versions, GcReport& report) const;
   Result<std::vector<Digest>> unneeded(std::span<const Digest> manifests);
