@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "archindex/index.h"
+#include "base/limits.h"
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
 #include "catalog/giving_back.h"
@@ -123,7 +124,11 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
   if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
   WEFT_CHECK(check_shape(txn, *local, *content));
   const GivingBack giving(version, *local, *content);
-  return giving.take(txn, 0, given_back.value_or(giving.first_steps()));
+  const bool large = giving.held_steps() > limits::kBatchRows;
+  const std::uint64_t steps = given_back.value_or(large ? 0 : kAllHeld);
+  if (steps == kAllHeld) return giving.take(txn, 0, giving.held_steps());
+  WEFT_CHECK(giving.take(txn, 0, steps));
+  return note_given_back(txn, version, steps);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ Status apply_tags(Txn& txn, const TagsEvent& event);
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
 Status apply_pin(Txn& txn, const PinEvent& event);
 // `content` of the version; not looked at when is_incomplete(), when it is reaped, or for no steps. So many steps of
-// what it held are given back (giving_back.h); nothing: as many as a removal takes.
+// what it held are given back and noted (giving_back.h); kAllHeld: all, without a note; nothing: as a removal does.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
                      std::optional<std::uint64_t> given_back = {});
 

@@ -60,10 +60,6 @@ GivingBack::GivingBack(VersionId version, const LocalRow& local, const VersionCo
   views_.assign(views.begin(), views.end());
 }
 
-std::uint64_t GivingBack::first_steps() const {
-  return steps() <= limits::kBatchRows ? steps() : 0;
-}
-
 // The next holder inherits what the version owned; a blob without one is dead.
 Status GivingBack::let_go(Txn& txn, std::span<const Blob> blobs) const {
   struct Found {
@@ -96,8 +92,19 @@ Status GivingBack::take(Txn& txn, std::uint64_t from, std::uint64_t end) const {
       WEFT_CHECK(txn.erase(Table::owned, file_key(version_, static_cast<std::uint32_t>(file))));
   for (const auto& [ino, links] : part(views_, blobs_.size() + files_, from, end))
     WEFT_CHECK(remove_links(txn, ino, links));
-  if (end >= steps()) return erase_note(txn, kGivingBack, version_);
-  return note_given_back(txn, version_, end);
+  for (const auto& [ino, links] : part(views_, held_steps(), from, end)) WEFT_CHECK(release_view(txn, ino));
+  return {};
+}
+
+Status release_view(Txn& txn, Ino ino) {
+  WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
+  if (!inode) return {};  // of a version whose content could not be read
+  if (inode->view_versions > 1) {
+    --inode->view_versions;
+    return put(txn, Table::inodes, key_of(ino), *inode);
+  }
+  WEFT_CHECK(txn.erase(Table::views, view_key(inode->view)));
+  return txn.erase(Table::inodes, key_of(ino));
 }
 
 }  // namespace weft

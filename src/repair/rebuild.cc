@@ -1,5 +1,7 @@
 #include "repair/rebuild.h"
 
+#include "catalog/giving_back.h"
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -157,7 +159,7 @@ Status Rebuilder::try_adoption(const AdoptionEvent& event, const VersionContent*
 Status Rebuilder::replay(const RemovalEvent& event) {
   if (survey_.is_lost(event.model, event.number)) return {};
   std::optional<VersionContent> content;
-  std::uint64_t given_back = UINT64_MAX;
+  std::uint64_t given_back = kAllHeld;
   {
     WEFT_TRY(Txn txn, env_.read());
     WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));

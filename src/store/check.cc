@@ -52,7 +52,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   input.unreaped = [&have](VersionId version) { return has_local(have, version); };
   input.given_back = [&have](VersionId version) {
     const auto steps = steps_given_back(have, version);
-    return steps.ok() ? steps->value_or(UINT64_MAX) : UINT64_MAX;
+    return steps.ok() ? steps->value_or(kAllHeld) : kAllHeld;
   };
   input.known = [&have](const ContentId& id) { return known_blob(have, id); };
   if (cluster()) input.node = cluster()->node;

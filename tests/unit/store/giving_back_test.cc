@@ -79,8 +79,8 @@ TEST_CASE("what a large removed version held stays until gc gives it back") {
 
 TEST_CASE("a gc that ends between two batches leaves a sound store, and the next goes on") {
   LargeVersion of;
-  CancelledAt cancelled(1);
-  CHECK(of.store->gc({}, cancelled).error().code == Errc::cancelled);
+  CancelledAt first(1);
+  CHECK(of.store->gc({}, first).error().code == Errc::cancelled);
   CHECK(of.steps() == limits::kBatchRows);
   CHECK(of.is_sound());
 
@@ -96,4 +96,24 @@ TEST_CASE("a gc that ends between two batches leaves a sound store, and the next
   CHECK(of.owned(other.id) == other.logical_bytes);
   CHECK(of.is_sound());
   CHECK(must(of.store->counts()).blobs == 5);
+}
+
+TEST_CASE("a large version that somebody has open keeps its inodes, and a gc may end after each batch") {
+  LargeVersion of;
+  std::optional<VersionHold> hold = must(of.store->hold_version(of.large.id));
+  CHECK(must(of.store->gc({}, no_progress())).versions_open == 1);
+  const LocalRow local = must(must(of.store->snapshot())->local(of.large.id));
+  for (const Ino ino : local.view_inos) CHECK(must(of.store->snapshot())->inode(ino).ok());
+  CHECK(of.owner_of(1) == of.small.id);
+  CHECK(of.is_sound());
+
+  hold.reset();
+  CancelledAt second(1);
+  CHECK(of.store->gc({}, second).error().code == Errc::cancelled);
+  CHECK(of.is_sound());
+  must_publish(*of.store, "n", {{0, kMany - 1}});
+  CHECK(of.is_sound());
+  CHECK(must(of.store->gc({}, no_progress())).versions_reaped == 1);
+  CHECK_FALSE(of.steps());
+  CHECK(of.is_sound());
 }
