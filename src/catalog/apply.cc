@@ -7,8 +7,10 @@
 #include <fmt/core.h>
 
 #include "archindex/index.h"
+#include "base/limits.h"
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
+#include "catalog/giving_back.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -116,7 +118,8 @@ Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::
 }
 
 // A reaped version has no local part.
-Status remove_local(Txn& txn, VersionId version, const VersionContent* content) {
+Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
+                    std::optional<std::uint64_t> given_back) {
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
   if (!local) return {};
   WEFT_CHECK(put_note(txn, kUnreaped, version));
@@ -127,8 +130,15 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content) 
     WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
     return erase_note(txn, kIncomplete, version);
   }
+  if (given_back == 0) return note_given_back(txn, version, 0);
   if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
-  return remove_content(txn, version, *local, *content);
+  WEFT_CHECK(check_shape(txn, *local, *content));
+  const GivingBack giving(version, *local, *content);
+  const bool large = giving.held_steps() > limits::kBatchRows;
+  const std::uint64_t steps = given_back.value_or(large ? 0 : kAllHeld);
+  if (steps == kAllHeld) return giving.take(txn, 0, giving.held_steps());
+  WEFT_CHECK(giving.take(txn, 0, steps));
+  return note_given_back(txn, version, steps);
 }
 
 }  // namespace
@@ -228,14 +238,15 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   return put(txn, Table::models, model->name, *model);
 }
 
-Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content) {
+Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
+                     std::optional<std::uint64_t> given_back) {
   WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   if (!version || version->removed)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
-  WEFT_CHECK(remove_local(txn, version->id, content));
+  WEFT_CHECK(remove_local(txn, version->id, content, given_back));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
   WEFT_CHECK(erase_note(txn, kPinned, version->id));

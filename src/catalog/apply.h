@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,8 +42,10 @@ Status apply_tags(Txn& txn, const TagsEvent& event);
 // Of a version that is not bare any more, or removed and reaped, it changes nothing.
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
 Status apply_pin(Txn& txn, const PinEvent& event);
-// `content` of the version; not looked at when is_incomplete() or when it is reaped.
-Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content);
+// `content` of the version; not looked at when is_incomplete(), when it is reaped, or for no steps. So many steps of
+// what it held are given back and noted (giving_back.h); kAllHeld: all, without a note; nothing: as a removal does.
+Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
+                     std::optional<std::uint64_t> given_back = {});
 
 // What a rebuild decided: numbers go on behind what may have been given.
 Status apply_repair(Txn& txn, const RepairEvent& event);

@@ -29,13 +29,13 @@ std::map<std::uint32_t, BlobNumbers> held_by_files(const Uses& uses) {
 }
 
 // What a version does about extents that the index does not know.
-enum class Unknown : std::uint8_t { refused, left_out, absent };
+enum class Unknown : std::uint8_t { refused, absent };
 
 Unknown unknown_of(const PublishInput& input) {
   return input.absent ? Unknown::absent : Unknown::refused;
 }
 
-// The number that the journal has for each blob of a version. Empty: each blob has its number already.
+// The number that the journal has for each blob of a version.
 using Numbers = std::unordered_map<ContentId, std::uint64_t>;
 
 Result<Numbers> numbers_of(Txn& txn, const VersionContent& content, const std::vector<Range>& runs) {
@@ -49,10 +49,11 @@ Result<Numbers> numbers_of(Txn& txn, const VersionContent& content, const std::v
   return found;
 }
 
-Status agree_on_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
-  if (blob.row.number == 0) return number_blob(txn, blob, number);
+// A blob that versions hold keeps its number: rows of holders go by it.
+Status take_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
   if (blob.row.number == number) return {};
-  return damaged(txn, fmt::format("a blob has number {}, the journal says {}", blob.row.number, number));
+  WEFT_TRY(const std::optional<Holder> holder, first_holder(txn, blob));
+  return holder ? Status{} : number_blob(txn, blob, number);
 }
 
 // Counts in `missing`, if it is given, the extents that are on this node in no pack.
@@ -67,11 +68,10 @@ Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, c
         return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with digest {} is not in the store",
                                                 file, id.length, to_hex(id.root))};
       if (missing != nullptr && (!blob || blob->row.absent())) ++*missing;
-      if (!blob && unknown == Unknown::left_out) continue;
       if (!blob) {
         WEFT_TRY(blob, make_blob(txn, id, {}));
       }
-      if (!numbers.empty()) WEFT_CHECK(agree_on_number(txn, *blob, numbers.at(id)));
+      WEFT_CHECK(take_number(txn, *blob, numbers.at(id)));
       Use& use = uses[blob->row.number];
       use.blob = *std::move(blob);
       if (use.files.empty() || use.files.back() != file) use.files.push_back(file);
@@ -82,12 +82,6 @@ Result<Uses> uses_of(Txn& txn, const VersionContent& content, Unknown unknown, c
 
 std::string owned_key(const Holder& holder) {
   return file_key(holder.first, holder.second);
-}
-
-Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
-  WEFT_TRY(NumberRow owned, need_row<NumberRow>(txn, Table::owned, owned_key(holder)));
-  owned.value += bytes;
-  return put(txn, Table::owned, owned_key(holder), owned);
 }
 
 Status take_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
@@ -106,34 +100,6 @@ Status own(Txn& txn, VersionId version, const Use& use, std::vector<std::uint64_
   return owner && version < owner->first ? take_owned(txn, *owner, use.length()) : Status{};
 }
 
-// A blob that is not here is known only as long as somebody needs it.
-Status bury(Txn& txn, const FoundBlob& blob) {
-  return blob.row.absent() ? erase_blob(txn, blob) : mark_dead(txn, blob.key);
-}
-
-// Blobs whose first holder is this version.
-Result<BlobNumbers> owned_by(Txn& txn, VersionId version, const Uses& uses) {
-  BlobNumbers owned;
-  for (const auto& [number, use] : uses) {
-    WEFT_TRY(const std::optional<Holder> owner, first_holder(txn, use.blob));
-    if (!owner) return damaged(txn, fmt::format("version {} is no holder of its own blob", version));
-    if (owner->first == version) owned.insert(number);
-  }
-  return owned;
-}
-
-// The next holder inherits what the version owned; a blob without one is dead.
-Status let_go(Txn& txn, VersionId version, const Uses& uses) {
-  WEFT_TRY(const BlobNumbers owned, owned_by(txn, version, uses));
-  for (const auto& [file, numbers] : held_by_files(uses)) WEFT_CHECK(remove_holder(txn, {version, file}, numbers));
-  for (const auto& [number, use] : uses) {
-    WEFT_TRY(const std::optional<Holder> heir, first_holder(txn, use.blob));
-    if (!heir) WEFT_CHECK(bury(txn, use.blob));
-    if (heir && owned.contains(number)) WEFT_CHECK(add_owned(txn, *heir, use.length()));
-  }
-  return {};
-}
-
 struct ViewUse {
   Ino ino = 0;
   std::uint64_t links = 0;
@@ -150,13 +116,6 @@ ViewUses views_of(const VersionContent& content, const LocalRow& local) {
     use.links += content.views[i].links;
   }
   return views;
-}
-
-Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content) {
-  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes) return {};
-  return Error{Errc::corrupt,
-               fmt::format("{}: a manifest gives {} views and {} nodes, expected {} and {}", txn.path(),
-                           content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};
 }
 
 Status make_view(Txn& txn, const std::string& key, const ViewUse& use, const FirstView& first) {
@@ -196,17 +155,20 @@ Status add_views(Txn& txn, const ContentOwner& owner, const PublishInput& input)
   return {};
 }
 
-Status remove_views(Txn& txn, const VersionContent& content, const LocalRow& local) {
-  for (const auto& [key, use] : views_of(content, local)) {
-    WEFT_TRY(InodeRow view, need_row<InodeRow>(txn, Table::inodes, key_of(use.ino)));
-    if (view.view_links < use.links) return damaged(txn, fmt::format("view {} has fewer links than names", use.ino));
-    view.view_links -= use.links;
-    WEFT_CHECK(put(txn, Table::inodes, key_of(use.ino), view));
-  }
-  return {};
+}  // namespace
+
+Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
+  WEFT_TRY(NumberRow owned, need_row<NumberRow>(txn, Table::owned, owned_key(holder)));
+  owned.value += bytes;
+  return put(txn, Table::owned, owned_key(holder), owned);
 }
 
-}  // namespace
+Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content) {
+  if (local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes) return {};
+  return Error{Errc::corrupt,
+               fmt::format("{}: a manifest gives {} views and {} nodes, expected {} and {}", txn.path(),
+                           content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};
+}
 
 Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
   const VersionContent& content = *input.content;
@@ -219,15 +181,6 @@ Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& inpu
   for (std::uint32_t file = 0; file < owned.size(); ++file)
     WEFT_CHECK(put(txn, Table::owned, file_key(owner.version, file), NumberRow{owned[file]}));
   return add_views(txn, owner, input);
-}
-
-Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content) {
-  WEFT_CHECK(check_shape(txn, local, content));
-  WEFT_TRY(Uses uses, uses_of(txn, content, Unknown::left_out, {}, nullptr));
-  WEFT_CHECK(let_go(txn, version, uses));
-  for (std::uint32_t file = 0; file < content.files.size(); ++file)
-    WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));
-  return remove_views(txn, content, local);
 }
 
 }  // namespace weft

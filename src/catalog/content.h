@@ -14,6 +14,10 @@ struct ContentOwner {
   const LocalRow& local;
 };
 Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& input);
-Status remove_content(Txn& txn, VersionId version, const LocalRow& local, const VersionContent& content);
+
+// The parts that a removal shares (giving_back.h): counts bytes that a holder owns from now on; Errc::corrupt where a
+// manifest does not fit the version's numbers.
+Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes);
+Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content);
 
 }  // namespace weft

@@ -69,6 +69,8 @@ inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, and not at the origin yet
 inline constexpr std::string_view kPinned = "pinned";
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, and gc has not given its content back yet
+// Removed, and it is still a holder of what it held; the value says how much of that is given back (giving_back.h).
+inline constexpr std::string_view kGivingBack = "giving";
 // Not of a version, of a pack: it is cached.
 inline constexpr std::string_view kCached = "cached";
 

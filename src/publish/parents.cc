@@ -162,7 +162,7 @@ class Settler {
       for (const VersionId id : tally.best(limits::kKinComparedMax)) {
         WEFT_TRY(Snapshot * now, renewed.get());
         WEFT_TRY(VersionRow row, now->version(id));
-        rows.push_back(std::move(row));
+        if (!row.removed) rows.push_back(std::move(row));  // a large one may be a holder until gc
       }
     }
     for (VersionRow& row : rows) {

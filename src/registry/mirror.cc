@@ -16,8 +16,9 @@
 namespace weft {
 namespace {
 
-// Of one commit. The index keeps the memory of the largest: some 12 KiB a change.
-constexpr std::size_t kChangesAtOnce = 1'024;
+// Of one commit. The index keeps the memory of the largest: some 12 KiB a change; other writers wait for it.
+constexpr std::size_t kChangesAtOnce = limits::kBatchItems;
+constexpr std::size_t kChangesUntrimmed = 1'024;
 constexpr auto kFirstPause = std::chrono::milliseconds(100);
 constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
 constexpr auto kWatchWait = std::chrono::seconds(60);
@@ -236,7 +237,7 @@ Status Mirror::follow(std::uint64_t from) {
 Status Mirror::receive(etcd::WatchStream& watch) {
   for (std::size_t untrimmed = 0;;) {
     // Who comes back after a while hears of all that was missed in a moment.
-    if (untrimmed >= kChangesAtOnce) {
+    if (untrimmed >= kChangesUntrimmed) {
       malloc_trim(0);
       untrimmed = 0;
     }

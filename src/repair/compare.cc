@@ -116,6 +116,7 @@ constexpr Subject kSubjects[] = {
     {Table::meta, kIncomplete, true, as_it_is},
     {Table::meta, kPinned, false, as_it_is},
     {Table::meta, kUnreaped, false, as_it_is},
+    {Table::meta, kGivingBack, true, as_it_is},
     {Table::meta, kUnsaved, false, fine_if_missing},
     // Tables of contents say first which packs are cached: a publish that died may have made one its own.
     {Table::meta, kCached, false, nullptr},

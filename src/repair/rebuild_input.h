@@ -41,6 +41,8 @@ struct RebuildInput {
   // For packs whose table of contents is damaged or gone: the places in them that an older index names.
   std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};
   std::string node = {};  // uuid of this one, of a store in a cluster
+  // For fsck: how many steps of what an unreaped version held are given back (catalog/giving_back.h). Empty: all.
+  std::function<std::uint64_t(VersionId)> given_back = {};
 };
 
 // Whether this node published the version, by a registry.

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "catalog/giving_back.h"
 #include "packs/packs.h"
 
 namespace weft {
@@ -163,7 +164,8 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
     WEFT_TRY(read, content_of(*version, found));
   }
   ++found.removed;
-  return apply_removal(txn, event, read ? &*read : nullptr);
+  const std::uint64_t given_back = read && input_.given_back ? input_.given_back(version->id) : kAllHeld;
+  return apply_removal(txn, event, read ? &*read : nullptr, given_back);
 }
 
 // A tag that was set to a lost version is where it was set to after that, or nowhere.

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "catalog/giving_back.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
 #include "index/pages.h"
@@ -40,6 +41,12 @@ std::optional<FoundBlob> known_blob(Env& index, const ContentId& id) {
   return blob.ok() ? std::move(*blob) : std::nullopt;
 }
 
+std::uint64_t steps_taken(Env& env, VersionId version) {
+  auto txn = env.read();
+  const auto steps = txn.ok() ? steps_given_back(*txn, version) : Result<std::optional<std::uint64_t>>(txn.error());
+  return steps.ok() ? steps->value_or(kAllHeld) : kAllHeld;
+}
+
 }  // namespace
 
 // Another index is made as the journal and the packs are now, and follows writers until the two are compared. gc and
@@ -61,6 +68,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   RebuildInput input{journal_, manifests_, packs_, decode};
   WEFT_TRY(input.index, counters());
   input.unreaped = [this](VersionId version) { return has_local(*env_, version); };
+  input.given_back = [this](VersionId version) { return steps_taken(*env_, version); };
   input.known = [this](const ContentId& id) { return known_blob(*env_, id); };
   if (cluster()) input.node = cluster()->node;
   FsckReport made;

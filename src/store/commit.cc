@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/limits.h"
 #include "catalog/layout.h"
 #include "diskformat/toc.h"
 #include "store/store_impl.h"
@@ -166,6 +167,10 @@ Result<std::size_t> StoreImpl::remove(Txn& txn, const RemovalEvent& event) {
   WEFT_TRY(std::optional<Bytes> local, txn.get(Table::locals, key_of(version.id)));
   if (incomplete || !local) {
     WEFT_CHECK(apply_removal(txn, event, nullptr));
+    return std::size_t{1};
+  }
+  if (version.tensors > limits::kBatchRows) {  // its manifest need not be read while others wait
+    WEFT_CHECK(apply_removal(txn, event, nullptr, 0));
     return std::size_t{1};
   }
   WEFT_TRY(VersionContent content, content_of(version.manifest));

@@ -77,7 +77,7 @@ Result<bool> has_view(Txn& txn, VersionId version, Ino view) {
   return local && std::ranges::find(local->view_inos, view) != local->view_inos.end();
 }
 
-// The first version that holds the view's bytes and has the view.
+// The first live version that holds the view's bytes and has the view.
 Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
   for (std::optional<Holder> from = Holder{}; from;) {
     WEFT_TRY(Txn txn, env.read());
@@ -85,7 +85,8 @@ Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
     if (!blob) break;
     WEFT_TRY(const HolderPage page, holders_from(txn, *blob, *from, kHoldersAtOnce));
     for (const auto& [version, file] : page.holders) {
-      WEFT_TRY(const bool has, has_view(txn, version, view.base));
+      WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, key_of(version)));
+      WEFT_TRY(const bool has, row.removed ? Result<bool>(false) : has_view(txn, version, view.base));
       if (has) return std::optional(version);
     }
     from = page.next;

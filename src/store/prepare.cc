@@ -13,6 +13,8 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t kHoldersAsked = 8;
+
 std::vector<ContentId> contents_of(const VersionContent& content) {
   std::vector<ContentId> ids;
   for (const VersionContent::FileContent& file : content.files)
@@ -63,12 +65,13 @@ class StorePrepared final : public PreparedPublish {
 };
 
 Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentId& id, const FoundBlob& blob) {
-  WEFT_TRY(std::optional<Holder> holder, first_holder(txn, blob));
-  if (!holder)
-    return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
-                                            id.length, to_hex(id.root))};
-  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder->first)));
-  return std::pair(version.model_name, version.number);
+  WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, blob, kHoldersAsked));
+  for (const auto& [holder, file] : holders) {
+    WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder)));
+    if (!version.removed) return std::pair(version.model_name, version.number);  // a large one may be until gc
+  }
+  return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
+                                          id.length, to_hex(id.root))};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "catalog/giving_back.h"
 #include "catalog/layout.h"
 #include "diskformat/toc.h"
 #include "index/pages.h"
@@ -15,17 +16,6 @@
 namespace weft {
 
 namespace {
-
-Status release_view(Txn& txn, Ino ino) {
-  WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
-  if (!inode) return {};  // of a version whose content could not be read
-  if (inode->view_versions > 1) {
-    --inode->view_versions;
-    return put(txn, Table::inodes, key_of(ino), *inode);
-  }
-  WEFT_CHECK(txn.erase(Table::views, view_key(inode->view)));
-  return txn.erase(Table::inodes, key_of(ino));
-}
 
 // Returns whether no version needs the manifest any more.
 Result<bool> release_manifest(Txn& txn, const Digest& manifest) {
@@ -47,13 +37,8 @@ struct Released {
   std::vector<Digest> manifests;  // that no version needs any more
 };
 
-Status release_version(Txn& txn, VersionId id, Released& released) {
-  WEFT_TRY(const bool unreaped, has_note(txn, kUnreaped, id));
-  if (!unreaped) return {};
-  WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
-  WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
-  released.rows += 2 * local.view_inos.size() + 1;
-  for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
+// All but the inodes of its tensors.
+Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local, Released& released) {
   WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
   WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
   WEFT_CHECK(erase_note(txn, kUnreaped, version.id));
@@ -64,12 +49,81 @@ Status release_version(Txn& txn, VersionId id, Released& released) {
   return {};
 }
 
+Status release_version(Txn& txn, VersionId id, Released& released) {
+  WEFT_TRY(const bool unreaped, has_note(txn, kUnreaped, id));
+  WEFT_TRY(const auto giving_back, steps_given_back(txn, id));
+  if (!unreaped || giving_back) return {};  // reap_noted() does it, if not this time
+  WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+  WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+  released.rows += 2 * local.view_inos.size() + 1;
+  for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
+  return forget_version(txn, version, local, released);
+}
+
 Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
   WEFT_TRY(Txn txn, env.read());
   return noted(txn, kUnreaped, from, limits::kBatchItems);
 }
 
 }  // namespace
+
+// Large versions, batch by batch: what they held first, and the inodes once nobody has them open.
+Status StoreImpl::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report) {
+  for (VersionId from = 0;;) {
+    VersionRow version;
+    LocalRow local;
+    {
+      WEFT_TRY(Txn txn, env_->read());
+      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kGivingBack, from, 1));
+      if (noted_now.empty()) return {};
+      WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
+      WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+    }
+    WEFT_TRY(const VersionContent content, content_of(version.manifest));
+    const GivingBack giving(version.id, local, content);
+    WEFT_CHECK(give_back(giving, version.id, giving.held_steps(), progress));
+    WEFT_TRY(const bool claimed, claims.claim(version.id));
+    if (claimed) WEFT_CHECK(give_back(giving, version.id, giving.steps(), progress));
+    if (claimed) WEFT_CHECK(forget_noted(version, local, report));
+    from = version.id + 1;
+  }
+}
+
+Status StoreImpl::give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress) {
+  for (std::uint64_t at = 0; at < end;) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", path_)};
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    Status written = env_->write(lock, [&](Txn& txn) -> Status {
+      WEFT_TRY(const auto from, steps_given_back(txn, version));
+      at = std::min(from.value_or(end) + limits::kBatchRows, end);
+      if (!from || *from >= end) return {};
+      WEFT_CHECK(giving.take(txn, *from, at));
+      WEFT_CHECK(note_given_back(txn, version, at));
+      return bump_sequence(txn);
+    });
+    WEFT_CHECK(std::move(written));
+  }
+  return {};
+}
+
+Status StoreImpl::forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report) {
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  Released released;
+  Status written = env_->write(lock, [&](Txn& txn) -> Status {
+    released = {};
+    WEFT_CHECK(erase_note(txn, kGivingBack, version.id));
+    return forget_version(txn, version, local, released);
+  });
+  WEFT_CHECK(std::move(written));
+  report.versions_reaped += released.versions;
+  return remove_released(released.manifests);
+}
+
+Status StoreImpl::remove_released(std::span<const Digest> manifests) const {
+  for (const Digest& manifest : manifests)
+    if (!reliances_.is_needed(manifest)) WEFT_CHECK(manifests_.remove(manifest));
+  return {};
+}
 
 // One batch of these versions. Returns where the next begins.
 Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
@@ -89,8 +143,7 @@ Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, Open
     return {};
   });
   WEFT_CHECK(std::move(written));
-  for (const Digest& manifest : released.manifests)
-    if (!reliances_.is_needed(manifest)) WEFT_CHECK(manifests_.remove(manifest));
+  WEFT_CHECK(remove_released(released.manifests));
   report.versions_reaped += released.versions;
   report.versions_open += static_cast<std::uint64_t>(std::count(claimed.begin(), claimed.begin() + done, false));
   return versions[done - 1] + 1;
@@ -105,8 +158,9 @@ Result<VersionId> StoreImpl::count_reapable(std::span<const VersionId> versions,
 }
 
 // A removed version is not reaped while somebody has it open.
-Status StoreImpl::reap(const GcOptions& options, GcReport& report) {
+Status StoreImpl::reap(const GcOptions& options, Progress& progress, GcReport& report) {
   WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
+  if (!options.dry_run) WEFT_CHECK(reap_noted(claims, progress, report));
   for (VersionId from = 0;;) {
     WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(*env_, from));
     if (versions.empty()) return {};
@@ -197,7 +251,7 @@ Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
   WEFT_CHECK(check_collectable(options));
   progress.phase("reaping removed versions");
-  WEFT_CHECK(reap(options, report));
+  WEFT_CHECK(reap(options, progress, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
   CollectInput input{options};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "catalog/apply.h"
+#include "catalog/giving_back.h"
 #include "catalog/journal.h"
 #include "catalog/manifests.h"
 #include "catalog/plan.h"
@@ -212,7 +213,11 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
-  Status reap(const GcOptions& options, GcReport& report);
+  Status reap(const GcOptions& options, Progress& progress, GcReport& report);
+  Status reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report);
+  Status give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress);
+  Status forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report);
+  Status remove_released(std::span<const Digest> manifests) const;
   Result<VersionId> reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims, GcReport& report);
   Result<VersionId> count_reapable(std::span<const VersionId> versions, GcReport& report) const;
   Result<std::vector<Digest>> unneeded(std::span<const Digest> manifests);

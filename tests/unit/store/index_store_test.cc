@@ -7,6 +7,7 @@
 #include <span>
 #include <thread>
 
+#include "base/limits.h"
 #include "index_support.h"
 #include "os/sys.h"
 #include "weft/listing.h"
@@ -186,6 +187,27 @@ TEST_CASE("a removed version goes, keeps its number, and passes on what it owned
   snapshot = store->snapshot().value();
   CHECK(snapshot->namespace_entry("x", "y").value().ino == ino);
   CHECK(store->counts().value().dead_bytes == 0);
+}
+
+TEST_CASE("versions are removed in batches, and one that is not there ends a batch") {
+  TestStore test;
+  auto store = open_store(test.path);
+  std::vector<VersionName> names;
+  for (std::uint64_t number = 1; number <= limits::kBatchItems + 4; ++number) {
+    must_publish(*store, "m", {{static_cast<unsigned>(number)}});
+    names.push_back({"m", number});
+  }
+  const std::uint64_t before = must(store->snapshot())->sequence();
+  CHECK(must(store->remove_versions(names)) == limits::kBatchItems);
+  CHECK(must(store->snapshot())->sequence() == before + limits::kBatchItems);
+  const std::span<const VersionName> rest = std::span(names).subspan(limits::kBatchItems);
+  must(store->remove_version("m", rest[2].number));
+  CHECK(must(store->remove_versions(rest)) == 2);
+  CHECK(store->remove_versions(rest.subspan(2)).error().code == Errc::not_found);
+  CHECK(must(store->remove_versions(rest.subspan(3))) == 1);
+  CHECK(must(must(store->snapshot())->model("m")).latest == 0);
+  CHECK(must(store->gc({}, no_progress())).versions_reaped == names.size());
+  CHECK(must(store->fsck({}, decode, no_progress())).problems.empty());
 }
 
 TEST_CASE("tags move, go, and must name a live version") {

@@ -1,0 +1,58 @@
+// What a removed version held, given back in steps. A small version gives it back with its removal, and the inodes of
+// its tensors when gc reaps it. A large one would hold other writers up, so its removal only notes it, and gc takes the
+// steps in batches: until then it is a holder of its blobs as it was.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "index/blobs.h"
+#include "index/tables.h"
+#include "weft/content.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
+#include "weft/version_content.h"
+
+namespace weft {
+
+// In place of a number of steps: all, but for those of the inodes.
+inline constexpr std::uint64_t kAllHeld = UINT64_MAX;
+
+// Steps that are taken of one that is not wholly given back; nothing: it is, or was never noted.
+Result<std::optional<std::uint64_t>> steps_given_back(Txn& txn, VersionId version);
+Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps);
+
+// One version less has this tensor's inode.
+Status release_view(Txn& txn, Ino ino);
+
+// One step is a blob, the bytes that a file owns, or the links of a tensor's inode; the last ones let the inodes go,
+// and are for a version that nobody can open any more. The order is by the content alone, and what the index says after
+// some steps does not depend on what was committed between them. One thread.
+class GivingBack {
+ public:
+  GivingBack(VersionId version, const LocalRow& local, const VersionContent& content);
+
+  // All of them, and those before the inodes go.
+  std::uint64_t steps() const { return held_steps() + views_.size(); }
+  std::uint64_t held_steps() const { return blobs_.size() + files_ + views_.size(); }
+  // Takes the steps from `from` to `end`.
+  Status take(Txn& txn, std::uint64_t from, std::uint64_t end) const;
+
+ private:
+  struct Blob {
+    ContentId id;
+    std::vector<std::uint32_t> files;  // that have it
+  };
+  Status let_go(Txn& txn, std::span<const Blob> blobs) const;
+
+  const VersionId version_;
+  std::vector<Blob> blobs_;  // each once
+  std::size_t files_;
+  std::vector<std::pair<Ino, std::uint64_t>> views_;  // with their links, each once
+};
+
+}  // namespace weft
