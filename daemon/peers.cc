@@ -60,7 +60,10 @@ double Peers::share() {
 
 void write_peers_status(JsonWriter& json, const Peers& peers) {
   const ExchangeFigures now = peers.exchange().figures();
-  json.key("exchange").begin_object().member("provider", now.provider);
+  json.key("exchange").begin_object().member("provider", now.provider).key("passed_over").begin_array();
+  for (const PassedOver& one : now.passed_over)
+    json.begin_object().member("name", one.provider).member("reason", one.reason).end_object();
+  json.end_array();
   json.member("address", endpoint_text(peers.exchange().address())).member("sessions", now.sessions);
   json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);
   json.member("answers", now.answers).member("busy", now.busy).member("refused", now.refused);

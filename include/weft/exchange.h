@@ -114,6 +114,7 @@ struct PeerFigures {
 
 struct ExchangeFigures {
   std::string provider;
+  std::vector<PassedOver> passed_over;  // providers that could not be used
   std::uint64_t sessions = 0;       // that are open, both ways
   std::uint64_t handshakes = 0;     // that were completed
   std::uint64_t half_open = 0;      // strangers that have said hello and proved nothing yet

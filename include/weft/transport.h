@@ -67,6 +67,11 @@ class PendingRead {
   virtual Status wait(Clock::time_point deadline) = 0;
 };
 
+// A provider that "auto" did not use, and why.
+struct PassedOver {
+  std::string provider, reason;
+};
+
 struct TransportCounters {
   std::uint64_t messages_sent = 0, messages_received = 0;
   std::uint64_t reads_done = 0, reads_failed = 0, read_bytes = 0;
@@ -81,6 +86,8 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual const std::string& provider() const = 0;
+  // The providers that came before this one and could not be used; none if it was asked for by name.
+  virtual std::span<const PassedOver> passed_over() const { return {}; }
   virtual const EndpointAddress& address() const = 0;
   virtual TransportCounters counters() const = 0;
 
@@ -115,8 +122,10 @@ struct TransportOptions {
   Transport::Receiver receiver;
 };
 
-// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp;ofi_rxm that has reliable
-// datagrams with one-sided reads on this host and can wait on a descriptor. Errc::unsupported names what each lacked.
+// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp;ofi_rxm that starts: it
+// has reliable datagrams with one-sided reads on this host, can wait on a descriptor, and may lock the memory that it
+// needs. The log names it and those that were passed over. Errc::unsupported names what each lacked. Sets
+// FI_MR_CACHE_MONITOR of this process: call it first before other threads read their environment.
 Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options);
 
 }  // namespace weft

@@ -458,6 +458,13 @@ TEST_CASE("auto takes the best provider that works here") {
   const auto opened = open_fabric_transport({});
   REQUIRE(opened.ok());
   CHECK((*opened)->provider() == "net");
+  const auto order = net::provider_order();
+  const auto passed_over = (*opened)->passed_over();
+  REQUIRE(passed_over.size() == 5);
+  for (std::size_t i = 0; i < passed_over.size(); ++i) {
+    CHECK(passed_over[i].provider == order[i]);
+    CHECK(passed_over[i].reason.find(order[i]) != std::string::npos);
+  }
 }
 
 }  // namespace

@@ -76,6 +76,8 @@ Result<std::shared_ptr<Landing>> Exchange::register_landing(std::span<std::byte>
 ExchangeFigures Exchange::figures() const {
   ExchangeFigures out;
   out.provider = provider();
+  const auto passed_over = impl_->transport->passed_over();
+  out.passed_over.assign(passed_over.begin(), passed_over.end());
   out.refused = impl_->refused;
   out.buffers_aside = impl_->landings->aside();
   out.transport = impl_->transport->counters();

@@ -36,14 +36,17 @@ Error no_peer(PeerId peer) {
 
 }  // namespace
 
-FabricTransport::FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver)
+FabricTransport::FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver,
+                                 std::vector<PassedOver> passed_over)
     : endpoint_(std::move(endpoint)),
       provider_(endpoint_->provider()),
       receiver_(std::move(receiver)),
+      passed_over_(std::move(passed_over)),
       needs_progress_(endpoint_->info->domain_attr->data_progress == FI_PROGRESS_MANUAL) {}
 
-Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Endpoint> endpoint, Receiver receiver) {
-  auto made = std::make_unique<FabricTransport>(std::move(endpoint), std::move(receiver));
+Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Endpoint> endpoint, Receiver receiver,
+                                                         std::vector<PassedOver> passed_over) {
+  auto made = std::make_unique<FabricTransport>(std::move(endpoint), std::move(receiver), std::move(passed_over));
   WEFT_CHECK(made->start());
   return std::unique_ptr<Transport>(std::move(made));
 }
@@ -191,29 +194,3 @@ Result<std::unique_ptr<PendingRead>> FabricTransport::read(PeerId peer, const Re
 }
 
 }  // namespace weft::net
-
-namespace weft {
-namespace {
-
-Result<std::unique_ptr<net::Endpoint>> open_endpoint(const std::string& provider, const TransportOptions& options) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, options.host, options.port));
-  return net::Endpoint::open(std::move(info));
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options) {
-  if (options.provider != "auto") {
-    WEFT_TRY(auto endpoint, open_endpoint(options.provider, options));
-    return net::FabricTransport::open(std::move(endpoint), options.receiver);
-  }
-  std::string reasons;
-  for (const std::string_view provider : net::provider_order()) {
-    auto endpoint = open_endpoint(std::string(provider), options);
-    if (endpoint.ok()) return net::FabricTransport::open(std::move(*endpoint), options.receiver);
-    reasons += (reasons.empty() ? "" : "; ") + endpoint.error().message;
-  }
-  return Error{Errc::unsupported, "no libfabric provider can be used here: " + reasons};
-}
-
-}  // namespace weft

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "net/transport/endpoint.h"
 #include "net/transport/operation.h"
@@ -21,14 +22,16 @@ namespace weft::net {
 
 class FabricTransport final : public Transport {
  public:
-  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoint> endpoint, Receiver receiver,
+                                                 std::vector<PassedOver> passed_over = {});
   // Runs it while no progress is made, and returns when it is done. What windows peers may read changes there alone:
   // libfabric 1.17's net looks a key up without the lock that registering and closing memory take.
   void between_progress(const std::function<void()>& change);
-  explicit FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver, std::vector<PassedOver> passed_over);
   ~FabricTransport() override;
 
   const std::string& provider() const override { return provider_; }
+  std::span<const PassedOver> passed_over() const override { return passed_over_; }
   const EndpointAddress& address() const override { return endpoint_->address; }
   TransportCounters counters() const override;
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
@@ -78,6 +81,7 @@ class FabricTransport final : public Transport {
   std::unique_ptr<Endpoint> endpoint_;
   const std::string provider_;
   const Receiver receiver_;
+  const std::vector<PassedOver> passed_over_;
   const bool needs_progress_;                        // the provider moves only when it is called
   std::mutex turn_;                                  // whose it is, makes progress
   std::atomic<int> standing_by_{0};                  // threads that wait for it

@@ -37,6 +37,10 @@ std::span<const std::string_view> provider_order() {
   return kOrder;
 }
 
+bool is_hardware(std::string_view provider) {
+  return provider != "net" && !provider.starts_with("tcp");
+}
+
 Result<InfoPtr> find_provider(const std::string& provider, const std::string& host, std::uint16_t port) {
   if (provider.starts_with("sockets") || provider.starts_with("udp"))
     return Error{Errc::unsupported,

@@ -20,6 +20,8 @@ using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
 // Best first. `sockets` and `udp` are never taken.
 std::span<const std::string_view> provider_order();
+// False for those over TCP.
+bool is_hardware(std::string_view provider);
 
 // What libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported.
 Result<InfoPtr> find_provider(const std::string& provider, const std::string& host, std::uint16_t port);
