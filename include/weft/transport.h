@@ -116,16 +116,16 @@ class Transport {
 };
 
 struct TransportOptions {
-  std::string provider = "auto";  // or a provider's name: verbs, efa, cxi, psm3, net, tcp;ofi_rxm
+  std::string provider = "auto";  // or a provider's name: verbs, efa, cxi, psm3, psm2, net, tcp
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any
   Transport::Receiver receiver;
 };
 
-// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp;ofi_rxm that starts: it
-// has reliable datagrams with one-sided reads on this host, can wait on a descriptor, and may lock the memory that it
-// needs. The log names it and those that were passed over. Errc::unsupported names what each lacked. Sets
-// FI_MR_CACHE_MONITOR of this process: call it first before other threads read their environment.
+// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp that starts: it has
+// one-sided reads on this host, can wait on a descriptor, and may lock the memory that it needs. The log names it and
+// those that were passed over. Errc::unsupported names what each lacked. Sets FI_MR_CACHE_MONITOR of this process: call
+// it first before other threads read their environment.
 Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options);
 
 }  // namespace weft

@@ -213,7 +213,7 @@ def processor_seconds(daemon):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("provider", ["net", "tcp;ofi_rxm"])
+@pytest.mark.parametrize("provider", ["net", "tcp"])
 def test_daemons_with_sessions_and_nothing_to_do_wait(cluster, tmp_path, provider):
     nodes = [cluster.node("--provider", provider) for _ in range(3)]
     source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="idle"))

@@ -50,7 +50,7 @@ class PinningWorld final : public TransportWorld {
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds() {
   std::vector<std::unique_ptr<TransportWorld>> worlds;
   worlds.push_back(std::make_unique<TwinWorld>());
-  for (const char* provider : {"net", "tcp;ofi_rxm"}) worlds.push_back(std::make_unique<FabricWorld>(provider));
+  for (const char* provider : {"net", "tcp"}) worlds.push_back(std::make_unique<FabricWorld>(provider));
   worlds.push_back(std::make_unique<PinningWorld>());
   return worlds;
 }

@@ -20,8 +20,8 @@ class TransportWorld {
   virtual std::unique_ptr<Transport> open(Transport::Receiver receiver) = 0;
 };
 
-// The twin's, one for each of libfabric's providers that works over loopback (net and tcp;ofi_rxm), and net with what
-// hardware demands.
+// The twin's, one for each of libfabric's providers that works over loopback (net and tcp), and net with what hardware
+// demands.
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
 
 // What fails tells in which one.

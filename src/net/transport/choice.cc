@@ -14,14 +14,17 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "net/transport/connections.h"
+#include "net/transport/datagrams.h"
 #include "net/transport/fabric_transport.h"
 #include "net/transport/provider.h"
 
 namespace weft {
 namespace {
 
-// libfabric reads its settings at the first fi_getinfo. Its cache keeps memory registered for any access after it was
-// closed: with the cache a peer could write to windows, and read them when they are closed.
+// libfabric reads its settings at the first fi_getinfo. Its cache keeps memory registered, for any access, after it was
+// closed: with the cache a peer could write to windows, and read them when they are closed. Its providers over TCP keep
+// messages with tags, of which there are none among ours, for later, and crash over it.
 void prepare_libfabric() {
   static std::once_flag once;
   std::call_once(once, [] { ::setenv("FI_MR_CACHE_MONITOR", "disabled", 1); });
@@ -43,14 +46,25 @@ Status check_locked_memory_limit() {
                                               human_bytes(limit.rlim_cur), human_bytes(limits::kLockedMemoryMin))};
 }
 
+Result<std::unique_ptr<net::Wire>> open_wire(fi_ep_type type, net::InfoPtr info) {
+  const std::string provider = info->fabric_attr->prov_name;
+  const auto named = [&](auto opened) -> Result<std::unique_ptr<net::Wire>> {
+    if (opened.ok()) return std::unique_ptr<net::Wire>(std::move(*opened));
+    return Error{opened.error().code, fmt::format("provider {}: {}", provider, opened.error().message)};
+  };
+  return type == FI_EP_MSG ? named(net::Connections::open(std::move(info)))
+                           : named(net::Datagrams::open(std::move(info)));
+}
+
 Result<std::unique_ptr<Transport>> open_with(const std::string& provider, const TransportOptions& options,
                                              std::vector<PassedOver> passed_over) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, options.host, options.port));
+  const fi_ep_type type = net::endpoint_type(provider);
+  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, type, options.host, options.port));
   if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0)
     if (Status enough = check_locked_memory_limit(); !enough.ok())
       return Error{enough.error().code, fmt::format("provider {}: {}", provider, enough.error().message)};
-  WEFT_TRY(auto endpoint, net::Endpoint::open(std::move(info)));
-  return net::FabricTransport::open(std::move(endpoint), options.receiver, std::move(passed_over));
+  WEFT_TRY(auto wire, open_wire(type, std::move(info)));
+  return net::FabricTransport::open(std::move(wire), options.receiver, std::move(passed_over));
 }
 
 // The RDMA devices of this host, such as "mlx5_0, mlx5_1".
