@@ -69,7 +69,7 @@ void write_peers_status(JsonWriter& json, const Peers& peers) {
   json.member("answers", now.answers).member("busy", now.busy).member("refused", now.refused);
   json.member("windows", now.windows).member("window_bytes", now.window_bytes).member("lease_ends", now.lease_ends);
   json.member("read_bytes", now.read_bytes).member("served_bytes", now.served_bytes);
-  json.member("buffers_aside", now.buffers_aside).end_object();
+  json.member("pinned_bytes", now.pinned_bytes).member("buffers_aside", now.buffers_aside).end_object();
 }
 
 void add_peer_figures(Figures& figures, const Peers& peers) {
@@ -86,6 +86,7 @@ void add_peer_figures(Figures& figures, const Peers& peers) {
   add("weft_peer_refused_total", "counter", "Frames that were rejected: malformed, wrong key or tag, replayed.",
       &ExchangeFigures::refused);
   add("weft_peer_windows", "gauge", "Open windows on this node's bytes.", &ExchangeFigures::windows);
+  add("weft_peer_pinned_bytes", "gauge", "Memory that RDMA hardware holds in place.", &ExchangeFigures::pinned_bytes);
   add("weft_peer_lease_ends_total", "counter", "Answers whose windows the reader did not close in time.",
       &ExchangeFigures::lease_ends);
   add("weft_peer_read_bytes_total", "counter", "Bytes read from peers.", &ExchangeFigures::read_bytes);

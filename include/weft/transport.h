@@ -93,6 +93,8 @@ class Transport {
 
   // Errc::invalid for an address that is none of this provider's. Sends nothing: the peer need not be there.
   virtual Result<PeerId> add_peer(std::span<const std::byte> address) = 0;
+  // The memory that hardware holds in place now: what is registered. 0 where nothing has to be.
+  virtual std::uint64_t pinned_bytes() const { return 0; }
   // Later sends and reads to it are refused; its reads in flight end with Errc::unreachable for those who wait.
   virtual void remove_peer(PeerId peer) = 0;
 

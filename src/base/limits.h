@@ -106,6 +106,7 @@ inline constexpr std::size_t kPeerCallsMax = 256;      // of others, that wait o
 inline constexpr std::size_t kPeerCallsEachMax = 64;   // of one other
 inline constexpr std::size_t kWindowsMax = 4096;       // open
 inline constexpr std::uint64_t kWindowBytesMax = 4ULL << 30U;
+inline constexpr std::uint64_t kPinnedAtRestMax = 64U << 20U;    // bytes that stay registered for the next read
 inline constexpr std::uint64_t kLockedMemoryMin = 128U << 20U;  // that RLIMIT_MEMLOCK allows, for RDMA hardware
 inline constexpr std::size_t kLandingBuffersMax = 16;           // in use
 inline constexpr std::size_t kLandingBuffersAsideMax = 32;      // that reads which nobody waits for may still write to

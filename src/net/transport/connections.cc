@@ -13,8 +13,8 @@
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kPosted = 64;       // operations on a connection
-constexpr std::size_t kLineReceives = 1;  // to learn of its end
+constexpr std::size_t kPosted = 64;   // operations on a connection
+constexpr std::size_t kReceives = 4;  // the most on a connection
 constexpr std::size_t kSharedReceives = 64;
 constexpr std::size_t kDiallers = 4;  // verbs blocks them for up to 2 s where nobody answers
 constexpr auto kRestMin = std::chrono::milliseconds(100), kRestMax = std::chrono::milliseconds(1000);
@@ -29,7 +29,7 @@ void forget_port(void* address) {
 
 Result<std::unique_ptr<Connections>> Connections::open(InfoPtr info) {
   info->tx_attr->size = std::min(info->tx_attr->size, kPosted);
-  info->rx_attr->size = kLineReceives;
+  info->rx_attr->size = kReceives;
   WEFT_TRY(auto domain, Domain::open(std::move(info)));
   WEFT_TRY(auto events, open_events(domain->fabric.get(), FI_WAIT_NONE));
   auto made = std::make_unique<Connections>(std::move(domain), std::move(events));
@@ -237,6 +237,7 @@ Result<InfoPtr> Connections::info_for(const Line& line) const {
   std::free(info->dest_addr);
   info->dest_addr = to;
   info->dest_addrlen = line.address.size();
+  info->rx_attr->size = 1;  // it learns of its end by that, and receives nothing
   if (info->src_addr != nullptr) forget_port(info->src_addr);
   return info;
 }

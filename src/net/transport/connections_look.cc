@@ -12,7 +12,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kCallerReceives = 4;
 constexpr std::size_t kWatches = 1;  // receives that wake this thread when their connection ends
 constexpr auto kBetweenLooks = milliseconds(250);
 constexpr auto kConnectMax = milliseconds(2'500);  // then another attempt begins, without the pauses of this one
@@ -48,7 +47,7 @@ void Connections::accept_callers() {
 
 void Connections::accept(fi_info& caller) {
   if (!make_room()) return listener_->reject(caller);
-  caller.tx_attr->size = caller.rx_attr->size = kCallerReceives;
+  caller.tx_attr->size = 1;
   auto made = make(caller, nullptr);
   if (!made.ok()) return listener_->reject(caller);
   Connection& connection = **made;
@@ -56,7 +55,7 @@ void Connections::accept(fi_info& caller) {
     const std::lock_guard lock(mutex_);
     callers_[connection.id] = std::move(*made);
   }
-  owner_->receive_on(connection.id, receives_ ? kWatches : kCallerReceives);
+  owner_->receive_on(connection.id, receives_ ? kWatches : caller.rx_attr->size);
   if (fi_accept(connection.endpoint.get(), &connection.id, sizeof connection.id) == 0) return;
   listener_->reject(caller);
   const std::lock_guard lock(mutex_);

@@ -69,14 +69,21 @@ Result<Registration> Registration::make(Domain& domain, std::span<const std::byt
   if (remote && !domain.needs(FI_MR_PROV_KEY)) {
     WEFT_TRY(key, random_key(domain.info->domain_attr->mr_key_size));
   }
-  WEFT_TRY(made.region_, make_fid<fid_mr>("registering memory", [&](fid_mr** out) {
+  WEFT_TRY(auto region, make_fid<fid_mr>("registering memory", [&](fid_mr** out) {
              return fi_mr_reg(domain.domain.get(), memory.data(), memory.size(), access, 0, key, 0, out, nullptr);
            }));
+  made.region_ = {region.release(), CloseRegion{&domain, memory.size()}};
+  domain.registered += memory.size();
   if (!domain.needs(FI_MR_ENDPOINT)) return made;
   if (const int failed = fi_mr_bind(made.region_.get(), &domain.bound_to->fid, 0); failed != 0)
     return fabric_error(failed, "binding memory to the endpoint");
   if (const int failed = fi_mr_enable(made.region_.get()); failed != 0) return fabric_error(failed, "enabling memory");
   return made;
+}
+
+void CloseRegion::operator()(fid_mr* region) const {
+  fi_close(&region->fid);
+  domain->registered -= bytes;
 }
 
 std::optional<MessageBuffer> MessageBuffers::take() {

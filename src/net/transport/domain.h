@@ -4,6 +4,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_rma.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,11 +31,19 @@ struct Domain {
   FidPtr<fid_fabric> fabric;
   FidPtr<fid_domain> domain;
   FidPtr<fid_cq> queue;
+  std::atomic<std::uint64_t> registered{0};  // bytes that are registered now
   fid_ep* bound_to = nullptr;  // the endpoint that memory is bound to, if the provider needs FI_MR_ENDPOINT
 };
 
 // The address of an endpoint, or of one that listens.
 Result<EndpointAddress> address_of(fid& endpoint);
+
+// Closes a region, and counts its bytes no more. The domain outlives it.
+struct CloseRegion {
+  Domain* domain = nullptr;
+  std::size_t bytes = 0;
+  void operator()(fid_mr* region) const;
+};
 
 // Memory that libfabric knows. Without a registration where the provider needs none for local use.
 class Registration {
@@ -48,7 +57,7 @@ class Registration {
   void close() { region_.reset(); }
 
  private:
-  FidPtr<fid_mr> region_;
+  std::unique_ptr<fid_mr, CloseRegion> region_;
 };
 
 // A buffer of kMessageBytesMax bytes.

@@ -96,6 +96,10 @@ TransportCounters FabricTransport::counters() const {
   return out;
 }
 
+std::uint64_t FabricTransport::pinned_bytes() const {
+  return wire_->domain().needs(FI_MR_LOCAL) ? wire_->domain().registered.load() : 0;
+}
+
 // Addresses of one provider are of one length; socket addresses also begin with the same family.
 Status FabricTransport::check_address(std::span<const std::byte> address) const {
   const EndpointAddress& own = wire_->address();

@@ -33,6 +33,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   std::span<const PassedOver> passed_over() const override { return passed_over_; }
   const EndpointAddress& address() const override { return wire_->address(); }
   TransportCounters counters() const override;
+  std::uint64_t pinned_bytes() const override;
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
   Status send(PeerId peer, std::span<const std::byte> message) override;
