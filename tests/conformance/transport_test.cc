@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "net/transport/provider.h"
+#include "raw_peer.h"
 #include "testing.h"
 #include "transport_worlds.h"
 #include "weft/window_memory.h"
@@ -324,6 +325,47 @@ TEST_CASE("a wrong key, a range past the window and a closed window give nothing
       again = read_now(*reader, peer, remote, 0, target, 0, 8192);
     CHECK(again.ok());
     CHECK(*target.memory == source);
+  });
+}
+
+TEST_CASE("a window is read only: whoever has its key cannot write to it") {
+  for (const char* provider : conformance::providers_with_connections()) {
+    CAPTURE(provider);
+    const std::vector<std::byte> content = random_bytes(4096, 5);
+    std::vector<std::byte> memory = content;
+    const auto holder = conformance::open_over(provider, {});
+    auto window = holder->open_window(memory);
+    REQUIRE(window.ok());
+    auto forged = random_bytes(64, 6);
+    conformance::RawPeer writer(provider, conformance::test_host(), *holder);
+    CHECK_FALSE(writer.write((*window)->remote(), forged));
+    CHECK(memory == content);
+    // Others are not in the way of it.
+    const auto reader = conformance::open_over(provider, {});
+    Target target(*reader, 4096);
+    REQUIRE(read_now(*reader, peer_of(*reader, *holder), (*window)->remote(), 0, target, 0, 4096).ok());
+    CHECK(*target.memory == content);
+  }
+}
+
+TEST_CASE("memory that is not mapped any more, and its window closed, gives nothing") {
+  in_every_world([](TransportWorld& world) {
+    constexpr std::size_t kSize = 1U << 16U;
+    auto memory = WindowMemory::of_bytes(random_bytes(kSize, 1));
+    REQUIRE(memory.ok());
+    auto holder = world.open({});
+    auto reader = world.open({});
+    const PeerId peer = peer_of(*reader, *holder);
+    auto window = holder->open_window((*memory)->bytes());
+    REQUIRE(window.ok());
+    const RemoteWindow remote = (*window)->remote();
+    Target before(*reader, kSize);
+    REQUIRE(read_now(*reader, peer, remote, 0, before, 0, kSize).ok());
+    window->reset();
+    memory->reset();
+    Target after(*reader, kSize);
+    CHECK(!read_now(*reader, peer, remote, 0, after, 0, kSize).ok());
+    CHECK(std::all_of(after.memory->begin(), after.memory->end(), [](std::byte b) { return b == std::byte{0}; }));
   });
 }
 

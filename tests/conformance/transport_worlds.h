@@ -25,6 +25,10 @@ class TransportWorld {
 // demands.
 // WEFT_TEST_PROVIDER in the environment: that provider alone, at the address WEFT_TEST_HOST, as on RDMA devices.
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
+// Those of them that are providers with connections; a transport over one, and the address that it is at.
+std::vector<const char*> providers_with_connections();
+std::unique_ptr<Transport> open_over(const std::string& provider, Transport::Receiver receiver);
+std::string test_host();
 // That "auto" is to choose.
 std::string best_provider();
 

@@ -17,7 +17,7 @@ constexpr std::size_t kPosted = 64;   // operations on a connection
 constexpr std::size_t kReceives = 4;  // the most on a connection
 constexpr std::size_t kSharedReceives = 64;
 constexpr std::size_t kDiallers = 4;  // verbs blocks them for up to 2 s where nobody answers
-constexpr auto kRestMin = std::chrono::milliseconds(100), kRestMax = std::chrono::milliseconds(1000);
+constexpr auto kRestMin = std::chrono::milliseconds(100), kRestMax = std::chrono::milliseconds(500);
 
 void forget_port(void* address) {
   auto* const family = static_cast<sockaddr*>(address);

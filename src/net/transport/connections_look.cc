@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kWatches = 1;  // receives that wake this thread when their connection ends
 constexpr auto kBetweenLooks = milliseconds(250);
-constexpr auto kConnectMax = milliseconds(2'500);  // then another attempt begins, without the pauses of this one
+constexpr auto kConnectMax = milliseconds(2'000);  // then another attempt begins, without the pauses of this one
 constexpr auto kPulseEvery = milliseconds(2'000);
 constexpr auto kSilenceMax = milliseconds(6'000);  // of a peer that was sent a pulse
 constexpr auto kCallerSilenceMax = milliseconds(20'000);
