@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "peers/address.h"
 
 namespace weft {
@@ -24,10 +25,25 @@ Status check_can_join(const Config& config) {
 }  // namespace
 
 Peers::Peers(ClusterStore& store)
-    : self_(node_id(store)), answers_(store, directory_), view_(store, self_), links_([this]() -> std::vector<Member> {
-        const Registry* registry = registry_;
-        return registry == nullptr ? std::vector<Member>() : registry->members();
-      }) {}
+    : self_(node_id(store)), answers_(store, directory_), view_(store, self_), links_([this] { return reachable(); }) {}
+
+// Members whose transport has this node's provider: transports of different ones do not understand each other.
+std::vector<Member> Peers::reachable() {
+  const Registry* registry = registry_;
+  if (registry == nullptr) return {};
+  std::vector<Member> members = registry->members();
+  const std::string& own = exchange_->provider();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(members, [&](const Member& member) {
+    const bool unlike = !member.provider.empty() && member.provider != own;
+    if (!unlike) unlike_.erase(member.node);
+    if (unlike && unlike_.insert(member.node).second)
+      log_warning("{} uses provider {}, this node {}: they read nothing from each other", member.name, member.provider,
+                  own);
+    return unlike;
+  });
+  return members;
+}
 
 Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& config) {
   WEFT_CHECK(check_can_join(config));
