@@ -80,7 +80,7 @@ void log_choice(const Transport& transport) {
   log_info("provider {} for traffic between nodes", transport.provider());
   for (const PassedOver& one : transport.passed_over()) log_info("passed over: {}", one.reason);
   const std::string devices = rdma_devices();
-  if (!devices.empty() && !net::is_hardware(transport.provider()))
+  if (!transport.passed_over().empty() && !devices.empty() && !net::is_hardware(transport.provider()))
     log_warning("this host has RDMA devices ({}), but traffic between nodes uses {}; status says why", devices,
                 transport.provider());
 }
@@ -89,7 +89,11 @@ void log_choice(const Transport& transport) {
 
 Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options) {
   prepare_libfabric();
-  if (options.provider != "auto") return open_with(options.provider, options, {});
+  if (options.provider != "auto") {
+    auto opened = open_with(options.provider, options, {});
+    if (opened.ok()) log_choice(**opened);
+    return opened;
+  }
   std::vector<PassedOver> passed_over;
   std::string reasons;
   for (const std::string_view name : net::provider_order()) {
