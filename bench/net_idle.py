@@ -5,7 +5,7 @@ import time
 
 from net_nodes import MIB, Cluster, publish, random_tensors, tree_seconds, write_model
 
-PROVIDERS = ["net", "tcp;ofi_rxm"]
+PROVIDERS = ["net", "tcp"]
 NODES = 3
 SECONDS = 15
 CORE_PART_MAX = 0.01

@@ -24,7 +24,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "net/transport/endpoint.h"
+#include "net/transport/datagrams.h"
 #include "net/transport/fabric.h"
 #include "net/transport/provider.h"
 #include "os/sys.h"
@@ -43,9 +43,9 @@ Result<std::span<std::byte>> map_file(const Fd& file, std::size_t size, bool wri
   return std::span(static_cast<std::byte*>(at), size);
 }
 
-Result<std::unique_ptr<net::Endpoint>> open_endpoint(const std::string& provider, const std::string& host) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, host, 0));
-  return net::Endpoint::open(std::move(info));
+Result<std::unique_ptr<net::Datagrams>> open_endpoint(const std::string& provider, const std::string& host) {
+  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, FI_EP_RDM, host, 0));
+  return net::Datagrams::open(std::move(info));
 }
 
 std::string hex(std::span<const std::byte> bytes) {
@@ -70,9 +70,9 @@ Status serve(const std::string& provider, const std::string& host, const std::st
   WEFT_TRY(const Fd file, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(file.get(), path));
   WEFT_TRY(const auto bytes, map_file(file, static_cast<std::size_t>(facts.st_size), false));
-  WEFT_TRY(const auto window, net::Registration::make(*endpoint, bytes, FI_REMOTE_READ));
-  const bool by_address = endpoint->needs(FI_MR_VIRT_ADDR);
-  std::printf("%s %llu %llu\n", hex(endpoint->address).c_str(),
+  WEFT_TRY(const auto window, net::Registration::make(endpoint->domain(), bytes, FI_REMOTE_READ));
+  const bool by_address = endpoint->domain().needs(FI_MR_VIRT_ADDR);
+  std::printf("%s %llu %llu\n", hex(endpoint->address()).c_str(),
               static_cast<unsigned long long>(by_address ? reinterpret_cast<std::uint64_t>(bytes.data()) : 0),
               static_cast<unsigned long long>(window.key()));
   std::fflush(stdout);
@@ -83,7 +83,7 @@ Status serve(const std::string& provider, const std::string& host, const std::st
     over = true;
   });
   fi_cq_msg_entry entry{};
-  while (!over) fi_cq_sread(endpoint->queue.get(), &entry, 1, nullptr, kWaitMs);
+  while (!over) fi_cq_sread(endpoint->domain().queue.get(), &entry, 1, nullptr, kWaitMs);
   waiting.join();
   return {};
 }
@@ -98,7 +98,7 @@ class Loop {
     std::uint64_t bytes = 0;
     std::uint64_t address = 0, key = 0;
   };
-  Loop(net::Endpoint& endpoint, fi_addr_t peer, Options options)
+  Loop(net::Datagrams& endpoint, fi_addr_t peer, Options options)
       : endpoint_(endpoint), peer_(peer), options_(std::move(options)), slots_(options_.depth) {}
 
   Status prepare();
@@ -122,7 +122,7 @@ class Loop {
   Status finish(Slot& slot);
   Result<Slot*> wait();
 
-  net::Endpoint& endpoint_;
+  net::Datagrams& endpoint_;
   fi_addr_t peer_;
   Options options_;
   std::vector<Slot> slots_;
@@ -147,7 +147,7 @@ Status Loop::prepare() {
     own_.resize(size);
     memory_ = own_;
   }
-  WEFT_TRY(registration_, net::Registration::make(endpoint_, memory_, FI_READ));
+  WEFT_TRY(registration_, net::Registration::make(endpoint_.domain(), memory_, FI_READ));
   return {};
 }
 
@@ -157,19 +157,18 @@ Status Loop::post(Slot& slot) {
   slot.posted = Clock::now();
   next_ += slot.length;
   for (;;) {
-    const ssize_t failed =
-        fi_read(endpoint_.endpoint.get(), place(slot).data(), slot.length, registration_.descriptor(), peer_,
-                options_.address + slot.at, options_.key, &slot.context);
+    const ssize_t failed = fi_read(endpoint_.endpoint(), place(slot).data(), slot.length, registration_.descriptor(),
+                                   peer_, options_.address + slot.at, options_.key, &slot.context);
     if (failed == 0) return {};
     if (failed != -FI_EAGAIN) return net::fabric_error(failed, "fi_read");
-    fi_cq_read(endpoint_.queue.get(), nullptr, 0);
+    fi_cq_read(endpoint_.domain().queue.get(), nullptr, 0);
   }
 }
 
 Result<Loop::Slot*> Loop::wait() {
   fi_cq_msg_entry entry{};
   for (;;) {
-    const ssize_t count = fi_cq_sread(endpoint_.queue.get(), &entry, 1, nullptr, kWaitMs);
+    const ssize_t count = fi_cq_sread(endpoint_.domain().queue.get(), &entry, 1, nullptr, kWaitMs);
     if (count == 1) break;
     if (count != -FI_EAGAIN && count != -FI_ETIMEDOUT) return net::fabric_error(count, "fi_cq_sread");
   }
@@ -236,7 +235,7 @@ Status read(const std::vector<std::string>& words) {
   options.key = std::stoull(words[9]);
   WEFT_TRY(const auto endpoint, open_endpoint(words[1], words[2]));
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  if (fi_av_insert(endpoint->peers.get(), address.data(), 1, &peer, 0, nullptr) != 1)
+  if (fi_av_insert(endpoint->peers(), address.data(), 1, &peer, 0, nullptr) != 1)
     return Error{Errc::invalid, "no such address"};
   Loop::Options first = options;
   first.into = "memory";

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "peers/address.h"
 
 namespace weft {
@@ -24,10 +25,25 @@ Status check_can_join(const Config& config) {
 }  // namespace
 
 Peers::Peers(ClusterStore& store)
-    : self_(node_id(store)), answers_(store, directory_), view_(store, self_), links_([this]() -> std::vector<Member> {
-        const Registry* registry = registry_;
-        return registry == nullptr ? std::vector<Member>() : registry->members();
-      }) {}
+    : self_(node_id(store)), answers_(store, directory_), view_(store, self_), links_([this] { return reachable(); }) {}
+
+// Members whose transport has this node's provider: transports of different ones do not understand each other.
+std::vector<Member> Peers::reachable() {
+  const Registry* registry = registry_;
+  if (registry == nullptr) return {};
+  std::vector<Member> members = registry->members();
+  const std::string& own = exchange_->provider();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(members, [&](const Member& member) {
+    const bool unlike = !member.provider.empty() && member.provider != own;
+    if (!unlike) unlike_.erase(member.node);
+    if (unlike && unlike_.insert(member.node).second)
+      log_warning("{} uses provider {}, this node {}: they read nothing from each other", member.name, member.provider,
+                  own);
+    return unlike;
+  });
+  return members;
+}
 
 Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& config) {
   WEFT_CHECK(check_can_join(config));
@@ -60,13 +76,16 @@ double Peers::share() {
 
 void write_peers_status(JsonWriter& json, const Peers& peers) {
   const ExchangeFigures now = peers.exchange().figures();
-  json.key("exchange").begin_object().member("provider", now.provider);
+  json.key("exchange").begin_object().member("provider", now.provider).key("passed_over").begin_array();
+  for (const PassedOver& one : now.passed_over)
+    json.begin_object().member("name", one.provider).member("reason", one.reason).end_object();
+  json.end_array();
   json.member("address", endpoint_text(peers.exchange().address())).member("sessions", now.sessions);
   json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);
   json.member("answers", now.answers).member("busy", now.busy).member("refused", now.refused);
   json.member("windows", now.windows).member("window_bytes", now.window_bytes).member("lease_ends", now.lease_ends);
   json.member("read_bytes", now.read_bytes).member("served_bytes", now.served_bytes);
-  json.member("buffers_aside", now.buffers_aside).end_object();
+  json.member("pinned_bytes", now.pinned_bytes).member("buffers_aside", now.buffers_aside).end_object();
 }
 
 void add_peer_figures(Figures& figures, const Peers& peers) {
@@ -83,6 +102,7 @@ void add_peer_figures(Figures& figures, const Peers& peers) {
   add("weft_peer_refused_total", "counter", "Frames that were rejected: malformed, wrong key or tag, replayed.",
       &ExchangeFigures::refused);
   add("weft_peer_windows", "gauge", "Open windows on this node's bytes.", &ExchangeFigures::windows);
+  add("weft_peer_pinned_bytes", "gauge", "Memory that RDMA hardware holds in place.", &ExchangeFigures::pinned_bytes);
   add("weft_peer_lease_ends_total", "counter", "Answers whose windows the reader did not close in time.",
       &ExchangeFigures::lease_ends);
   add("weft_peer_read_bytes_total", "counter", "Bytes read from peers.", &ExchangeFigures::read_bytes);

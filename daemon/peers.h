@@ -3,6 +3,10 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "daemon/config.h"
@@ -38,7 +42,10 @@ class Peers {
 
  private:
   explicit Peers(ClusterStore& store);
+  std::vector<Member> reachable();
   const std::string self_;
+  std::mutex mutex_;
+  std::set<std::string> unlike_;  // guarded by mutex_; nodes with another provider, which the log has named
   std::atomic<const Registry*> registry_ = nullptr;
   PeerDirectory directory_;
   PeerAnswers answers_;

@@ -114,19 +114,21 @@ struct PeerFigures {
 
 struct ExchangeFigures {
   std::string provider;
-  std::uint64_t sessions = 0;       // that are open, both ways
-  std::uint64_t handshakes = 0;     // that were completed
-  std::uint64_t half_open = 0;      // strangers that have said hello and proved nothing yet
-  std::uint64_t calls = 0;          // made
-  std::uint64_t answers = 0;        // given
-  std::uint64_t busy = 0;           // calls of others that were turned away: too many
-  std::uint64_t refused = 0;        // malformed frames, wrong keys and tags, replays; frames of unknown sessions
-  std::uint64_t windows = 0;        // open now
-  std::uint64_t window_bytes = 0;   // in them
-  std::uint64_t lease_ends = 0;     // answers whose windows were closed because nobody said done
-  std::uint64_t read_bytes = 0;     // from windows of others
-  std::uint64_t served_bytes = 0;   // from our windows, as their readers said
-  std::uint64_t buffers_aside = 0;  // landing buffers that a read may still write to, and nobody waits for
+  std::vector<PassedOver> passed_over;  // providers that could not be used
+  std::uint64_t sessions = 0;           // that are open, both ways
+  std::uint64_t handshakes = 0;         // that were completed
+  std::uint64_t half_open = 0;          // strangers that have said hello and proved nothing yet
+  std::uint64_t calls = 0;              // made
+  std::uint64_t answers = 0;            // given
+  std::uint64_t busy = 0;               // calls of others that were turned away: too many
+  std::uint64_t refused = 0;            // malformed frames, wrong keys and tags, replays; frames of unknown sessions
+  std::uint64_t windows = 0;            // open now
+  std::uint64_t window_bytes = 0;       // in them
+  std::uint64_t lease_ends = 0;         // answers whose windows were closed because nobody said done
+  std::uint64_t read_bytes = 0;         // from windows of others
+  std::uint64_t served_bytes = 0;       // from our windows, as their readers said
+  std::uint64_t pinned_bytes = 0;       // that hardware holds in place now
+  std::uint64_t buffers_aside = 0;      // landing buffers that a read may still write to, and nobody waits for
   TransportCounters transport;
   std::vector<PeerFigures> peers;  // by node
 };
@@ -167,6 +169,7 @@ class Exchange {
   // read may write there.
   Result<std::shared_ptr<Landing>> register_landing(std::span<std::byte> memory, std::shared_ptr<const void> owner);
 
+  std::uint64_t pinned_bytes() const;  // as in the figures, but at once
   ExchangeFigures figures() const;
 
  private:

@@ -67,6 +67,11 @@ class PendingRead {
   virtual Status wait(Clock::time_point deadline) = 0;
 };
 
+// A provider that "auto" did not use, and why.
+struct PassedOver {
+  std::string provider, reason;
+};
+
 struct TransportCounters {
   std::uint64_t messages_sent = 0, messages_received = 0;
   std::uint64_t reads_done = 0, reads_failed = 0, read_bytes = 0;
@@ -81,11 +86,15 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual const std::string& provider() const = 0;
+  // The providers that came before this one and could not be used; none if it was asked for by name.
+  virtual std::span<const PassedOver> passed_over() const { return {}; }
   virtual const EndpointAddress& address() const = 0;
   virtual TransportCounters counters() const = 0;
 
   // Errc::invalid for an address that is none of this provider's. Sends nothing: the peer need not be there.
   virtual Result<PeerId> add_peer(std::span<const std::byte> address) = 0;
+  // The memory that hardware holds in place now: what is registered. 0 where nothing has to be.
+  virtual std::uint64_t pinned_bytes() const { return 0; }
   // Later sends and reads to it are refused; its reads in flight end with Errc::unreachable for those who wait.
   virtual void remove_peer(PeerId peer) = 0;
 
@@ -109,14 +118,16 @@ class Transport {
 };
 
 struct TransportOptions {
-  std::string provider = "auto";  // or a provider's name: verbs, efa, cxi, psm3, net, tcp;ofi_rxm
+  std::string provider = "auto";  // or a provider's name: verbs, efa, cxi, psm3, psm2, net, tcp
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any
   Transport::Receiver receiver;
 };
 
-// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp;ofi_rxm that has reliable
-// datagrams with one-sided reads on this host and can wait on a descriptor. Errc::unsupported names what each lacked.
+// A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp that starts: it has
+// one-sided reads on this host, can wait on a descriptor, and may lock the memory that it needs. The log names it and
+// those that were passed over. Errc::unsupported names what each lacked. Sets FI_MR_CACHE_MONITOR of this process: call
+// it first before other threads read their environment.
 Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options);
 
 }  // namespace weft

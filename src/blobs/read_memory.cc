@@ -13,9 +13,11 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kAsked = 4U << 20U;                  // what is good to ask for at once
-constexpr std::size_t kBlock = kAsked + 2 * kDirectBlock;  // and where it does not begin and end with a block
-constexpr std::size_t kLarge = 256U << 10U;
+constexpr std::size_t kAsked = 4U << 20U;  // what is good to ask for at once
+// And where it does not begin and end with a block.
+static_assert(kReadBlockBytes == kAsked + 2 * kDirectBlock);
+constexpr std::size_t kBlock = kReadBlockBytes;
+constexpr std::size_t kLarge = kReadBlockBytesMin;
 constexpr std::size_t kKeptMax = 8;  // blocks
 
 struct Freed {

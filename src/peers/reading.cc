@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "blobs/read_memory.h"
 #include "peers/read.h"
 #include "peers/source.h"
 
@@ -32,10 +31,9 @@ class PeerSource::Reading {
 
  private:
   void place() {
-    std::shared_ptr<std::byte[]> memory = take_read_memory(out_.size);
-    auto landing = source_.exchange_.register_landing({memory.get(), out_.size}, memory);
-    target_.landing = landing.ok() ? *std::move(landing) : nullptr;
-    out_.memory = std::move(memory);
+    ReadBlocks::Block block = source_.blocks_->take(out_.size);
+    target_.landing = std::move(block.landing);
+    out_.memory = std::move(block.memory);
   }
 
   // No more than is good to ask this peer for at once.

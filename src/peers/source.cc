@@ -18,6 +18,7 @@ constexpr auto kExpectMax = std::chrono::seconds(1);  // for directory nodes to 
 
 PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news)
     : exchange_(exchange),
+      blocks_(std::make_shared<ReadBlocks>(exchange)),
       view_(view),
       links_(links),
       news_(news),

@@ -8,6 +8,7 @@
 
 #include "peers/links.h"
 #include "peers/news.h"
+#include "peers/read_blocks.h"
 #include "peers/search.h"
 #include "peers/view.h"
 #include "weft/exchange.h"
@@ -19,6 +20,7 @@ class PeerSource final : public BlobSource {
  public:
   // All outlive this.
   PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news);
+  ~PeerSource() override { blocks_->close(); }
 
   std::string_view name() const override { return "peer"; }
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override;
@@ -37,6 +39,7 @@ class PeerSource final : public BlobSource {
   Result<std::vector<std::byte>> ask(const PeerSearch::Try& to, const PeerRequest& request);
 
   Exchange& exchange_;
+  const std::shared_ptr<ReadBlocks> blocks_;
   PeerView& view_;
   PeerLinks& links_;
   PeerNews& news_;

@@ -41,6 +41,7 @@ for byte, that nothing else is shown, and that `weft fsck` tells the truth. Runs
   all     each of them in turn
   long    runs each test that goes on for some time ten times as long as scripts/test does, or WEFT_TEST_LENGTH times. Words
           that follow are pytest's
+  vm      reads over RDMA between two virtual machines: scripts/vm, whose words follow
   report  writes the totals over all runs into bench/RESULTS.md
 
 Each state has a name, and each load a seed. A finding prints the command that replays it; what a replay needs (the log of a

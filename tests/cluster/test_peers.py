@@ -208,12 +208,24 @@ def test_the_loopback_is_what_is_listened_at_unless_said(cluster, tmp_path):
     assert node.exchange()["address"].startswith("127.0.0.1:")
 
 
+def test_nodes_with_different_providers_leave_each_other_alone(cluster, tmp_path):
+    one, other, third = (cluster.node("--provider", provider) for provider in ("net", "tcp", "tcp"))
+    source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="unlike"))
+    cluster.publish(one, source, "unlike")
+    done = other.store.weft("prefetch", "unlike", check=False)
+    assert done.returncode != 0
+    assert "uses provider net, this node tcp: they read nothing from each other" in other.daemon.said()
+    assert other.daemon.said().count("uses provider net") == 1
+    cluster.publish(other, source, "like")
+    third.store.weft("prefetch", "like")
+
+
 def processor_seconds(daemon):
     fields = pathlib.Path(f"/proc/{daemon.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("provider", ["net", "tcp;ofi_rxm"])
+@pytest.mark.parametrize("provider", ["net", "tcp"])
 def test_daemons_with_sessions_and_nothing_to_do_wait(cluster, tmp_path, provider):
     nodes = [cluster.node("--provider", provider) for _ in range(3)]
     source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="idle"))

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "net/transport/endpoint.h"
+#include "net/transport/datagrams.h"
 #include "net/transport/fabric_transport.h"
 #include "net/transport/provider.h"
 
@@ -212,27 +212,29 @@ Operations make_ours() {
   return {&memory, &messages, &reads, &endpoint};
 }
 
-void take_place_of(net::Endpoint& net) {
+void take_place_of(net::Datagrams& net) {
   static Operations ours;
   static std::once_flag once;
-  std::call_once(once, [&net] {
-    net_own = {net.domain->mr, net.endpoint->msg, net.endpoint->rma, net.endpoint->fid.ops};
+  fid_domain* const domain = net.domain().domain.get();
+  std::call_once(once, [&] {
+    net_own = {domain->mr, net.endpoint()->msg, net.endpoint()->rma, net.endpoint()->fid.ops};
     ours = make_ours();
   });
-  net.domain->mr = ours.memory;
-  net.endpoint->msg = ours.messages;
-  net.endpoint->rma = ours.reads;
-  net.endpoint->fid.ops = ours.endpoint;
-  net.info->domain_attr->mr_mode = kEveryBit;
+  domain->mr = ours.memory;
+  net.endpoint()->msg = ours.messages;
+  net.endpoint()->rma = ours.reads;
+  net.endpoint()->fid.ops = ours.endpoint;
+  net.domain().info->domain_attr->mr_mode = kEveryBit;
+  net.domain().bound_to = net.endpoint();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Transport>> open_pinning_transport(Transport::Receiver receiver) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider("net", "127.0.0.1", 0));
-  WEFT_TRY(auto endpoint, net::Endpoint::open(std::move(info)));
-  take_place_of(*endpoint);
-  return net::FabricTransport::open(std::move(endpoint), std::move(receiver));
+  WEFT_TRY(net::InfoPtr info, net::find_provider("net", FI_EP_RDM, "127.0.0.1", 0));
+  WEFT_TRY(auto datagrams, net::Datagrams::open(std::move(info)));
+  take_place_of(*datagrams);
+  return net::FabricTransport::open(std::move(datagrams), std::move(receiver));
 }
 
 int registrations_for_reads() {

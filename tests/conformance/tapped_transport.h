@@ -18,6 +18,7 @@ class TappedTransport : public Transport {
   const std::string& provider() const override { return below_->provider(); }
   const EndpointAddress& address() const override { return below_->address(); }
   TransportCounters counters() const override { return below_->counters(); }
+  std::uint64_t pinned_bytes() const override { return below_->pinned_bytes(); }
   Result<PeerId> add_peer(std::span<const std::byte> address) override { return below_->add_peer(address); }
   void remove_peer(PeerId peer) override { below_->remove_peer(peer); }
   Status send(PeerId peer, std::span<const std::byte> message) override {

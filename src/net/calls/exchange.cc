@@ -73,10 +73,17 @@ Result<std::shared_ptr<Landing>> Exchange::register_landing(std::span<std::byte>
   return impl_->transport->open_landing(memory, std::move(owner));
 }
 
+std::uint64_t Exchange::pinned_bytes() const {
+  return impl_->transport->pinned_bytes();
+}
+
 ExchangeFigures Exchange::figures() const {
   ExchangeFigures out;
   out.provider = provider();
+  const auto passed_over = impl_->transport->passed_over();
+  out.passed_over.assign(passed_over.begin(), passed_over.end());
   out.refused = impl_->refused;
+  out.pinned_bytes = pinned_bytes();
   out.buffers_aside = impl_->landings->aside();
   out.transport = impl_->transport->counters();
   impl_->outgoing->add_to(out);

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <utility>
 
 #include "base/log.h"
 #include "net/transport/fabric_transport.h"
-#include "net/transport/tcp_patience.h"
 
 namespace weft::net {
 namespace {
@@ -17,7 +15,6 @@ namespace {
 constexpr int kSleepMs = 1000;   // at most: a lost wake-up costs no more
 constexpr int kRetryMsMax = 64;  // where libfabric said "later", and nothing else will wake us
 constexpr std::size_t kCompletionsAtOnce = 64;
-constexpr std::chrono::seconds kBetweenLooks{1};  // for connections that were made
 
 }  // namespace
 
@@ -43,18 +40,18 @@ bool FabricTransport::after_receiving(std::function<void()> job) {
 
 // Until the end, or until there is a job.
 void FabricTransport::make_progress() {
-  std::array<fi_cq_msg_entry, kCompletionsAtOnce> entries;
+  std::array<fi_cq_data_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
     make_changes();
-    bound_patience();
-    const int patience_ms = submit_waiting() ? kSleepMs : retry_ms_;
+    const bool soon = wire_->look();
+    const int patience_ms = submit_waiting() && !soon ? kSleepMs : retry_ms_;
     // Not fi_trywait and poll: net's fi_trywait in libfabric 1.17 leaves the descriptor readable for good, and poll
     // spins.
-    const ssize_t count = fi_cq_sread(endpoint_->queue.get(), entries.data(), entries.size(), nullptr, patience_ms);
+    const ssize_t count =
+        fi_cq_sread(wire_->domain().queue.get(), entries.data(), entries.size(), nullptr, patience_ms);
     retry_ms_ = count == -FI_EAGAIN ? std::min(2 * retry_ms_, kRetryMsMax) : 1;
     if (count == -FI_EAVAIL) drain_error();
-    for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i)
-      complete(entries.at(i).op_context, {}, entries.at(i).len);
+    for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i) complete(entries.at(i), {});
     if (job_) return;
   }
   progresses_ = false;
@@ -71,14 +68,6 @@ void FabricTransport::make_changes() {
   changed_.notify_all();
 }
 
-void FabricTransport::bound_patience() {
-  const auto now = std::chrono::steady_clock::now();
-  if (!may_connect_ || now < bounded_at_ + kBetweenLooks) return;
-  may_connect_ = false;
-  bounded_at_ = now;
-  bound_tcp_patience(endpoint_->address);
-}
-
 void FabricTransport::between_progress(const std::function<void()>& change) {
   std::unique_lock lock(changing_);  // also of changes that nobody else makes
   if (!progresses_ || std::this_thread::get_id() == progress_thread_) return change();
@@ -90,24 +79,41 @@ void FabricTransport::between_progress(const std::function<void()>& change) {
 
 void FabricTransport::drain_error() {
   fi_cq_err_entry entry{};
-  if (fi_cq_readerr(endpoint_->queue.get(), &entry, 0) < 0) return;
-  complete(entry.op_context, fabric_error(entry.err, "a peer"), 0);
+  if (fi_cq_readerr(wire_->domain().queue.get(), &entry, 0) < 0) return;
+  fi_cq_data_entry over{};
+  over.op_context = entry.op_context;
+  complete(over, fabric_error(entry.err, "a peer"));
 }
 
-void FabricTransport::complete(void* context, const Status& outcome, std::size_t received) {
+void FabricTransport::complete(const fi_cq_data_entry& entry, const Status& outcome) {
   std::shared_ptr<Operation> operation;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = in_flight_.find(context);
-    if (found == in_flight_.end()) return;
-    operation = std::move(found->second);
-    in_flight_.erase(found);
-    const auto peer = peers_.find(operation->peer);
-    if (peer != peers_.end()) --peer->second.in_flight;
-    if (operation->kind != OperationKind::receive) end(*operation, outcome);
+    const auto found = in_flight_.find(entry.op_context);
+    if (found != in_flight_.end()) {
+      operation = std::move(found->second);
+      in_flight_.erase(found);
+    }
   }
+  if (!operation) return wire_->completed_own(entry.op_context, outcome.ok());
+  const bool tells = operation->kind == OperationKind::receive && (entry.flags & FI_REMOTE_CQ_DATA) != 0;
+  wire_->completed(tells ? static_cast<ConnectionId>(entry.data) : operation->connection, outcome.ok(), entry.len);
   if (operation->kind == OperationKind::receive)
-    complete_receive(std::static_pointer_cast<MessageOperation>(operation), outcome, received);
+    return complete_receive(std::static_pointer_cast<MessageOperation>(operation), outcome, entry.len);
+  const std::lock_guard lock(mutex_);
+  const auto peer = peers_.find(operation->peer);
+  if (peer != peers_.end()) --peer->second.in_flight;
+  end(*operation, outcome);
+}
+
+void FabricTransport::receive_on(ConnectionId connection, std::size_t count) {
+  for (; count > 0; --count) {
+    const auto buffer = receive_buffers_.take();
+    if (!buffer) return;
+    auto receive = std::make_shared<MessageOperation>(OperationKind::receive, *buffer);
+    receive->connection = connection;
+    post_receive(std::move(receive));
+  }
 }
 
 void FabricTransport::complete_receive(std::shared_ptr<MessageOperation> operation, const Status& outcome,
@@ -117,7 +123,7 @@ void FabricTransport::complete_receive(std::shared_ptr<MessageOperation> operati
       const std::lock_guard lock(mutex_);
       ++counters_.messages_received;
     }
-    if (receiver_) receiver_(operation->buffer.first(std::min(received, operation->buffer.size())));
+    if (receiver_) receiver_(operation->buffer.bytes.first(std::min(received, operation->buffer.bytes.size())));
   }
   post_receive(std::move(operation));
 }
@@ -126,11 +132,13 @@ void FabricTransport::post_receive(std::shared_ptr<MessageOperation> operation) 
   MessageOperation& receive = *operation;
   const std::lock_guard lock(mutex_);
   in_flight_.emplace(&receive.context, operation);
-  const ssize_t failed = fi_recv(endpoint_->endpoint.get(), receive.buffer.data(), receive.buffer.size(),
-                                 receive_buffers_->descriptor(), FI_ADDR_UNSPEC, &receive.context);
+  const long failed = wire_->post_receive(receive);
   if (failed == 0) return;
   in_flight_.erase(&receive.context);
-  unposted_receives_.push_back(std::move(operation));
+  if (failed == -FI_EAGAIN)
+    unposted_receives_.push_back(std::move(operation));
+  else  // its connection is closed
+    receive_buffers_.give_back(receive.buffer);
 }
 
 // True when nothing has to be tried again.
@@ -151,40 +159,23 @@ void FabricTransport::submit(Peer& peer, std::shared_ptr<Operation> operation) {
 }
 
 bool FabricTransport::post(Peer& peer, const std::shared_ptr<Operation>& operation) {
-  // Its share of the endpoint's room, so that a peer that does not answer leaves some to the others.
-  const std::size_t posted_max = std::max<std::size_t>(4, endpoint_->info->tx_attr->size / 4);
-  if (peer.in_flight >= posted_max) return false;
+  if (peer.in_flight >= wire_->posted_max()) return false;
   in_flight_.emplace(&operation->context, operation);
-  const long failed = post_now(peer, *operation);
+  const long failed = wire_->post(*peer.route, *operation);
   if (failed == 0) {
     ++peer.in_flight;
     return true;
   }
   in_flight_.erase(&operation->context);
-  if (failed == -FI_EAGAIN) {
-    may_connect_ = true;
-    return false;
-  }
+  if (failed == -FI_EAGAIN) return false;
   end(*operation, fabric_error(failed, fmt::format("peer {}", operation->peer)));
   return true;
-}
-
-long FabricTransport::post_now(const Peer& peer, Operation& operation) {
-  fid_ep* endpoint = endpoint_->endpoint.get();
-  if (operation.kind == OperationKind::send) {
-    auto& message = static_cast<MessageOperation&>(operation);
-    return fi_send(endpoint, message.buffer.data(), message.length, send_buffers_->descriptor(), peer.address,
-                   &message.context);
-  }
-  auto& read = static_cast<ReadOperation&>(operation);
-  return fi_read(endpoint, read.landing().bytes().data() + read.at, read.length,
-                 read.landing().registration().descriptor(), peer.address, read.address, read.key, &read.context);
 }
 
 // The end of a send or a read: counted, its buffer given back, its waiter told.
 void FabricTransport::end(Operation& operation, Status outcome) {
   if (operation.kind == OperationKind::send) {
-    send_buffers_->give_back(static_cast<MessageOperation&>(operation).buffer);
+    send_buffers_.give_back(static_cast<MessageOperation&>(operation).buffer);
     const auto peer = peers_.find(operation.peer);
     if (peer != peers_.end()) --peer->second.unsent;
     if (outcome.ok()) ++counters_.messages_sent;

@@ -6,13 +6,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/limits.h"
 #include "net/transport/checks.h"
 
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kReceiveBuffers = 64;
-constexpr std::size_t kSendBuffers = 128;
 constexpr std::size_t kUnsentPerPeerMax = 32;
 
 class FabricWindow final : public Window {
@@ -36,39 +35,40 @@ Error no_peer(PeerId peer) {
 
 }  // namespace
 
-FabricTransport::FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver)
-    : endpoint_(std::move(endpoint)),
-      provider_(endpoint_->provider()),
+FabricTransport::FabricTransport(std::unique_ptr<Wire> wire, Receiver receiver, std::vector<PassedOver> passed_over)
+    : wire_(std::move(wire)),
+      provider_(wire_->domain().provider()),
       receiver_(std::move(receiver)),
-      needs_progress_(endpoint_->info->domain_attr->data_progress == FI_PROGRESS_MANUAL) {}
+      passed_over_(std::move(passed_over)),
+      needs_progress_(wire_->domain().info->domain_attr->data_progress == FI_PROGRESS_MANUAL),
+      receive_buffers_(wire_->domain(), limits::kReceiveBuffersMax),
+      send_buffers_(wire_->domain(), limits::kSendBuffersMax) {}
 
-Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Endpoint> endpoint, Receiver receiver) {
-  auto made = std::make_unique<FabricTransport>(std::move(endpoint), std::move(receiver));
+Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Wire> wire, Receiver receiver,
+                                                         std::vector<PassedOver> passed_over) {
+  auto made = std::make_unique<FabricTransport>(std::move(wire), std::move(receiver), std::move(passed_over));
   WEFT_CHECK(made->start());
   return std::unique_ptr<Transport>(std::move(made));
 }
 
 Status FabricTransport::start() {
-  if (const int failed = fi_cq_signal(endpoint_->queue.get()); failed != 0)
-    return fabric_error(failed, fmt::format("provider {}: waking who waits for completions", provider_));
-  WEFT_TRY(receive_buffers_, MessageBuffers::make(*endpoint_, kReceiveBuffers));
-  WEFT_TRY(send_buffers_, MessageBuffers::make(*endpoint_, kSendBuffers));
-  for (auto buffer = receive_buffers_->take(); !buffer.empty(); buffer = receive_buffers_->take())
-    post_receive(std::make_shared<MessageOperation>(OperationKind::receive, buffer));
+  if (Status started = wire_->start(*this); !started.ok())
+    return Error{started.error().code, fmt::format("provider {}: {}", provider_, started.error().message)};
   progresses_ = true;
   for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
   return {};
 }
 
-// The endpoint goes before the buffers of what is still in flight: until then libfabric may write to them.
+// Endpoints go before the buffers of what is still in flight: until then libfabric may write to them.
 FabricTransport::~FabricTransport() {
   ending_ = true;
   wake();
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
+  wire_->stop();
   end_reads(nullptr, "this end was closed");
-  if (endpoint_->needs(FI_MR_ENDPOINT)) close_registrations();
-  endpoint_->endpoint.reset();
+  if (wire_->domain().needs(FI_MR_ENDPOINT)) close_registrations();
+  wire_->close();
   in_flight_.clear();
   peers_.clear();
 }
@@ -81,8 +81,8 @@ void FabricTransport::close_registrations() {
   for (const auto& [context, operation] : in_flight_) close(*operation);
   for (const auto& [id, peer] : peers_)
     for (const auto& operation : peer.waiting) close(*operation);
-  if (receive_buffers_) receive_buffers_->close_registration();
-  if (send_buffers_) send_buffers_->close_registration();
+  receive_buffers_.close_registrations();
+  send_buffers_.close_registrations();
 }
 
 TransportCounters FabricTransport::counters() const {
@@ -96,10 +96,14 @@ TransportCounters FabricTransport::counters() const {
   return out;
 }
 
+std::uint64_t FabricTransport::pinned_bytes() const {
+  return wire_->domain().needs(FI_MR_LOCAL) ? wire_->domain().registered.load() : 0;
+}
+
 // Addresses of one provider are of one length; socket addresses also begin with the same family.
 Status FabricTransport::check_address(std::span<const std::byte> address) const {
-  const EndpointAddress& own = endpoint_->address;
-  const std::uint32_t format = endpoint_->info->addr_format;
+  const EndpointAddress& own = wire_->address();
+  const std::uint32_t format = wire_->domain().info->addr_format;
   const bool sockets = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
   if (address.size() != own.size())
     return Error{Errc::invalid, fmt::format("a peer's address: expected {} bytes, got {}", own.size(), address.size())};
@@ -110,11 +114,9 @@ Status FabricTransport::check_address(std::span<const std::byte> address) const 
 
 Result<PeerId> FabricTransport::add_peer(std::span<const std::byte> address) {
   WEFT_CHECK(check_address(address));
-  fi_addr_t inserted = FI_ADDR_UNSPEC;
-  if (fi_av_insert(endpoint_->peers.get(), address.data(), 1, &inserted, 0, nullptr) != 1)
-    return Error{Errc::invalid, fmt::format("a peer's address: provider {} does not take it", provider_)};
+  WEFT_TRY(auto route, wire_->route(address));
   const std::lock_guard lock(mutex_);
-  peers_[next_peer_].address = inserted;
+  peers_[next_peer_].route = std::move(route);
   return next_peer_++;
 }
 
@@ -125,7 +127,6 @@ void FabricTransport::remove_peer(PeerId peer) {
     const auto found = peers_.find(peer);
     if (found == peers_.end()) return;
     waiting = std::move(found->second.waiting);
-    fi_av_remove(endpoint_->peers.get(), &found->second.address, 1, 0);
     peers_.erase(found);
     for (const auto& operation : waiting) end(*operation, no_peer(peer));
   }
@@ -140,10 +141,10 @@ Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
     if (found == peers_.end()) return no_peer(peer);
     if (found->second.unsent >= kUnsentPerPeerMax)
       return Error{Errc::busy, fmt::format("peer {}: {} messages are unsent", peer, kUnsentPerPeerMax)};
-    const std::span<std::byte> buffer = send_buffers_->take();
-    if (buffer.empty()) return Error{Errc::busy, "all message buffers are in flight"};
-    std::memcpy(buffer.data(), message.data(), message.size());
-    auto operation = std::make_shared<MessageOperation>(OperationKind::send, buffer);
+    const auto buffer = send_buffers_.take();
+    if (!buffer) return Error{Errc::busy, "all message buffers are in flight"};
+    std::memcpy(buffer->bytes.data(), message.data(), message.size());
+    auto operation = std::make_shared<MessageOperation>(OperationKind::send, *buffer);
     operation->length = message.size();
     operation->peer = peer;
     ++found->second.unsent;
@@ -155,9 +156,10 @@ Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
 Result<std::unique_ptr<Window>> FabricTransport::open_window(std::span<const std::byte> memory) {
   if (memory.empty()) return Error{Errc::invalid, "a window of no bytes"};
   Result<Registration> made = Error{Errc::internal, "nothing was registered"};
-  between_progress([&] { made = Registration::make(*endpoint_, memory, FI_REMOTE_READ); });
+  between_progress([&] { made = Registration::make(wire_->domain(), memory, FI_REMOTE_READ); });
   WEFT_TRY(Registration registration, std::move(made));
-  const std::uint64_t address = endpoint_->needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
+  const std::uint64_t address =
+      wire_->domain().needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
   const RemoteWindow remote{address, registration.key(), memory.size()};
   return std::unique_ptr<Window>(std::make_unique<FabricWindow>(*this, std::move(registration), remote));
 }
@@ -165,7 +167,7 @@ Result<std::unique_ptr<Window>> FabricTransport::open_window(std::span<const std
 Result<std::shared_ptr<Landing>> FabricTransport::open_landing(std::span<std::byte> memory,
                                                                std::shared_ptr<const void> owner) {
   if (memory.empty()) return Error{Errc::invalid, "a landing of no bytes"};
-  WEFT_TRY(Registration registration, Registration::make(*endpoint_, memory, FI_READ));
+  WEFT_TRY(Registration registration, Registration::make(wire_->domain(), memory, FI_READ));
   return std::shared_ptr<Landing>(std::make_shared<FabricLanding>(memory, std::move(owner), std::move(registration)));
 }
 
@@ -191,29 +193,3 @@ Result<std::unique_ptr<PendingRead>> FabricTransport::read(PeerId peer, const Re
 }
 
 }  // namespace weft::net
-
-namespace weft {
-namespace {
-
-Result<std::unique_ptr<net::Endpoint>> open_endpoint(const std::string& provider, const TransportOptions& options) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, options.host, options.port));
-  return net::Endpoint::open(std::move(info));
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options) {
-  if (options.provider != "auto") {
-    WEFT_TRY(auto endpoint, open_endpoint(options.provider, options));
-    return net::FabricTransport::open(std::move(endpoint), options.receiver);
-  }
-  std::string reasons;
-  for (const std::string_view provider : net::provider_order()) {
-    auto endpoint = open_endpoint(std::string(provider), options);
-    if (endpoint.ok()) return net::FabricTransport::open(std::move(*endpoint), options.receiver);
-    reasons += (reasons.empty() ? "" : "; ") + endpoint.error().message;
-  }
-  return Error{Errc::unsupported, "no libfabric provider can be used here: " + reasons};
-}
-
-}  // namespace weft

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -12,25 +11,29 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
-#include "net/transport/endpoint.h"
 #include "net/transport/operation.h"
+#include "net/transport/wire.h"
 #include "weft/transport.h"
 
 namespace weft::net {
 
-class FabricTransport final : public Transport {
+class FabricTransport final : public Transport, private Wire::Owner {
  public:
-  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Wire> wire, Receiver receiver,
+                                                 std::vector<PassedOver> passed_over = {});
   // Runs it while no progress is made, and returns when it is done. What windows peers may read changes there alone:
   // libfabric 1.17's net looks a key up without the lock that registering and closing memory take.
   void between_progress(const std::function<void()>& change);
-  explicit FabricTransport(std::unique_ptr<Endpoint> endpoint, Receiver receiver);
+  FabricTransport(std::unique_ptr<Wire> wire, Receiver receiver, std::vector<PassedOver> passed_over);
   ~FabricTransport() override;
 
   const std::string& provider() const override { return provider_; }
-  const EndpointAddress& address() const override { return endpoint_->address; }
+  std::span<const PassedOver> passed_over() const override { return passed_over_; }
+  const EndpointAddress& address() const override { return wire_->address(); }
   TransportCounters counters() const override;
+  std::uint64_t pinned_bytes() const override;
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
   Status send(PeerId peer, std::span<const std::byte> message) override;
@@ -46,13 +49,15 @@ class FabricTransport final : public Transport {
   // Operations to one peer go out in order. What libfabric does not take yet waits here, so a peer that does not answer
   // holds up nobody else.
   struct Peer {
-    fi_addr_t address = FI_ADDR_UNSPEC;
+    std::shared_ptr<Route> route;
     std::deque<std::shared_ptr<Operation>> waiting;
     std::size_t unsent = 0;     // messages, waiting or posted
     std::size_t in_flight = 0;  // posted operations
   };
 
   Status start();
+  void receive_on(ConnectionId connection, std::size_t count) override;
+  void wake() override { fi_cq_signal(wire_->domain().queue.get()); }
   void close_registrations();
   Status check_address(std::span<const std::byte> address) const;
   // fabric_progress.cc:
@@ -60,10 +65,8 @@ class FabricTransport final : public Transport {
   // The progress thread's:
   void make_progress();
   void make_changes();
-  void bound_patience();
-  void wake() { fi_cq_signal(endpoint_->queue.get()); }
   void drain_error();
-  void complete(void* context, const Status& outcome, std::size_t received);
+  void complete(const fi_cq_data_entry& entry, const Status& outcome);
   void complete_receive(std::shared_ptr<MessageOperation> operation, const Status& outcome, std::size_t received);
   void post_receive(std::shared_ptr<MessageOperation> operation);
   bool submit_waiting();
@@ -72,23 +75,22 @@ class FabricTransport final : public Transport {
   // With mutex_ held:
   void submit(Peer& peer, std::shared_ptr<Operation> operation);
   bool post(Peer& peer, const std::shared_ptr<Operation>& operation);  // false: not now
-  long post_now(const Peer& peer, Operation& operation);
   void end(Operation& operation, Status outcome);
 
-  std::unique_ptr<Endpoint> endpoint_;
+  const std::unique_ptr<Wire> wire_;
   const std::string provider_;
   const Receiver receiver_;
-  const bool needs_progress_;                        // the provider moves only when it is called
-  std::mutex turn_;                                  // whose it is, makes progress
-  std::atomic<int> standing_by_{0};                  // threads that wait for it
-  std::unique_ptr<MessageBuffers> receive_buffers_;  // guarded by turn_, as the next four
+  const std::vector<PassedOver> passed_over_;
+  const bool needs_progress_;        // the provider moves only when it is called
+  std::mutex turn_;                  // whose it is, makes progress
+  std::atomic<int> standing_by_{0};  // threads that wait for it
+  MessageBuffers receive_buffers_;   // guarded by turn_, as the next three
   std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
   int retry_ms_ = 1;
-  std::chrono::steady_clock::time_point bounded_at_{};
   std::function<void()> job_;  // of who has the turn, which ends with it
 
   mutable std::mutex mutex_;
-  std::unique_ptr<MessageBuffers> send_buffers_;                           // guarded by mutex_
+  MessageBuffers send_buffers_;                                            // guarded by mutex_
   std::unordered_map<PeerId, Peer> peers_;                                 // guarded by mutex_
   PeerId next_peer_ = 1;                                                   // guarded by mutex_
   std::unordered_map<const void*, std::shared_ptr<Operation>> in_flight_;  // guarded by mutex_; by &context
@@ -102,7 +104,6 @@ class FabricTransport final : public Transport {
   std::deque<Change*> changes_;          // guarded by changing_
   std::atomic<bool> progresses_{false};  // the thread will make what is put there
   std::atomic<std::thread::id> progress_thread_{};
-  std::atomic<bool> may_connect_{true};  // libfabric put an operation off, since sockets were looked for
   std::atomic<bool> ending_{false};
   std::array<std::thread, 2> threads_;
 };

@@ -7,12 +7,15 @@
 #include <memory>
 #include <span>
 
-#include "net/transport/endpoint.h"
+#include "net/transport/domain.h"
 #include "net/transport/landing.h"
 #include "net/transport/read_outcome.h"
 #include "weft/transport.h"
 
 namespace weft::net {
+
+// Of a connection; not reused in one transport. 0: of none.
+using ConnectionId = std::uint32_t;
 
 enum class OperationKind : std::uint8_t { receive, send, read };
 
@@ -24,14 +27,16 @@ struct Operation {
 
   fi_context2 context{};  // libfabric's while it is in flight; its address is the operation's name
   const OperationKind kind;
-  PeerId peer = 0;  // of sends and reads
+  PeerId peer = 0;              // of sends and reads
+  ConnectionId connection = 0;  // that it was posted on, or of a receive for all: that its message came by
 };
 
 // A message that is being received or sent.
 struct MessageOperation final : Operation {
-  MessageOperation(OperationKind what, std::span<std::byte> memory) : Operation(what), buffer(memory) {}
-  std::span<std::byte> buffer;  // of MessageBuffers
-  std::size_t length = 0;       // of a message to send
+  MessageOperation(OperationKind what, MessageBuffer memory) : Operation(what), buffer(memory) {}
+  const MessageBuffer buffer;
+  std::size_t length = 0;  // of a message to send
+  std::uint32_t data = 0;  // that comes along: the number that the other end gave to the connection
 };
 
 class FabricLanding final : public CountedLanding {

@@ -14,14 +14,14 @@ namespace weft::net {
 namespace {
 
 // Native hardware first; `net` is the tcp provider's successor in libfabric 1.17.
-constexpr std::array<std::string_view, 7> kOrder{"verbs;ofi_rxm", "efa", "cxi", "psm3", "psm2", "net", "tcp;ofi_rxm"};
+constexpr std::array<std::string_view, 7> kOrder{"verbs", "efa", "cxi", "psm3", "psm2", "net", "tcp"};
 
-InfoPtr wanted(const std::string& provider) {
+InfoPtr wanted(const std::string& provider, fi_ep_type type) {
   InfoPtr hints(fi_allocinfo());
   if (!hints) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_READ | FI_REMOTE_READ;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;  // every operation brings room for either
-  hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->type = type;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -37,11 +37,20 @@ std::span<const std::string_view> provider_order() {
   return kOrder;
 }
 
-Result<InfoPtr> find_provider(const std::string& provider, const std::string& host, std::uint16_t port) {
+bool is_hardware(std::string_view provider) {
+  return provider != "net" && !provider.starts_with("tcp");
+}
+
+fi_ep_type endpoint_type(std::string_view provider) {
+  return provider == "verbs" || provider == "net" || provider == "tcp" ? FI_EP_MSG : FI_EP_RDM;
+}
+
+Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
+                              std::uint16_t port) {
   if (provider.starts_with("sockets") || provider.starts_with("udp"))
     return Error{Errc::unsupported,
                  fmt::format("provider {}: never used: it is slow and no longer cared for", provider)};
-  const InfoPtr hints = wanted(provider);
+  const InfoPtr hints = wanted(provider, type);
   if (!hints) return Error{Errc::internal, "libfabric: no memory"};
   const std::string service = std::to_string(port);
   const bool by_host = provider != "shm";  // its addresses are names of its own
@@ -49,8 +58,7 @@ Result<InfoPtr> find_provider(const std::string& provider, const std::string& ho
   const int failed = fi_getinfo(FI_VERSION(1, 17), by_host ? host.c_str() : nullptr,
                                 by_host ? service.c_str() : nullptr, by_host ? FI_SOURCE : 0, hints.get(), &found);
   if (failed != 0)
-    return fabric_error(
-        failed, fmt::format("provider {} at {}:{}: reliable datagrams with one-sided reads", provider, host, port));
+    return fabric_error(failed, fmt::format("provider {} at {}:{}: one-sided reads", provider, host, port));
   return InfoPtr(found);
 }
 

@@ -1,0 +1,160 @@
+// What the progress thread does about connections between completions.
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "net/transport/connections.h"
+
+namespace weft::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kWatches = 1;  // receives that wake this thread when their connection ends
+constexpr auto kBetweenLooks = milliseconds(250);
+constexpr auto kConnectMax = milliseconds(2'000);  // then another attempt begins, without the pauses of this one
+constexpr auto kPulseEvery = milliseconds(2'000);
+constexpr auto kSilenceMax = milliseconds(6'000);  // of a peer that was sent a pulse
+constexpr auto kCallerSilenceMax = milliseconds(20'000);
+constexpr auto kCallerConnectMax = milliseconds(5'000);
+constexpr auto kUnusedMax = milliseconds(10'000);      // of a line that no peer of the transport needs any more
+constexpr auto kGoodAfter = milliseconds(1'000);       // a connection that held so long was none that fails at once
+constexpr auto kCompletionsMax = milliseconds(5'000);  // in which all completions of a closed connection were read
+
+}  // namespace
+
+bool Connections::look() {
+  accept_callers();
+  const auto now = Clock::now();
+  const bool due = now >= looked_at_ + kBetweenLooks;
+  const bool soon = new_ > 0;
+  if (due || soon || std::exchange(events_due_, false)) read_events();
+  if (due) {
+    looked_at_ = now;
+    look_at_lines(now);
+    look_at_callers(now);
+    while (!closed_.empty() && closed_.front()->since + kCompletionsMax < now) closed_.pop_front();
+  }
+  close_broken();
+  return soon;
+}
+
+void Connections::accept_callers() {
+  for (const InfoPtr& caller : listener_->take()) accept(*caller);
+}
+
+void Connections::accept(fi_info& caller) {
+  if (!make_room()) return listener_->reject(caller);
+  caller.tx_attr->size = 1;
+  auto made = make(caller, nullptr);
+  if (!made.ok()) return listener_->reject(caller);
+  Connection& connection = **made;
+  {
+    const std::lock_guard lock(mutex_);
+    callers_[connection.id] = std::move(*made);
+  }
+  owner_->receive_on(connection.id, receives_ ? kWatches : caller.rx_attr->size);
+  if (fi_accept(connection.endpoint.get(), &connection.id, sizeof connection.id) == 0) return;
+  listener_->reject(caller);
+  const std::lock_guard lock(mutex_);
+  break_off(connection);
+}
+
+// The caller that has said nothing for longest goes when there are too many; if it is a peer, it comes back.
+// False: too many have called that are not connected yet.
+bool Connections::make_room() {
+  const std::lock_guard lock(mutex_);
+  if (half_open_ >= limits::kPeerConnectionsHalfOpenMax) return false;
+  if (callers_.size() < limits::kPeerConnectionsMax) return true;
+  const auto earlier = [](const auto& one, const auto& other) { return one.second->spoke < other.second->spoke; };
+  break_off(*std::min_element(callers_.begin(), callers_.end(), earlier)->second);
+  return true;
+}
+
+void Connections::read_events() {
+  for (Event event; read_event(events_.get(), 0, event); event = {}) take(event);
+}
+
+void Connections::take(const Event& event) {
+  ConnectionId up = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_endpoint_.find(event.endpoint);
+    if (found == by_endpoint_.end()) return;
+    Connection& connection = *found->second;
+    if (event.kind == FI_SHUTDOWN) break_off(connection, event.failure);
+    if (event.kind != FI_CONNECTED || connection.up) return;
+    count_new(connection, -1);
+    connection.up = true;
+    connection.number = event.number;
+    connection.since = connection.heard = connection.spoke = connection.pulsed = Clock::now();
+    if (connection.line != nullptr) up = connection.id;
+  }
+  if (up != 0) owner_->receive_on(up, kWatches);
+}
+
+void Connections::look_at_lines(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  for (auto entry = lines_.begin(); entry != lines_.end();) {
+    Line& line = *entry->second;
+    const bool unused = entry->second.use_count() == 1 && line.used + kUnusedMax < now && !line.dialling;
+    if (line.connection && unused) break_off(*line.connection);
+    if (line.connection && !line.dialling) keep_alive(*line.connection, now);
+    entry = unused && !line.connection ? lines_.erase(entry) : std::next(entry);
+  }
+}
+
+void Connections::keep_alive(Connection& connection, Clock::time_point now) {
+  if (connection.broken) return;
+  const auto waited = now - (connection.up ? std::max(connection.pulsed, connection.heard) : connection.since);
+  if (!connection.up || connection.pulsing) {
+    if (waited > (connection.up ? kSilenceMax : kConnectMax)) break_off(connection, FI_ETIMEDOUT);
+    return;
+  }
+  if (now < connection.pulsed + kPulseEvery) return;
+  const iovec no_bytes{&connection.pulse, connection.number};
+  const fi_msg nothing{&no_bytes, nullptr, 1, FI_ADDR_UNSPEC, &connection.pulse, connection.number};
+  // TCP's providers would tell as soon as the message is in a socket.
+  const long failed =
+      fi_sendmsg(connection.endpoint.get(), &nothing, FI_COMPLETION | FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA);
+  connection.pulsing = failed == 0;
+  if (failed == 0) connection.pulsed = now;
+  if (failed != 0 && failed != -FI_EAGAIN) break_off(connection, static_cast<int>(-failed));
+}
+
+void Connections::look_at_callers(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, caller] : callers_)
+    if (now - caller->heard > (caller->up ? kCallerSilenceMax : kCallerConnectMax)) break_off(*caller);
+}
+
+// What was in flight on a connection ends when it is closed.
+void Connections::close_broken() {
+  std::vector<std::unique_ptr<Connection>> broken;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(any_broken_, false)) return;
+    const auto now = Clock::now();
+    for (const auto& [address, line] : lines_) {
+      if (line->connection && line->connection->broken && line->dialling) any_broken_ = true;
+      if (!line->connection || !line->connection->broken || line->dialling) continue;
+      const bool was_good = line->connection->up && line->connection->since + kGoodAfter < now;
+      if (was_good) line->failures = 0;
+      if (!was_good) rest(*line, line->connection->failure);
+      broken.push_back(std::move(line->connection));
+    }
+    for (auto& [id, caller] : callers_)
+      if (caller->broken) broken.push_back(std::move(caller));
+    std::erase_if(callers_, [](const auto& entry) { return !entry.second; });
+    for (const auto& connection : broken) drop(*connection);
+  }
+  for (auto& connection : broken) {
+    connection->endpoint.reset();
+    connection->since = Clock::now();
+    closed_.push_back(std::move(connection));
+  }
+}
+
+}  // namespace weft::net

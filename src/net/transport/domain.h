@@ -1,0 +1,92 @@
+// What all endpoints of a transport share, the memory that is registered with it, and the buffers of messages.
+#pragma once
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_rma.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/transport/fabric.h"
+#include "net/transport/provider.h"
+#include "weft/transport.h"
+
+namespace weft::net {
+
+// Members are closed from the last to the first.
+struct Domain {
+  // Errc::unsupported when its completion queue cannot be waited for on a descriptor.
+  static Result<std::unique_ptr<Domain>> open(InfoPtr info);
+
+  bool needs(std::uint64_t mr_mode) const { return (info->domain_attr->mr_mode & static_cast<int>(mr_mode)) != 0; }
+  const char* provider() const { return info->fabric_attr->prov_name; }
+
+  InfoPtr info;
+  FidPtr<fid_fabric> fabric;
+  FidPtr<fid_domain> domain;
+  FidPtr<fid_cq> queue;
+  std::atomic<std::uint64_t> registered{0};  // bytes that are registered now
+  fid_ep* bound_to = nullptr;  // the endpoint that memory is bound to, if the provider needs FI_MR_ENDPOINT
+};
+
+// The address of an endpoint, or of one that listens.
+Result<EndpointAddress> address_of(fid& endpoint);
+
+// Closes a region, and counts its bytes no more. The domain outlives it.
+struct CloseRegion {
+  Domain* domain = nullptr;
+  std::size_t bytes = 0;
+  void operator()(fid_mr* region) const;
+};
+
+// Memory that libfabric knows. Without a registration where the provider needs none for local use.
+class Registration {
+ public:
+  // `access`: FI_SEND | FI_RECV, FI_READ (reads land here) or FI_REMOTE_READ (peers read here, by a random key).
+  static Result<Registration> make(Domain& domain, std::span<const std::byte> memory, std::uint64_t access);
+  Registration() = default;
+
+  void* descriptor() const { return region_ ? fi_mr_desc(region_.get()) : nullptr; }
+  std::uint64_t key() const { return fi_mr_key(region_.get()); }
+  void close() { region_.reset(); }
+
+ private:
+  std::unique_ptr<fid_mr, CloseRegion> region_;
+};
+
+// A buffer of kMessageBytesMax bytes.
+struct MessageBuffer {
+  std::span<std::byte> bytes;
+  void* descriptor = nullptr;
+};
+
+// Message buffers, registered in blocks when they are first needed, and kept. Not thread-safe.
+class MessageBuffers {
+ public:
+  MessageBuffers(Domain& domain, std::size_t most) : domain_(domain), most_(most) {}
+
+  // Nothing when all are taken, or memory cannot be registered.
+  std::optional<MessageBuffer> take();
+  void give_back(const MessageBuffer& buffer) { free_.push_back(buffer); }
+  void close_registrations();
+
+ private:
+  struct Block {
+    std::vector<std::byte> memory;
+    Registration registration;
+  };
+  Status add_block();
+
+  Domain& domain_;
+  const std::size_t most_;
+  std::vector<Block> blocks_;
+  std::vector<MessageBuffer> free_;
+};
+
+}  // namespace weft::net
