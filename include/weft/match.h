@@ -48,7 +48,9 @@ struct Match {
 // Best first; the subject's own version is not among them.
 Result<std::vector<Match>> find_matches(Store& store, const MatchSubject& subject, const MatchOptions& options);
 
-// Live versions that the query is true of, by model name and number.
-Result<std::vector<VersionRow>> find_versions(Store& store, const Query& query, Progress& progress);
+// Calls found(row) for the live versions that the query is true of, by model name and number, under no snapshot; an
+// error that it returns ends the search.
+Status find_versions(Store& store, const Query& query, Progress& progress,
+                     const std::function<Status(const VersionRow&)>& found);
 
 }  // namespace weft

@@ -9,12 +9,6 @@
 namespace weft {
 namespace {
 
-// A live version with all that is known of it without its manifest.
-struct Known {
-  VersionRow row;
-  FindSubject subject;
-};
-
 using TagsByNumber = std::map<std::uint64_t, std::vector<std::string>>;
 
 FindSubject subject_of(const VersionRow& row, const ModelRow& model, const TagsByNumber& tags) {
@@ -32,23 +26,14 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, const TagsB
   return subject;
 }
 
-Result<std::vector<Known>> live_versions(Store& store) {
-  std::vector<Known> known;
-  const auto add_model = [&](const ModelRow& model) -> Status {
-    TagsByNumber tags;
-    WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
-      tags[tag.number].push_back(std::move(tag.name));
-      return {};
-    }));
-    return each_version(store, model.id, [&](VersionRow row) -> Status {
-      if (row.removed) return {};
-      FindSubject subject = subject_of(row, model, tags);
-      known.push_back({std::move(row), std::move(subject)});
-      return {};
-    });
-  };
-  WEFT_CHECK(each_model(store, add_model));
-  return known;
+Result<TagsByNumber> tags_of(Store& store, const ModelRow& model) {
+  TagsByNumber tags;
+  if (model.tags == 0) return tags;
+  WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
+    tags[tag.number].push_back(std::move(tag.name));
+    return {};
+  }));
+  return tags;
 }
 
 // One manifest for each outline: fine-tunes of one model are asked about with the manifest of the first of them.
@@ -82,28 +67,32 @@ class Outlines {
   std::map<Digest, Outline> known_;
 };
 
-Result<bool> fits(Outlines& outlines, const Query& query, Known& known) {
-  if (!query.needs_manifest()) return query.matches(known.subject);
-  auto outline = outlines.of(known.row);
+Result<bool> fits(Outlines& outlines, const Query& query, const VersionRow& row, FindSubject& subject) {
+  if (!query.needs_manifest()) return query.matches(subject);
+  auto outline = outlines.of(row);
   if (!outline.ok() && outline.error().code == Errc::not_found) return false;  // removed meanwhile
   if (!outline.ok()) return std::move(outline).error();
-  known.subject.manifest = (*outline)->manifest.get();
-  known.subject.graph = &(*outline)->graph;
-  return query.matches(known.subject);
+  subject.manifest = (*outline)->manifest.get();
+  subject.graph = &(*outline)->graph;
+  return query.matches(subject);
 }
 
 }  // namespace
 
-Result<std::vector<VersionRow>> find_versions(Store& store, const Query& query, Progress& progress) {
-  WEFT_TRY(std::vector<Known> known, live_versions(store));
-  std::vector<VersionRow> found;
+Status find_versions(Store& store, const Query& query, Progress& progress,
+                     const std::function<Status(const VersionRow&)>& found) {
   Outlines outlines(store);
-  for (Known& one : known) {
-    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-    WEFT_TRY(bool fit, fits(outlines, query, one));
-    if (fit) found.push_back(std::move(one.row));
-  }
-  return found;
+  const auto look_at = [&](const ModelRow& model) -> Status {
+    WEFT_TRY(const TagsByNumber tags, tags_of(store, model));
+    return each_version(store, model.id, [&](const VersionRow& row) -> Status {
+      if (row.removed) return {};
+      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      FindSubject subject = subject_of(row, model, tags);
+      WEFT_TRY(const bool fit, fits(outlines, query, row, subject));
+      return fit ? found(row) : Status{};
+    });
+  };
+  return each_model(store, look_at);
 }
 
 }  // namespace weft

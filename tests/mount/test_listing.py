@@ -6,7 +6,9 @@ import os
 import subprocess
 import termios
 
+import numpy
 import pytest
+from safetensors.numpy import save_file
 
 from weftlib import WEFT, environment, wait_until
 
@@ -97,3 +99,25 @@ def test_a_listing_of_nothing_says_what_there_is(store, source):
     said = store.weft("ls", "or", check=False)
     assert said.returncode != 0 and "org/m" in said.stderr and not said.stdout
     assert not store.weft("ls", "or", "--json", check=False).stdout
+
+
+def test_du_and_find_open_no_manifest_of_a_fine_tune(store, tmp_path):
+    """The index has their figures, and one manifest stands for all versions of one outline."""
+    def publish(value, name):
+        path = tmp_path / "model.safetensors"
+        tensors = {f"layer.{i}.weight": numpy.full((4, i + 1), value, numpy.float32) for i in range(3)}
+        save_file(tensors, path)
+        return store.publish(path, name=name)
+
+    before = set((store.path / "manifests").iterdir())
+    publish(1, "base")
+    first = set((store.path / "manifests").iterdir()) - before
+    publish(2, "tuned")
+    (later,) = set((store.path / "manifests").iterdir()) - before - first
+    later.unlink()
+    assert [line["model"] for line in store.json("find", "tensors = 3 and layer ~ 'layer.*'")["versions"]] == [
+        "base", "tuned"]
+    assert store.json("find", "tensors = 4")["versions"] == []
+    usage = {model["model"]: model for model in store.json("du")["models"]}
+    assert usage["tuned"]["owned_bytes"] == 96
+    assert usage["base"]["owned_bytes"] == usage["base"]["logical_bytes"]

@@ -4,7 +4,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
-#include "cli/shared/table.h"
+#include "cli/shared/listing_output.h"
 #include "daemon_api/control_messages.h"
 #include "weft/assembly.h"
 #include "weft/listing.h"
@@ -31,8 +31,8 @@ constexpr CommandInfo kInfo = {
         "weft du bert\n"
         "weft du --origin\n",
     .json =
-        "{models: [{model, logical_bytes, owned_bytes, shared_bytes, versions:\n"
-        " [{version, logical_bytes, owned_bytes, shared_bytes}]}], logical_bytes,\n"
+        "{models: [{model, versions: [{version, logical_bytes, owned_bytes,\n"
+        " shared_bytes}], logical_bytes, owned_bytes, shared_bytes}], logical_bytes,\n"
         " owned_bytes, shared_bytes, assembled_bytes, dead_bytes, unknown_versions};\n"
         "with --origin: {path, packs, bytes, manifests, versions, waiting}\n",
     .interrupted = "",
@@ -49,51 +49,25 @@ struct Usage {
   }
 };
 
-struct VersionUsage {
-  VersionRow row;
-  Usage usage;
-};
-
-struct ModelUsage {
-  std::string name;
-  std::vector<VersionUsage> versions;
-  Usage usage;
-};
-
-// A version that is removed meanwhile owns nothing.
-Status measure(Renewed& renewed, VersionUsage& version) {
-  Usage& usage = version.usage;
-  usage.logical = version.row.logical_bytes;
-  if (usage.unknown != 0) return {};
-  WEFT_TRY(usage.owned, owned_bytes(renewed, version.row.id));
-  usage.shared = usage.logical - std::min(usage.owned, usage.logical);
-  return {};
-}
-
 bool is_out_of_reach(Errc code) {
   return code == Errc::absent || code == Errc::unreachable || code == Errc::timed_out;
 }
 
-Result<VersionUsage> counted(Store& store, const VersionRow& row) {
-  VersionUsage version{row, {}};
-  const auto loaded = load_version(store, row);
-  if (!loaded.ok() && !is_out_of_reach(loaded.error().code)) return loaded.error();
-  if (!loaded.ok()) version.usage.unknown = 1;
-  return version;
-}
-
-Result<ModelUsage> usage_of(Store& store, const ModelEntry& model) {
-  ModelUsage usage{model.row.name, {}, {}};
-  for (const VersionEntry& version : model.versions) {
-    if (version.row.removed) continue;
-    WEFT_TRY(VersionUsage one, counted(store, version.row));
-    usage.versions.push_back(std::move(one));
+// A version that is removed meanwhile owns nothing.
+Result<Usage> usage_of(Store& store, Renewed& renewed, const VersionRow& row) {
+  Usage usage;
+  usage.logical = row.logical_bytes;
+  WEFT_TRY(Snapshot * now, renewed.get());
+  WEFT_TRY(const bool bare, now->is_bare(row.id));
+  if (bare) {
+    renewed.end();
+    const Status looked = store.look(row.id);  // fetches its manifest
+    if (!looked.ok() && !is_out_of_reach(looked.error().code)) return looked.error();
+    usage.unknown = looked.ok() ? 0 : 1;
+    if (!looked.ok()) return usage;
   }
-  Renewed renewed(store);
-  for (VersionUsage& version : usage.versions) {
-    WEFT_CHECK(measure(renewed, version));
-    usage.usage.add(version.usage);
-  }
+  WEFT_TRY(usage.owned, owned_bytes(renewed, row.id));
+  usage.shared = usage.logical - std::min(usage.owned, usage.logical);
   return usage;
 }
 
@@ -107,27 +81,6 @@ struct Rest {
   std::uint64_t assembled_bytes = 0, dead_bytes = 0;
 };
 
-JsonWriter json_of(const std::vector<ModelUsage>& models, const Usage& total, const Rest& rest) {
-  JsonWriter json;
-  json.begin_object().key("models").begin_array();
-  for (const ModelUsage& model : models) {
-    json.begin_object().member("model", model.name);
-    write_usage(json, model.usage);
-    json.key("versions").begin_array();
-    for (const VersionUsage& version : model.versions) {
-      json.begin_object().member("version", version.row.number);
-      write_usage(json, version.usage);
-      json.end_object();
-    }
-    json.end_array().end_object();
-  }
-  json.end_array();
-  write_usage(json, total);
-  json.member("assembled_bytes", rest.assembled_bytes).member("dead_bytes", rest.dead_bytes);
-  json.member("unknown_versions", total.unknown).end_object();
-  return json;
-}
-
 class DuCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
@@ -140,16 +93,21 @@ class DuCommand final : public Command {
   Result<int> run(Context& context) override {
     if (origin_) return show_origin(context);
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(auto models, measured(*store));
-    Usage total;
-    for (const ModelUsage& model : models) total.add(model.usage);
+    ListingOutput out(context, false,
+                      {{"LOGICAL", Align::right},
+                       {"OWNED", Align::right},
+                       {"SHARED", Align::right},
+                       {model_.empty() ? "MODEL" : "VERSION"}});
+    out.json.begin_object().key("models").begin_array();
+    WEFT_TRY(const Usage total, measure(out, *store));
     WEFT_TRY(const Rest rest, rest_of(*store));
-    if (context.json) {
-      context.print_json(json_of(models, total, rest));
-    } else {
-      context.print("{}", text_of(models, total));
-      print_rest(context, rest);
-    }
+    add_row(out, total, "total");
+    out.json.end_array();
+    write_usage(out.json, total);
+    out.json.member("assembled_bytes", rest.assembled_bytes).member("dead_bytes", rest.dead_bytes);
+    out.json.member("unknown_versions", total.unknown).end_object();
+    out.end();
+    if (!context.json) print_rest(context, rest);
     if (total.unknown > 0)
       context.note(
           fmt::format("the manifest is not available now for {}: the owned and shared "
@@ -182,41 +140,54 @@ class DuCommand final : public Command {
     if (rest.dead_bytes > 0) context.print("and {} of dead bytes that wait for gc\n", human_bytes(rest.dead_bytes));
   }
 
+  static void add_row(ListingOutput& out, const Usage& usage, const std::string& name) {
+    out.table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared), name});
+  }
+
+  Result<Usage> measure(ListingOutput& out, Store& store) const {
+    if (!model_.empty()) {
+      WEFT_TRY(const ModelRow model, model_row(store, model_));
+      return measure_model(out, store, model);
+    }
+    Usage total;
+    WEFT_CHECK(each_model(store, [&](const ModelRow& model) -> Status {
+      if (model.latest == 0) return {};
+      WEFT_TRY(const Usage usage, measure_model(out, store, model));
+      add_row(out, usage, model.name);
+      total.add(usage);
+      return {};
+    }));
+    return total;
+  }
+
+  // Prints after each page of versions, under no snapshot.
+  Result<Usage> measure_model(ListingOutput& out, Store& store, const ModelRow& model) const {
+    Usage total;
+    out.json.begin_object().member("model", model.name).key("versions").begin_array();
+    auto pages = list_versions(store, model.id);
+    for (;;) {
+      WEFT_TRY(const auto versions, pages.next());
+      if (!versions) break;
+      Renewed renewed(store);
+      for (const VersionRow& row : *versions) {
+        if (row.removed) continue;
+        WEFT_TRY(const Usage usage, usage_of(store, renewed, row));
+        total.add(usage);
+        out.json.begin_object().member("version", row.number);
+        write_usage(out.json, usage);
+        out.json.end_object();
+        if (!model_.empty()) add_row(out, usage, spec_of(row));
+      }
+      renewed.end();
+      if (!model_.empty() || versions->size() == limits::kRowsPerSnapshot) out.print();
+    }
+    out.json.end_array();
+    write_usage(out.json, total);
+    out.json.end_object();
+    return total;
+  }
+
   bool origin_ = false;
-  Result<std::vector<ModelUsage>> measured(Store& store) const {
-    std::vector<ModelEntry> entries;
-    if (model_.empty()) {
-      WEFT_TRY(entries, all_models(store));
-      std::erase_if(entries, [](const ModelEntry& model) { return model.latest() == nullptr; });
-    } else {
-      WEFT_TRY(ModelEntry entry, model_entry(store, model_));
-      entries.push_back(std::move(entry));
-    }
-    std::vector<ModelUsage> models;
-    for (const ModelEntry& entry : entries) {
-      WEFT_TRY(ModelUsage usage, usage_of(store, entry));
-      models.push_back(std::move(usage));
-    }
-    return models;
-  }
-
-  std::string text_of(const std::vector<ModelUsage>& models, const Usage& total) const {
-    TextTable table({{"LOGICAL", Align::right},
-                     {"OWNED", Align::right},
-                     {"SHARED", Align::right},
-                     {model_.empty() ? "MODEL" : "VERSION"}});
-    auto row = [&](const Usage& usage, const std::string& name) {
-      table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared), name});
-    };
-    for (const ModelUsage& model : models) {
-      if (model_.empty()) row(model.usage, model.name);
-      for (const VersionUsage& version : model.versions)
-        if (!model_.empty()) row(version.usage, spec_of(version.row));
-    }
-    row(total, "total");
-    return table.text();
-  }
-
   std::string model_;
 };
 

@@ -41,29 +41,26 @@ class FindCommand final : public Command {
     }
     WEFT_TRY(auto store, context.open_to_read());
     ProgressBar bar = context.progress();
-    WEFT_TRY(auto versions, find_versions(*store, *query, bar));
-    if (context.json) {
-      print_json(context, versions);
-      return kExitDone;
-    }
-    for (const VersionRow& row : versions)
-      null_ ? context.print_field(spec_of(row)) : context.print("{}\n", spec_of(row));
+    JsonWriter json;
+    json.begin_object().key("versions").begin_array();
+    WEFT_CHECK(find_versions(*store, *query, bar, [&](const VersionRow& row) -> Status {
+      print_version(context, json, row);
+      return {};
+    }));
+    json.end_array().end_object();
+    if (context.json) context.print_json(json.take());
     return kExitDone;
   }
 
  private:
-  static void print_json(const Context& context, const std::vector<VersionRow>& versions) {
-    JsonWriter json;
-    json.begin_object().key("versions").begin_array();
-    for (const VersionRow& row : versions) {
-      json.begin_object().member("model", row.model_name).member("version", row.number);
-      json.member("time", utc_time(row.time_ns)).member("time_ns", row.time_ns);
-      json.member("logical_bytes", row.logical_bytes).key("metrics").begin_object();
-      for (const auto& [key, value] : row.metrics) json.member(key, value);
-      json.end_object().end_object();
-    }
-    json.end_array().end_object();
-    context.print_json(json);
+  void print_version(const Context& context, JsonWriter& json, const VersionRow& row) const {
+    if (!context.json) return null_ ? context.print_field(spec_of(row)) : context.print("{}\n", spec_of(row));
+    json.begin_object().member("model", row.model_name).member("version", row.number);
+    json.member("time", utc_time(row.time_ns)).member("time_ns", row.time_ns);
+    json.member("logical_bytes", row.logical_bytes).key("metrics").begin_object();
+    for (const auto& [key, value] : row.metrics) json.member(key, value);
+    json.end_object().end_object();
+    context.print_json_part(json.take());
   }
 
   std::string query_;
