@@ -42,6 +42,9 @@ Result<Norms> measure_norms(Store& store, const DiffSides& sides, const Manifest
 // A version's manifest; one that is not here is fetched first, as Store::look does. Messages name the version.
 Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const VersionRow& row);
 
+// The same, decoded: enough for what shows no tree.
+Result<Manifest> load_manifest(Store& store, const VersionRow& row);
+
 // A version's manifest and tree, read from the store.
 struct LoadedVersion {
   VersionRow row;

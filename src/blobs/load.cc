@@ -18,13 +18,20 @@ Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const Ve
   return reader;
 }
 
-Result<LoadedVersion> load_version(Store& store, const VersionRow& row) {
-  auto hold = store.hold_version(row.id);
+Result<Manifest> load_manifest(Store& store, const VersionRow& row) {
+  const auto hold = store.hold_version(row.id);
   if (!hold.ok()) return in_version(row, hold.error());
   WEFT_TRY(const auto reader, manifest_of(store, row));
   auto manifest = decode_manifest(reader->bytes());
   if (!manifest.ok()) return in_version(row, manifest.error());
-  auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(manifest).value()));
+  return manifest;
+}
+
+Result<LoadedVersion> load_version(Store& store, const VersionRow& row) {
+  auto hold = store.hold_version(row.id);
+  if (!hold.ok()) return in_version(row, hold.error());
+  WEFT_TRY(Manifest manifest, load_manifest(store, row));
+  auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(manifest)));
   if (!tree.ok()) return in_version(row, tree.error());
   return LoadedVersion{row, std::move(tree).value(), std::move(hold).value()};
 }

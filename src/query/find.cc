@@ -52,8 +52,7 @@ class Outlines {
     if (local.outline != Digest{}) {
       if (const auto known = known_.find(local.outline); known != known_.end()) return &known->second;
     }
-    WEFT_TRY(const auto reader, manifest_of(store_, row));
-    WEFT_TRY(Manifest manifest, decode_manifest(reader->bytes()));
+    WEFT_TRY(Manifest manifest, load_manifest(store_, row));
     if (known_.size() == kKnownMax) known_.clear();
     Outline& outline = known_[local.outline];
     outline.graph = graph_of(manifest);

@@ -134,8 +134,7 @@ Result<std::vector<std::string>> owners_of(Store& store, const VersionRow& versi
 }  // namespace
 
 Result<std::string> owners_text(Store& store, const VersionRow& version) {
-  WEFT_TRY(const LoadedVersion loaded, load_version(store, version));
-  const Manifest& manifest = loaded.tree->manifest();
+  WEFT_TRY(const Manifest manifest, load_manifest(store, version));
   WEFT_TRY(const auto owners, owners_of(store, version));
   WEFT_TRY(const auto labels, tensor_labels(manifest));
   if (owners.size() != labels.size())

@@ -40,8 +40,8 @@ Result<MatchSubject> read_path(Store& store, const std::string& path, Progress& 
 }
 
 Result<MatchSubject> read_version(Store& store, const VersionRow& row) {
-  WEFT_TRY(LoadedVersion loaded, load_version(store, row));
-  return MatchSubject{graph_of(loaded.tree->manifest()), row.id};
+  WEFT_TRY(const Manifest manifest, load_manifest(store, row));
+  return MatchSubject{graph_of(manifest), row.id};
 }
 
 Result<VersionRow> find_row(Store& store, const std::string& spec) {
@@ -92,9 +92,9 @@ Result<std::vector<Match>> find_matches(Store& store, const MatchSubject& subjec
   WEFT_TRY(auto rows, look_up(store, query));
   std::vector<Match> matches;
   for (auto& [row, shared] : rows) {
-    WEFT_TRY(LoadedVersion loaded, load_version(store, row));
-    ArchGraph stored = graph_of(loaded.tree->manifest());
-    auto prefix = common_prefix(ids, loaded.tree->vertex_ids());
+    WEFT_TRY(const Manifest manifest, load_manifest(store, row));
+    ArchGraph stored = graph_of(manifest);
+    auto prefix = common_prefix(ids, vertex_ids(stored));
     if (prefix.size() != shared)
       return Error{Errc::corrupt, fmt::format("{}@{}: the index says that {} layers are shared, its manifest {}; run "
                                               "`weft fsck --rebuild`",

@@ -61,8 +61,8 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
     WEFT_TRY(out.text, owners_text(store_, version));
     return out;
   }
-  WEFT_TRY(const LoadedVersion loaded, load_version(store_, version));
-  out.text = render_info_json(facts_of(version), loaded.tree->manifest());
+  WEFT_TRY(const Manifest manifest, load_manifest(store_, version));
+  out.text = render_info_json(facts_of(version), manifest);
   return out;
 }
 
@@ -85,11 +85,10 @@ Result<LineageText> LineageTexts::render_diff_of(Ino ino) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(ends, kin_ends(*snapshot, ino));
   }
-  WEFT_TRY(const LoadedVersion before, load_version(store_, ends.parent));
-  WEFT_TRY(const LoadedVersion after, load_version(store_, ends.child));
+  WEFT_TRY(const Manifest before, load_manifest(store_, ends.parent));
+  WEFT_TRY(const Manifest after, load_manifest(store_, ends.child));
   const DiffSides sides{spec_of(ends.parent.model_name, ends.parent.number),
-                        spec_of(ends.child.model_name, ends.child.number), before.tree->manifest(),
-                        after.tree->manifest()};
+                        spec_of(ends.child.model_name, ends.child.number), before, after};
   WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));
   return LineageText{render_diff(sides, diff), ends.child.time_ns};
 }

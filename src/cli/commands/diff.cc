@@ -38,9 +38,11 @@ class DiffCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(const LoadedVersion before, load(*store, before_));
-    WEFT_TRY(const LoadedVersion after, load(*store, after_));
-    const DiffSides sides{spec_of(before.row), spec_of(after.row), before.tree->manifest(), after.tree->manifest()};
+    WEFT_TRY(const VersionEntry before, version_entry(*store, before_));
+    WEFT_TRY(const VersionEntry after, version_entry(*store, after_));
+    WEFT_TRY(const Manifest first, load_manifest(*store, before.row));
+    WEFT_TRY(const Manifest second, load_manifest(*store, after.row));
+    const DiffSides sides{spec_of(before.row), spec_of(after.row), first, second};
     WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));
     Norms norms;
     if (norms_) {
@@ -52,11 +54,6 @@ class DiffCommand final : public Command {
   }
 
  private:
-  static Result<LoadedVersion> load(Store& store, const std::string& spec) {
-    WEFT_TRY(const VersionEntry version, version_entry(store, spec));
-    return load_version(store, version.row);
-  }
-
   std::string before_;
   std::string after_;
   bool norms_ = false;

@@ -199,8 +199,7 @@ class LsCommand final : public Command {
 
   Result<int> list_files(const Context& context, Store& store) const {
     WEFT_TRY(VersionEntry version, version_entry(store, spec_));
-    WEFT_TRY(LoadedVersion loaded, load_version(store, version.row));
-    const Manifest& manifest = loaded.tree->manifest();
+    WEFT_TRY(const Manifest manifest, load_manifest(store, version.row));
     if (names_) {
       for (const File& file : manifest.files) context.print("{}\n", file.path);
     } else if (context.json) {
