@@ -10,7 +10,7 @@ import time
 
 from scale_store import write_model
 
-ALONE_SECONDS = 1.5
+ALONE_SECONDS, ALONE_RUNS = 1.5, 5  # at least, of each before the command
 
 
 @dataclasses.dataclass
@@ -73,6 +73,8 @@ class Beside:
             one.start()
         try:
             time.sleep(ALONE_SECONDS)
+            while min(map(len, runs.values())) < ALONE_RUNS:
+                time.sleep(0.01)
             begin = time.perf_counter()
             result = work()
             end = time.perf_counter()

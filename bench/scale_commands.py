@@ -72,8 +72,8 @@ class Commands:
         """These change the store, so that they are measured once, beside the writers."""
         self.store.fill("second")
         self.beside.prepare()
-        self.row("rm --all of as many versions †", *self.beside.stalls(lambda: self.store.cost("rm", "--all", "second")))
-        self.row("gc of these †", *self.beside.stalls(lambda: self.store.cost("gc")))
+        for name, words in (("rm --all of as many versions †", ["rm", "--all", "second"]), ("gc of these †", ["gc"])):
+            self.row(name, *self.beside.stalls(lambda: self.store.cost(*words)))
 
     def row(self, name, cost, stalls=None):
         line = (f"| {name} | {cost.seconds:.3f} s | {cost.processor_seconds:.3f} s | {cost.peak / MIB:.1f} MiB "
