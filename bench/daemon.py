@@ -1,7 +1,6 @@
 """scripts/bench daemon: what a weftd that has nothing to do takes, of the processor and of memory."""
 
 import argparse
-import os
 import pathlib
 import sys
 import tempfile
@@ -10,16 +9,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
 
 from daemonlib import Daemon  # noqa: E402
-from measure import machine  # noqa: E402
+from measure import machine, processor_seconds  # noqa: E402
 from weftlib import Store, random_tensors, write_model  # noqa: E402
 
 CORE_PART_MAX = 0.01
 MEMORY_MAX = 64 << 20
-
-
-def processor_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid):

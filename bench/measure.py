@@ -130,6 +130,12 @@ def peak_memory(*command):
     return peak
 
 
+def processor_seconds(pid):
+    """What a process and its threads used so far, in user and kernel mode."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def median_text(values, unit):
     """("median (low to high) unit", the median)."""
     low, high = interval(values)

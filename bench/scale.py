@@ -1,0 +1,61 @@
+"""scripts/bench scale: what every command costs as the versions grow, and whether it stalls those beside it."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+import scale_peers
+import scale_publish
+from measure import machine
+from scale_commands import Commands
+from scale_store import ScaleStore
+
+PARTS = ("commands", "publish", "peers")
+
+
+def measure_shape(args, shape, count):
+    with new_directory(args.dir) as directory, new_directory(args.memory) as memory:
+        store = ScaleStore(args.build.resolve(), directory, memory, shape, count)
+        print(f"\n### {shape}, {count:,} versions\n")
+        print(f"Filled in {store.fill(shape):.1f} s.\n", flush=True)
+        if "publish" in args.parts and shape == "fan":
+            scale_publish.run(store)
+        if "commands" in args.parts:
+            Commands(store).run()
+
+
+@contextlib.contextmanager
+def new_directory(parent):
+    with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=parent) as directory:
+        yield pathlib.Path(directory)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench scale", description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work, on a real disk")
+    parser.add_argument("--memory", default="/dev/shm",
+                        help="a tmpfs, where stores are filled: 4 GB for 100,000 versions")
+    parser.add_argument("--versions", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--shapes", nargs="+", choices=ScaleStore.SHAPES, default=ScaleStore.SHAPES,
+                        help="models of one version; one model; fine-tunes that share 97 of 100 tensors")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
+    args = parser.parse_args()
+    args.parts = args.parts or PARTS
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stores are removed
+    print(f"Taken on {machine(args.dir)}. † beside the writers.")
+    for count in args.versions:
+        for shape in args.shapes:
+            if shape == "fan" or "commands" in args.parts:
+                measure_shape(args, shape, count)
+        if "peers" in args.parts:
+            with new_directory(args.dir) as directory:
+                scale_peers.run(directory, count)
+
+
+if __name__ == "__main__":
+    main()
