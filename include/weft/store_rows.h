@@ -115,15 +115,15 @@ struct InodeRow {
   InodeKind kind = InodeKind::version;
   Ino base = 0;  // the first number of the range; a version's node index is ino - base
   std::uint64_t count = 1;
-  ModelId model = 0;      // model_dir, latest_link, tag_link
-  VersionId version = 0;  // version
-  std::string name;       // tag_link: the tag. namespace_dir, model_dir: the path below models/
-  ViewKey view;           // view
+  ModelId model = 0;                // model_dir, latest_link, tag_link
+  VersionId version = 0;            // version
+  std::string name;                 // tag_link: the tag. namespace_dir, model_dir: the path below models/
+  ViewKey view;                     // view
   std::uint64_t view_links = 0;     // its names in all live versions
   std::uint64_t view_versions = 0;  // that have it: live ones, and removed ones that are not reaped yet
-  std::uint64_t view_time_ns = 0;  // publish time of the first version that had it
-  VersionId view_first = 0;        // that version; it may be removed by now
-  std::uint64_t changed_ns = 0;    // namespace_dir: when a name last appeared or went; 0: never
+  std::uint64_t view_time_ns = 0;   // publish time of the first version that had it
+  VersionId view_first = 0;         // that version; it may be removed by now
+  std::uint64_t changed_ns = 0;     // namespace_dir: when a name last appeared or went; 0: never
 };
 
 // An entry of a directory below models/ that is not a version's: a next component of model names.
