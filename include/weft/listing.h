@@ -108,7 +108,7 @@ inline Result<std::vector<VersionId>> pinned_versions(Store& store) {
   }
 }
 
-// Of all files of a version: the bytes that it owns; 0 while it is bare.
+// The bytes that the files of a version own together; 0 while the version is bare.
 inline Result<std::uint64_t> owned_bytes(Renewed& renewed, VersionId version) {
   std::uint64_t bytes = 0;
   std::string from;

@@ -55,7 +55,7 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
 
 std::uint64_t logical_bytes(const Manifest& manifest);  // sum of file sizes
 // SHA-256 of all that a manifest says but for bytes and sizes of files: paths, formats, names, types and shapes of
-// tensors, architecture. Of versions with one outline, what find.h asks of a manifest has one answer.
+// tensors, architecture. A query (find.h) gives one answer for all manifests of one outline.
 Digest outline_of(const Manifest& manifest);
 std::size_t tensor_count(const Manifest& manifest);
 std::uint64_t parameter_count(const Manifest& manifest);  // elements of all tensors; UINT64_MAX when they do not fit

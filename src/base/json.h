@@ -39,7 +39,7 @@ class JsonWriter {
   }
 
   const std::string& text() const { return text_; }
-  // What was written since the last call: a long value is printed piece by piece.
+  // Returns the text since the last call, so that a long value can be printed piece by piece.
   std::string take() { return std::exchange(text_, {}); }
 
  private:

@@ -18,19 +18,28 @@ Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const Ve
   return reader;
 }
 
-Result<Manifest> load_manifest(Store& store, const VersionRow& row) {
-  const auto hold = store.hold_version(row.id);
-  if (!hold.ok()) return in_version(row, hold.error());
+namespace {
+
+// The caller holds the version.
+Result<Manifest> decoded_manifest_of(Store& store, const VersionRow& row) {
   WEFT_TRY(const auto reader, manifest_of(store, row));
   auto manifest = decode_manifest(reader->bytes());
   if (!manifest.ok()) return in_version(row, manifest.error());
   return manifest;
 }
 
+}  // namespace
+
+Result<Manifest> load_manifest(Store& store, const VersionRow& row) {
+  const auto hold = store.hold_version(row.id);
+  if (!hold.ok()) return in_version(row, hold.error());
+  return decoded_manifest_of(store, row);
+}
+
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row) {
   auto hold = store.hold_version(row.id);
   if (!hold.ok()) return in_version(row, hold.error());
-  WEFT_TRY(Manifest manifest, load_manifest(store, row));
+  WEFT_TRY(Manifest manifest, decoded_manifest_of(store, row));
   auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(manifest)));
   if (!tree.ok()) return in_version(row, tree.error());
   return LoadedVersion{row, std::move(tree).value(), std::move(hold).value()};

@@ -1,6 +1,6 @@
-// What a removed version held, given back in steps. A small version gives it back with its removal, and the inodes of
-// its tensors when gc reaps it. A large one would hold other writers up, so its removal only notes it, and gc takes the
-// steps in batches: until then it is a holder of its blobs as it was.
+// A removed version gives back its blobs, owned bytes and links in steps. A small version does so with its removal, and
+// gives back the inodes of its tensors when gc reaps it. A large version would hold up other writers. Its removal only
+// notes it, and gc takes the steps in batches. Until then the version remains a holder of its blobs.
 #pragma once
 
 #include <cstddef>

@@ -191,7 +191,7 @@ Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t a
   return std::optional<std::uint64_t>();
 }
 
-// What was read stays in the page cache, and does not count as memory of this process.
+// Unmaps the pages that were read. They stay in the page cache, and no longer count as memory of this process.
 void JournalReading::unload(std::uint64_t end) const {
   log_.unload(end);
   copy_.unload(end);

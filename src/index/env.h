@@ -56,9 +56,7 @@ class Cursor {
   // The key's values from that at which the cursor stands on, as far as they lie on one page: one behind the other, and
   // it stands at the last of them then. Empty where the key has one value only.
   Result<Bytes> rest_of_page();
-  Result<std::uint64_t> count_of_key();        // of its values, where the cursor stands on a key
-  Result<std::optional<Entry>> last_of_key();  // where the cursor stands on a key
-  Result<std::optional<Entry>> previous_of_key();
+  Result<std::uint64_t> count_of_key();  // of its values, where the cursor stands on a key
 
  private:
   friend class Txn;

@@ -255,13 +255,4 @@ Result<std::uint64_t> Cursor::count_of_key() {
   return std::uint64_t{values};
 }
 
-// LMDB leaves the key out here; nobody who walks the values of a key looks at it.
-Result<std::optional<Entry>> Cursor::last_of_key() {
-  return move(MDB_LAST_DUP, {});
-}
-
-Result<std::optional<Entry>> Cursor::previous_of_key() {
-  return move(MDB_PREV_DUP, {});
-}
-
 }  // namespace weft

@@ -1,5 +1,4 @@
 #include <map>
-#include <memory>
 
 #include <fmt/core.h>
 
@@ -42,7 +41,7 @@ class Outlines {
   explicit Outlines(Store& store) : store_(store) {}
 
   struct Outline {
-    std::shared_ptr<const Manifest> manifest;
+    Manifest manifest;
     ArchGraph graph;
   };
   Result<const Outline*> of(const VersionRow& row) {
@@ -56,7 +55,7 @@ class Outlines {
     if (known_.size() == kKnownMax) known_.clear();
     Outline& outline = known_[local.outline];
     outline.graph = graph_of(manifest);
-    outline.manifest = std::make_shared<const Manifest>(std::move(manifest));
+    outline.manifest = std::move(manifest);
     return &outline;
   }
 
@@ -71,7 +70,7 @@ Result<bool> fits(Outlines& outlines, const Query& query, const VersionRow& row,
   auto outline = outlines.of(row);
   if (!outline.ok() && outline.error().code == Errc::not_found) return false;  // removed meanwhile
   if (!outline.ok()) return std::move(outline).error();
-  subject.manifest = (*outline)->manifest.get();
+  subject.manifest = &(*outline)->manifest;
   subject.graph = &(*outline)->graph;
   return query.matches(subject);
 }

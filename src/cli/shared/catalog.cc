@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <map>
 
 #include "base/text.h"
@@ -29,26 +28,6 @@ Result<ModelEntry> entry_of(Store& store, const ModelRow& model) {
 }
 
 }  // namespace
-
-const VersionEntry* ModelEntry::latest() const {
-  auto at = std::find_if(versions.begin(), versions.end(), [](const VersionEntry& version) { return version.latest; });
-  return at == versions.end() ? nullptr : &*at;
-}
-
-std::size_t ModelEntry::live() const {
-  return static_cast<std::size_t>(std::count_if(versions.begin(), versions.end(),
-                                                [](const VersionEntry& version) { return !version.row.removed; }));
-}
-
-Result<std::vector<ModelEntry>> all_models(Store& store) {
-  std::vector<ModelEntry> models;
-  WEFT_CHECK(each_model(store, [&](const ModelRow& row) -> Status {
-    WEFT_TRY(ModelEntry entry, entry_of(store, row));
-    models.push_back(std::move(entry));
-    return {};
-  }));
-  return models;
-}
 
 Result<ModelRow> model_row(Store& store, std::string_view name) {
   WEFT_CHECK(check_model_name(name));

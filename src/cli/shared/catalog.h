@@ -1,4 +1,4 @@
-// What the listing commands show, collected before anything is printed.
+// Models and versions with their tags, as the commands show them.
 #pragma once
 
 #include <string>
@@ -20,11 +20,8 @@ struct VersionEntry {
 struct ModelEntry {
   ModelRow row;
   std::vector<VersionEntry> versions;  // by number, removed ones too
-  const VersionEntry* latest() const;  // null when all are removed
-  std::size_t live() const;
 };
 
-Result<std::vector<ModelEntry>> all_models(Store& store);  // by name, also those without a live version
 Result<ModelEntry> model_entry(Store& store, std::string_view name);
 Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found says which models there are
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);

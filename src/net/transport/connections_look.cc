@@ -1,4 +1,4 @@
-// What the progress thread does about connections between completions.
+// The progress thread looks after connections between completions: callers, events, keep-alive, broken connections.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
