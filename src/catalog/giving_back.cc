@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "catalog/apply.h"
 #include "catalog/content.h"
+#include "catalog/plan.h"
 
 namespace weft {
 namespace {
@@ -48,15 +49,12 @@ Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps) {
 
 GivingBack::GivingBack(VersionId version, const LocalRow& local, const VersionContent& content)
     : version_(version), files_(content.files.size()) {
-  std::map<ContentId, std::vector<std::uint32_t>> blobs;
-  for (std::uint32_t file = 0; file < content.files.size(); ++file)
-    for (const Extent& extent : content.files[file].extents) {
-      std::vector<std::uint32_t>& files = blobs[extent.id];
-      if (files.empty() || files.back() != file) files.push_back(file);
-    }
-  for (auto& [id, files] : blobs) blobs_.push_back({id, std::move(files)});
+  for (const BlobUse& use : blob_uses(content)) {
+    if (use.place == blobs_.size()) blobs_.push_back({*use.blob, {}});
+    blobs_.back().files.push_back(use.file);
+  }
   std::map<Ino, std::uint64_t> views;
-  for (std::size_t i = 0; i < content.views.size(); ++i) views[local.view_inos[i]] += content.views[i].links;
+  for (std::size_t i = 0; i < content.views.size(); ++i) views[local.view_inos[i]] += kLinksOfView;
   views_.assign(views.begin(), views.end());
 }
 

@@ -75,7 +75,7 @@ VersionContent make_content(const Files& files) {
       out.extents.push_back({offset, content_id(n), head_of(content_bytes(n))});
       offset += content_id(n).length;
       content.logical_bytes += 1000 + n;
-      content.views.push_back({{content_id(n), DType::u8, {1000 + n}, ""}, 2});
+      content.views.push_back({content_id(n), DType::u8, {1000 + n}, ""});
     }
   }
   content.architecture = make_architecture(files);
