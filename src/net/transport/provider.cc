@@ -37,10 +37,6 @@ std::span<const std::string_view> provider_order() {
   return kOrder;
 }
 
-bool is_hardware(std::string_view provider) {
-  return provider != "net" && !provider.starts_with("tcp");
-}
-
 fi_ep_type endpoint_type(std::string_view provider) {
   return provider == "verbs" || provider == "net" || provider == "tcp" ? FI_EP_MSG : FI_EP_RDM;
 }
@@ -57,9 +53,14 @@ Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, cons
   fi_info* found = nullptr;
   const int failed = fi_getinfo(FI_VERSION(1, 17), by_host ? host.c_str() : nullptr,
                                 by_host ? service.c_str() : nullptr, by_host ? FI_SOURCE : 0, hints.get(), &found);
-  if (failed != 0)
-    return fabric_error(failed, fmt::format("provider {} at {}:{}: one-sided reads", provider, host, port));
-  return InfoPtr(found);
+  const std::string what = fmt::format("provider {} at {}:{}", provider, host, port);
+  if (failed != 0) return fabric_error(failed, what + ": one-sided reads");
+  const InfoPtr all(found);
+  const fi_info* usable = all.get();
+  while (usable != nullptr && usable->ep_attr->protocol == FI_PROTO_IWARP) usable = usable->next;
+  if (usable == nullptr)
+    return Error{Errc::unsupported, what + ": iWARP is not used: others could write to the memory that reads land in"};
+  return InfoPtr(fi_dupinfo(usable));
 }
 
 }  // namespace weft::net

@@ -20,12 +20,11 @@ using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
 // Best first. `sockets` and `udp` are never taken.
 std::span<const std::string_view> provider_order();
-// False for those over TCP.
-bool is_hardware(std::string_view provider);
 // FI_EP_MSG of those that have connections, else FI_EP_RDM.
 fi_ep_type endpoint_type(std::string_view provider);
 
-// What libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported.
+// What libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported. iWARP devices are left
+// out: libfabric has to open the memory that reads land in to writes from the network there.
 Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
                               std::uint16_t port);
 
