@@ -5,7 +5,8 @@
 // heads of answers came from it, unchanged and once. What is read from a window is not authenticated: it is checked
 // against its digest by whoever uses it. Messages are encrypted, windows are not. Requests are hostile bytes all the
 // same: a node that holds the key may be broken. Threads: every call from any thread; calls to one peer run at once.
-// Waiting: every call returns by its deadline. Memory is bounded, whatever peers and strangers send: limits.h.
+// Waiting: every call returns by its deadline. Memory is bounded, whatever peers and strangers send: limits.h,
+// for each endpoint.
 // Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 

@@ -41,6 +41,11 @@ fi_ep_type endpoint_type(std::string_view provider) {
   return provider == "verbs" || provider == "net" || provider == "tcp" ? FI_EP_MSG : FI_EP_RDM;
 }
 
+const fi_info* first_usable(const fi_info* found) {
+  while (found != nullptr && found->ep_attr->protocol == FI_PROTO_IWARP) found = found->next;
+  return found;
+}
+
 Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
                               std::uint16_t port) {
   if (provider.starts_with("sockets") || provider.starts_with("udp"))
@@ -56,8 +61,7 @@ Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, cons
   const std::string what = fmt::format("provider {} at {}:{}", provider, host, port);
   if (failed != 0) return fabric_error(failed, what + ": one-sided reads");
   const InfoPtr all(found);
-  const fi_info* usable = all.get();
-  while (usable != nullptr && usable->ep_attr->protocol == FI_PROTO_IWARP) usable = usable->next;
+  const fi_info* const usable = first_usable(all.get());
   if (usable == nullptr)
     return Error{Errc::unsupported, what + ": iWARP is not used: others could write to the memory that reads land in"};
   return InfoPtr(fi_dupinfo(usable));
