@@ -6,10 +6,9 @@ import signal
 
 import pytest
 
-from weftlib import is_alive, is_mounted, linux_version, wait_until
+from weftlib import HAS_LINUX_6_9, is_alive, is_mounted, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
-IS_NEW = linux_version() >= (6, 9)
 
 
 def status_of(mount):
@@ -19,9 +18,9 @@ def status_of(mount):
 def test_the_mode_follows_from_the_kernel(mounted, small_model):
     """And without passthrough the status gives the reason; the bytes are the same."""
     status = status_of(mounted)
-    assert status["mode"] == ("passthrough" if IS_NEW else "cached")
-    assert IS_NEW or "Linux 6.9" in status["mode_reason"]
-    assert IS_NEW == ("restart_problem" not in status)
+    assert status["mode"] == ("passthrough" if HAS_LINUX_6_9 else "cached")
+    assert HAS_LINUX_6_9 or "Linux 6.9" in status["mode_reason"]
+    assert HAS_LINUX_6_9 == ("restart_problem" not in status)
     published = (small_model / "model.safetensors").read_bytes()
     with open(mounted.version("org/small", 1) / "model.safetensors", "rb") as file:
         assert file.read() == published
@@ -39,7 +38,7 @@ def test_a_lost_server_is_followed_or_ends_the_mount(mounted):
         os.posix_fadvise(held_view.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         os.kill(before["pid"], signal.SIGKILL)
         wait_until(lambda: not is_alive(before["pid"]))
-        if IS_NEW:
+        if HAS_LINUX_6_9:
             assert held.read() == expected and held_view.read()
             assert status_of(mounted)["restarts"] == before["restarts"] + 1
             return
@@ -55,8 +54,8 @@ def test_an_upgrade_is_made_or_refused(mounted):
     """Before Linux 6.9 it is refused with the reason, and the mount stays as it is."""
     before = status_of(mounted)
     done = mounted.store.weft("mount", "--upgrade", mounted.path, check=False)
-    assert (done.returncode == 0) == IS_NEW, done.stderr
-    assert IS_NEW or "Linux 6.9" in done.stderr
+    assert (done.returncode == 0) == HAS_LINUX_6_9, done.stderr
+    assert HAS_LINUX_6_9 or "Linux 6.9" in done.stderr
     after = status_of(mounted)
-    assert (after["pid"] != before["pid"]) == IS_NEW
+    assert (after["pid"] != before["pid"]) == HAS_LINUX_6_9
     assert after["supervisor_pid"] == before["supervisor_pid"]
