@@ -114,12 +114,12 @@ struct ChunkCoder::State {
   std::optional<std::vector<std::byte>> write(Codec codec, std::size_t width, std::size_t bytes_max);
 
   template <class T>
-  Result<Decoded> decode(Bytes base, Bytes coded, std::span<std::byte> now);
+  Result<Decoded> decode(Bytes coded, std::span<std::byte> chunk);
   Status read(Codec codec, std::size_t width, Bytes coded, std::size_t elements);
   template <class T>
-  Result<Decoded> apply_changes(Bytes base, std::span<std::byte> now);
+  Result<Decoded> apply_changes(std::span<std::byte> chunk);
   template <class T>
-  Decoded apply_planes(Bytes base, std::span<std::byte> now);
+  Decoded apply_planes(std::span<std::byte> chunk);
 
   ZSTD_CCtx* compress = nullptr;  // each is made when it is first needed
   ZSTD_DCtx* decompress = nullptr;
@@ -258,15 +258,14 @@ Status ChunkCoder::State::read(Codec codec, std::size_t width, Bytes coded, std:
 }
 
 template <class T>
-Result<ChunkCoder::Decoded> ChunkCoder::State::apply_changes(Bytes base, std::span<std::byte> now) {
-  const std::size_t elements = now.size() / sizeof(T);
+Result<ChunkCoder::Decoded> ChunkCoder::State::apply_changes(std::span<std::byte> chunk) {
+  const std::size_t elements = chunk.size() / sizeof(T);
   const std::size_t values = streams[1].size;
   std::array<const std::uint8_t*, sizeof(T)> from;
   for (std::size_t p = 0; p < sizeof(T); ++p) {
     if (streams[1 + p].size != values) return refused("streams of different sizes");
     from[p] = streams[1 + p].bytes;
   }
-  std::memcpy(now.data(), base.data(), now.size());
   std::size_t at = 0;
   std::size_t used = 0;
   for (const std::uint8_t gap : std::span(streams[0].bytes, streams[0].size)) {
@@ -275,7 +274,7 @@ Result<ChunkCoder::Decoded> ChunkCoder::State::apply_changes(Bytes base, std::sp
     if (at >= elements || used >= values) return refused("a change behind its end");
     T folded = 0;
     for (std::size_t p = 0; p < sizeof(T); ++p) folded = static_cast<T>(folded | (T{from[p][used]} << (8 * p)));
-    std::byte* const place = &now[at * sizeof(T)];
+    std::byte* const place = &chunk[at * sizeof(T)];
     store<T>(place, static_cast<T>(load<T>(place) + unfold<T>(folded)));
     ++at;
     ++used;
@@ -285,41 +284,40 @@ Result<ChunkCoder::Decoded> ChunkCoder::State::apply_changes(Bytes base, std::sp
 }
 
 template <class T>
-ChunkCoder::Decoded ChunkCoder::State::apply_planes(Bytes base, std::span<std::byte> now) {
-  const std::size_t elements = now.size() / sizeof(T);
+ChunkCoder::Decoded ChunkCoder::State::apply_planes(std::span<std::byte> chunk) {
+  const std::size_t elements = chunk.size() / sizeof(T);
   std::array<const std::uint8_t*, sizeof(T)> from;  // a local array keeps the loop fast
   for (std::size_t p = 0; p < sizeof(T); ++p) from[p] = streams[p].bytes;
   std::uint64_t changed = 0;
   for (std::size_t i = 0; i < elements; ++i) {
     T folded = 0;
     for (std::size_t p = 0; p < sizeof(T); ++p) folded = static_cast<T>(folded | (T{from[p][i]} << (8 * p)));
-    store<T>(&now[i * sizeof(T)], static_cast<T>(load<T>(&base[i * sizeof(T)]) + unfold<T>(folded)));
+    std::byte* const place = &chunk[i * sizeof(T)];
+    store<T>(place, static_cast<T>(load<T>(place) + unfold<T>(folded)));
     changed += folded != 0 ? 1 : 0;
   }
   return {elements, changed};
 }
 
 template <class T>
-Result<ChunkCoder::Decoded> ChunkCoder::State::decode(Bytes base, Bytes coded, std::span<std::byte> now) {
-  const std::size_t elements = now.size() / sizeof(T);
+Result<ChunkCoder::Decoded> ChunkCoder::State::decode(Bytes coded, std::span<std::byte> chunk) {
+  const std::size_t elements = chunk.size() / sizeof(T);
   const auto codec = static_cast<Codec>(coded[0]);
   count = static_cast<std::size_t>(coded[2]);
   if (codec == kSame) {
     if (count != 0 || coded.size() != kHead) return refused("bytes behind its end");
-    std::memcpy(now.data(), base.data(), now.size());
     return Decoded{elements, 0};
   }
   if (codec != kSparse && codec != kPlanes) return refused("an unknown codec");
   WEFT_CHECK(read(codec, sizeof(T), coded, elements));
-  if (codec == kSparse) return apply_changes<T>(base, now);
-  return apply_planes<T>(base, now);
+  if (codec == kSparse) return apply_changes<T>(chunk);
+  return apply_planes<T>(chunk);
 }
 
 namespace {
 
-bool can_be_coded(Bytes base, Bytes now, std::size_t width) {
-  return is_coding_width(width) && base.size() == now.size() && !now.empty() && now.size() <= kDigestChunk &&
-         now.size() % width == 0;
+bool can_be_coded(std::size_t length, std::size_t width) {
+  return is_coding_width(width) && length > 0 && length <= kDigestChunk && length % width == 0;
 }
 
 }  // namespace
@@ -345,17 +343,18 @@ ChunkCoder::~ChunkCoder() = default;
 std::optional<std::vector<std::byte>> ChunkCoder::encode(std::span<const std::byte> base,
                                                          std::span<const std::byte> now, std::size_t width,
                                                          CodingEffort effort) {
-  if (effort == CodingEffort::none || !can_be_coded(base, now, width)) return {};
+  if (effort == CodingEffort::none || base.size() != now.size()) return {};
+  if (!can_be_coded(now.size(), width)) return {};
   if (effort == CodingEffort::sparse && changed_share(base, now, width) > kSparseShareMax) return {};
   return with_width(width, [&](auto element) { return state_->encode<decltype(element)>(base, now, effort); });
 }
 
-Result<ChunkCoder::Decoded> ChunkCoder::decode(std::span<const std::byte> base, std::span<const std::byte> coded,
-                                               std::size_t width, std::span<std::byte> now) {
-  if (!can_be_coded(base, now, width)) return refused(fmt::format("{} bytes of width {}", now.size(), width));
-  if (coded.size() < kHead || coded.size() >= now.size()) return refused(fmt::format("{} bytes", coded.size()));
+Result<ChunkCoder::Decoded> ChunkCoder::decode(std::span<const std::byte> coded, std::size_t width,
+                                               std::span<std::byte> chunk) {
+  if (!can_be_coded(chunk.size(), width)) return refused(fmt::format("{} bytes of width {}", chunk.size(), width));
+  if (coded.size() < kHead || coded.size() >= chunk.size()) return refused(fmt::format("{} bytes", coded.size()));
   if (static_cast<std::size_t>(coded[1]) != width || coded[3] != std::byte{0}) return refused("another width");
-  return with_width(width, [&](auto element) { return state_->decode<decltype(element)>(base, coded, now); });
+  return with_width(width, [&](auto element) { return state_->decode<decltype(element)>(coded, chunk); });
 }
 
 }  // namespace weft

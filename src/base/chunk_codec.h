@@ -60,10 +60,9 @@ class ChunkCoder {
     std::uint64_t elements = 0;  // of the chunk
     std::uint64_t changed = 0;   // that differ from the base
   };
-  // Writes the chunk that `coded` describes to `now`. Errc::corrupt: not a coded chunk of this length and width; `now`
-  // then holds any bytes.
-  Result<Decoded> decode(std::span<const std::byte> base, std::span<const std::byte> coded, std::size_t width,
-                         std::span<std::byte> now);
+  // Turns the base in `chunk` into the chunk that `coded` describes. Errc::corrupt: not a coded chunk of this length
+  // and width; `chunk` then holds any bytes.
+  Result<Decoded> decode(std::span<const std::byte> coded, std::size_t width, std::span<std::byte> chunk);
 
  private:
   struct State;

@@ -55,8 +55,8 @@ void check_round_trip(ChunkCoder& coder, const Bytes& base, const Bytes& now, st
   const auto coded = coder.encode(base, now, width, effort);
   if (!coded) return;
   CHECK(coded->size() < now.size());
-  Bytes out(now.size());
-  const auto decoded = coder.decode(base, *coded, width, out);
+  Bytes out = base;
+  const auto decoded = coder.decode(*coded, width, out);
   REQUIRE(decoded.ok());
   CHECK(out == now);
   std::uint64_t differ = 0;
@@ -130,10 +130,10 @@ TEST_CASE("A coded chunk with a wrong field is refused") {
   ChunkCoder coder;
   const Bytes base = testing::random_bytes(10'000, 1);
   const Bytes good = *coder.encode(base, changed(base, 2, 50, 2), 2, CodingEffort::sparse);
-  Bytes out(base.size());
-  REQUIRE(coder.decode(base, good, 2, out).ok());
+  Bytes out = base;
+  REQUIRE(coder.decode(good, 2, out).ok());
   const auto refuses = [&](const Bytes& coded, std::size_t width) {
-    const auto decoded = coder.decode(base, coded, width, out);
+    const auto decoded = coder.decode(coded, width, out);
     return !decoded.ok() && decoded.error().code == Errc::corrupt;
   };
   const auto with_byte = [&](std::size_t at, unsigned value) {
@@ -160,15 +160,16 @@ TEST_CASE("A coded chunk with a wrong field is refused") {
       CHECK(refuses(with_size(good, at, size), 2));
     }
   CHECK(refuses({}, 2));
-  CHECK(!coder.decode(std::span(base).first(9'000), good, 2, out).ok());
+  CHECK(!coder.decode(good, 2, std::span(out).first(5'000)).ok());
 }
 
 TEST_CASE("A gap past the end, and values that do not match the gaps, are refused") {
   ChunkCoder coder;
   const Bytes base = testing::random_bytes(1000, 1);
-  Bytes out(base.size());
+  Bytes out;
   const auto decodes = [&](const Bytes& gaps, const Bytes& values) {
-    return coder.decode(base, sparse_chunk(gaps, values), 1, out).ok();
+    out = base;
+    return coder.decode(sparse_chunk(gaps, values), 1, out).ok();
   };
   const auto b = [](unsigned value) { return static_cast<std::byte>(value); };
   CHECK(decodes({b(255), b(255), b(255), b(234)}, {b(2)}));  // element 999, the last
@@ -190,8 +191,8 @@ TEST_CASE("A stream that grows beyond its chunk is refused before it is decompre
   const Bytes bomb = *coder.encode(zeros, ones, 1, CodingEffort::dense);
   CHECK(bomb.size() < 200);
   Bytes small(4096);
-  CHECK(!coder.decode(small, bomb, 1, small).ok());
-  CHECK(!coder.decode(small, with_size(bomb, 0, 4096), 1, small).ok());
+  CHECK(!coder.decode(bomb, 1, small).ok());
+  CHECK(!coder.decode(with_size(bomb, 0, 4096), 1, small).ok());
 }
 
 // WEFT_CODEC_CHUNKS is how many chunks the campaign damages.
@@ -220,7 +221,8 @@ TEST_CASE("Damaged coded chunks never read or write out of bounds, and what deco
       // Of exactly this size: a sanitizer sees a byte too many.
       const auto out = std::make_unique<std::byte[]>(now.size());
       const std::span<std::byte> bytes(out.get(), now.size());
-      if (!coder.decode(base, bad, width, bytes).ok()) continue;
+      std::ranges::copy(base, bytes.begin());
+      if (!coder.decode(bad, width, bytes).ok()) continue;
       ++decoded;
       const bool equal = std::equal(now.begin(), now.end(), bytes.begin());
       REQUIRE((sha256(bytes) == right) == equal);
