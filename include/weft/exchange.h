@@ -155,6 +155,7 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   const std::string& provider() const;
+  bool is_hardware() const;                // false for providers over TCP
   const EndpointAddress& address() const;  // what others call this one by
 
   // Connects when there is no session. Errc::timed_out at the deadline; Errc::permission: whoever is at this address

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
+#include "net/transport/provider.h"
 
 namespace weft {
 
@@ -54,6 +55,10 @@ Exchange::~Exchange() = default;
 
 const std::string& Exchange::provider() const {
   return impl_->transport->provider();
+}
+
+bool Exchange::is_hardware() const {
+  return net::is_hardware(provider());
 }
 
 const EndpointAddress& Exchange::address() const {
