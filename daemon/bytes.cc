@@ -1,6 +1,7 @@
 #include "daemon/bytes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ FetchPolicy policy_of(const Config& config) {
   FetchPolicy policy;
   if (config.cache_max > 0) policy.cache_max = config.cache_max;
   policy.cold = cold_policy_named(config.cold).value_or(ColdPolicy::automatic);
+  policy.sparse = config.sparse == "auto";
   return policy;
 }
 
@@ -40,8 +42,9 @@ bool is_member(const Registry& registry, const std::string& node) {
   return std::ranges::find(members, node, &Member::node) != members.end();
 }
 
-FetchOptions options_of(const Registry& registry, Peers* peers) {
+FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<Repairs> repairs) {
   FetchOptions options;
+  options.damaged = [repairs = std::move(repairs)](const ContentId& id) { repairs->add(id); };
   options.is_there = [&registry](const std::string& publisher) { return is_member(registry, publisher); };
   options.threads = peers == nullptr ? kThreadsAlone : kThreadsWithPeers;
   if (peers == nullptr) return options;
@@ -61,14 +64,68 @@ std::vector<SourceCount> counts_of(FetchStatus status) {
   return std::move(status.sources);
 }
 
+double changed_share(const CodedCounts& counts) {
+  return counts.elements == 0 ? 0 : static_cast<double>(counts.changed) / static_cast<double>(counts.elements);
+}
+
+std::uint64_t saved_bytes(const CodedCounts& counts) {
+  return counts.asked_bytes - std::min(counts.asked_bytes, counts.given_bytes);
+}
+
+// Of chunks that this node asked for as differences, of the last version that had a base, and of chunks that it coded.
+void write_sparse(JsonWriter& json, const Bytes& bytes, const FetchStatus& fetched) {
+  json.key("sparse").begin_object().member("asked", fetched.coded.asked).member("coded", fetched.coded.coded);
+  json.member("plain", fetched.coded.plain).member("failed", fetched.coded.failed);
+  json.member("saved_bytes", saved_bytes(fetched.coded));
+  const FetchStatus::Coded last = fetched.last_coded.value_or(FetchStatus::Coded{});
+  json.member("version", last.version).member("base", last.base).member("version_bytes", last.counts.asked_bytes);
+  json.member("version_given_bytes", last.counts.given_bytes);
+  json.member("version_changed_ppm", static_cast<std::uint64_t>(std::llround(1e6 * changed_share(last.counts))));
+  const CodedCache::Figures here = bytes.peers == nullptr ? CodedCache::Figures{} : bytes.peers->coded();
+  json.member("coded_here", here.coded).member("coded_before", here.found).member("not_worth_it", here.plain);
+  json.member("cache_bytes", here.bytes).end_object();
+}
+
+void add_sparse_figures(Figures& figures, Bytes& bytes) {
+  figures.add("weft_sparse_chunks_total", "counter",
+              "Chunks that this node asked for as differences, by how they came; failed: of no use, and fetched again.",
+              Figures::Read([&bytes] {
+                const CodedCounts counts = bytes.fetcher.status().coded;
+                const auto sample = [](const char* how, std::uint64_t count) {
+                  return Figures::Sample{{{"how", how}}, static_cast<double>(count)};
+                };
+                return std::vector{sample("coded", counts.coded), sample("plain", counts.plain),
+                                   sample("failed", counts.failed)};
+              }));
+  const auto of_status = [&bytes](auto value) {
+    return std::function<double()>([&bytes, value] { return static_cast<double>(value(bytes.fetcher.status())); });
+  };
+  figures.add("weft_sparse_saved_bytes_total", "counter", "Bytes that were not sent, because differences were.",
+              of_status([](const FetchStatus& status) { return saved_bytes(status.coded); }));
+  figures.add("weft_sparse_changed_ratio", "gauge",
+              "Share of the elements that changed in the last version that was fetched as differences.",
+              of_status([](const FetchStatus& status) {
+                return status.last_coded ? changed_share(status.last_coded->counts) : 0.0;
+              }));
+  const auto of_cache = [&bytes](auto member) {
+    return std::function<double()>(
+        [&bytes, member] { return bytes.peers == nullptr ? 0.0 : static_cast<double>(bytes.peers->coded().*member); });
+  };
+  figures.add("weft_sparse_coded_total", "counter", "Chunks that this node coded for peers.",
+              of_cache(&CodedCache::Figures::coded));
+  figures.add("weft_sparse_cache_bytes", "gauge", "Memory used by coded chunks.",
+              of_cache(&CodedCache::Figures::bytes));
+}
+
 }  // namespace
 
 Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others)
     : store(of),
       config(live),
       peers(others),
-      fetcher(of, sources_of(*live.get(), others), options_of(registry, others)) {
+      fetcher(of, sources_of(*live.get(), others), options_of(registry, others, repairs)) {
   configure();
+  repairs->begin(store, fetcher);
   if (peers != nullptr) peers->answers().begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
     behind = std::make_unique<WriteBehind>(of, origin);
@@ -81,6 +138,7 @@ void Bytes::configure() {
 
 Bytes::~Bytes() {
   if (peers != nullptr) peers->answers().end();
+  repairs->end();
 }
 
 Status Bytes::look_at_all(const std::function<bool()>& cancelled) {
@@ -109,6 +167,7 @@ void write_bytes_status(JsonWriter& json, Bytes& bytes) {
   }
   json.end_array().member("manifests", fetched.manifests).member("transfers", fetched.transfers);
   json.member("waiting", fetched.waiting).member("problem", fetched.problem).end_object();
+  write_sparse(json, bytes, fetched);
   if (!bytes.behind) return;
   const WriteBehindStatus behind = bytes.behind->status();
   json.key("write_behind").begin_object().member("waiting", behind.waiting).member("active", behind.active);
@@ -134,6 +193,7 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
               Figures::Read(by_source(&SourceCount::failures)));
   figures.add("weft_fetched_manifests_total", "counter", "Manifests that were fetched.",
               [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
+  add_sparse_figures(figures, bytes);
   figures.add("weft_open_removed_versions", "gauge",
               "Removed versions that stay complete because a reader has them open.", [&bytes] {
                 const auto count = bytes.store.open_removed();

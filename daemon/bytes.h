@@ -12,6 +12,7 @@
 #include "daemon/live_config.h"
 #include "daemon/peers.h"
 #include "fetch/fetcher.h"
+#include "fetch/repairs.h"
 #include "origin/write_behind.h"
 #include "weft/cluster_store.h"
 #include "weft/registry.h"
@@ -32,6 +33,7 @@ struct Bytes {
   ClusterStore& store;
   LiveConfig& config;
   Peers* peers;
+  const std::shared_ptr<Repairs> repairs = std::make_shared<Repairs>();  // of what the fetcher finds damaged
   Fetcher fetcher;
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };

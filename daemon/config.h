@@ -19,7 +19,7 @@ struct Config {
   std::string name, provider, key_file, origin;
   ListenAddress listen;
   std::uint64_t cache_max = 0;  // bytes
-  std::string cold;
+  std::string cold, sparse;
   std::uint16_t metrics_port = 0;
   std::chrono::seconds drain{0};
   std::string log_file, log_level;

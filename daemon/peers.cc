@@ -26,7 +26,10 @@ Status check_can_join(const Config& config) {
 }  // namespace
 
 Peers::Peers(ClusterStore& store)
-    : self_(node_id(store)), answers_(store, directory_), view_(store, self_), links_([this] { return reachable(); }) {}
+    : self_(node_id(store)),
+      answers_(store, directory_, coding_),
+      view_(store, self_),
+      links_([this] { return reachable(); }, steady_time(), [this] { return exchange_->is_hardware(); }) {}
 
 // Members by the best provider that both have: transports of different ones do not understand each other.
 std::vector<Member> Peers::reachable() {
@@ -62,7 +65,8 @@ Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& co
   WEFT_TRY(peers->exchange_, Exchange::open(options));
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
-  peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_);
+  peers->source_ =
+      std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_, peers->coding_);
   return peers;
 }
 

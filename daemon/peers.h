@@ -36,6 +36,7 @@ class Peers {
   double share();
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
+  CodedCache::Figures coded() const { return coding_.cache.figures(); }
   void evicted() { news_->look_again(); }
   // Whose members are the peers; outlives this.
   void join(const Registry& registry) { registry_ = &registry; }
@@ -48,6 +49,7 @@ class Peers {
   std::set<std::string> unlike_;  // guarded by mutex_; nodes without a provider of ours, which the log has named
   std::atomic<const Registry*> registry_ = nullptr;
   PeerDirectory directory_;
+  PeerCoding coding_;
   PeerAnswers answers_;
   std::unique_ptr<Exchange> exchange_;
   PeerView view_;

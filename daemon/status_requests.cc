@@ -43,7 +43,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("since", utc_time(parts.since_ns)).member("name", config->name);
   json.member("provider", config->provider).member("origin", config->origin);
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
-  json.member("cold", config->cold);
+  json.member("cold", config->cold).member("sparse_setting", config->sparse);
   json.member("connections", std::uint64_t{server.connections()}).member("requests", parts.figures.requests());
   const auto scrubbed = read_scrub_state(parts.store.path());
   json.key("scrub");

@@ -18,6 +18,7 @@
 #include "weft/content.h"
 #include "weft/deadline.h"
 #include "weft/manifest.h"
+#include "weft/pack.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 
@@ -36,6 +37,25 @@ struct ChunkRun {
   }
 };
 
+// One chunk of some runs.
+struct RunChunk {
+  std::size_t run = 0;      // its number
+  std::uint64_t chunk = 0;  // number in the blob
+  std::size_t at = 0;       // in the bytes of all runs, one after the other
+  std::size_t length = 0;
+};
+inline std::vector<RunChunk> chunks_of(std::span<const ChunkRun> runs) {
+  std::vector<RunChunk> out;
+  std::size_t at = 0;
+  for (std::size_t run = 0; run < runs.size(); ++run)
+    for (std::uint64_t chunk = 0; chunk < runs[run].count; ++chunk) {
+      const ChunkRun one{runs[run].id, runs[run].first + chunk, 1};
+      out.push_back({run, one.first, at, static_cast<std::size_t>(one.length())});
+      at += out.back().length;
+    }
+  return out;
+}
+
 // So much is asked for at once, at most.
 inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
 
@@ -43,8 +63,41 @@ inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
 struct SourceBytes {
   std::shared_ptr<std::byte[]> memory;
   std::size_t size = 0;
-  std::vector<std::uint32_t> givers;  // of each chunk, for refuted(); empty when the source has but one
+  std::vector<std::uint32_t> givers;    // of each chunk, for refuted(); empty when the source has but one
+  std::vector<std::size_t> coded = {};  // the numbers of the chunks that were coded against ReadAid::bases, in order
+  std::function<void()> proved = {};    // to be called if all digests are right; may be empty
   std::span<const std::byte> bytes() const { return {memory.get(), size}; }
+};
+
+// What the reader holds at the place of a run: the same chunks of a blob of the same length, locked. A source may give
+// the difference instead of the bytes (base/chunk_codec.h).
+struct RunBase {
+  ContentId id;
+  std::uint8_t width = 0;  // bytes of an element: 1, 2, 4 or 8
+  OpenPlace place;         // of the run's first chunk; no pack: the run has no base
+};
+
+// How chunks with a base came.
+struct CodedCounts {
+  std::uint64_t asked = 0;        // chunks
+  std::uint64_t coded = 0;        // of them, that came coded
+  std::uint64_t plain = 0;        // of them, that came plain
+  std::uint64_t failed = 0;       // that came coded and were of no use: they came again, plain
+  std::uint64_t asked_bytes = 0;  // of the chunks
+  std::uint64_t given_bytes = 0;  // that came for them
+  std::uint64_t elements = 0;     // of coded chunks, and of samples of plain ones
+  std::uint64_t changed = 0;      // of these, that differ from the base
+  CodedCounts& operator+=(const CodedCounts& other) {
+    asked += other.asked;
+    coded += other.coded;
+    plain += other.plain;
+    failed += other.failed;
+    asked_bytes += other.asked_bytes;
+    given_bytes += other.given_bytes;
+    elements += other.elements;
+    changed += other.changed;
+    return *this;
+  }
 };
 
 // What a source may make use of while it reads.
@@ -57,6 +110,11 @@ struct ReadAid {
   std::function<void()> moved;
   // Called when all have come and before they are verified: who gave them is free for others. May be empty.
   std::function<void()> came;
+  std::vector<RunBase> bases = {};  // none, or one for each run
+  // A coded chunk has a wrong digest: whether the base of this run has other bytes than it should have in this chunk of
+  // the blob. Empty: no base has.
+  std::function<bool(const RunBase& base, std::uint64_t chunk)> is_damaged = {};
+  CodedCounts coded = {};  // set by who reads
 };
 
 // Whether a source can read some runs at once, or without any the manifest, by what it knows without asking anybody.
@@ -89,6 +147,10 @@ class BlobSource {
   }
   // How many may have a run, by what it knows without asking anybody: what few have is best brought first.
   virtual std::size_t givers(const Digest& /*manifest*/, const ChunkRun& /*run*/) { return 1; }
+  // It makes use of ReadAid::bases.
+  virtual bool codes() const { return false; }
+  // A chunk came coded and was wrong, and its base is sound: who gave it gives plain bytes from now on.
+  virtual void miscoded(std::uint32_t /*giver*/) {}
   // A chunk that came was wrong: who gave it is not asked again for a while. False: there is nobody else to ask.
   virtual bool refuted(std::uint32_t /*giver*/) { return false; }
 };

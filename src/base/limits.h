@@ -117,10 +117,13 @@ inline constexpr std::uint64_t kLockedMemoryMin = 128U << 20U;  // that RLIMIT_M
 inline constexpr std::size_t kLandingBuffersMax = 16;           // in use
 inline constexpr std::size_t kLandingBuffersAsideMax = 32;      // that reads which nobody waits for may still write to
 inline constexpr std::uint64_t kWindowCopiesMax = 192U << 20U;  // in windows on no file
-inline constexpr std::size_t kWithdrawnMax = 4096;       // windows that nobody closed whose addresses are kept unused
-inline constexpr std::size_t kAnnouncedBytesMax = 4096;  // of the bits that say which chunks a node has
-inline constexpr std::size_t kAnnouncedAtOnceMax = 128;  // manifests of one announcement
-inline constexpr std::size_t kHoldersMax = 64;           // of one manifest, that a directory knows
+inline constexpr std::size_t kWithdrawnMax = 4096;  // windows that nobody closed whose addresses are kept unused
+inline constexpr std::size_t kBasesPerRequestMax = 70;
+inline constexpr std::size_t kCodedCacheMax = 256U << 20U;  // bytes of coded chunks that a node keeps
+inline constexpr std::size_t kCodersKeptMax = 8;            // of 8 MiB each, with their buffers
+inline constexpr std::size_t kAnnouncedBytesMax = 4096;     // of the bits that say which chunks a node has
+inline constexpr std::size_t kAnnouncedAtOnceMax = 128;     // manifests of one announcement
+inline constexpr std::size_t kHoldersMax = 64;              // of one manifest, that a directory knows
 
 // The control socket of a daemon. What a connection sends above these ends it. Of connections, running handlers and
 // received descriptors a user holds at most Each, all users but root and the daemon's own hold at most Others, and the

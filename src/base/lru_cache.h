@@ -13,14 +13,14 @@
 
 namespace weft {
 
-template <class Value>
+template <class Value, class Key = std::uint64_t>
 class LruCache {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
   explicit LruCache(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  Pointer find(std::uint64_t key) {
+  Pointer find(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
@@ -29,13 +29,18 @@ class LruCache {
     return found->second->value;
   }
 
-  void put(std::uint64_t key, Pointer value, std::size_t bytes) {
+  void put(const Key& key, Pointer value, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (const auto found = index_.find(key); found != index_.end()) drop(found->second);
     entries_.push_front({key, std::move(value), bytes, Clock::now()});
     index_[key] = entries_.begin();
     bytes_ += bytes;
     while (bytes_ > bytes_max_ && entries_.size() > 1) drop(std::prev(entries_.end()));
+  }
+
+  std::size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
   }
 
   void clear() {
@@ -53,7 +58,7 @@ class LruCache {
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
-    std::uint64_t key;
+    Key key;
     Pointer value;
     std::size_t bytes;
     Clock::time_point used;
@@ -67,10 +72,10 @@ class LruCache {
   }
 
   const std::size_t bytes_max_;
-  std::mutex mutex_;
-  std::size_t bytes_ = 0;                           // guarded by mutex_
-  std::list<Entry> entries_;                        // guarded by mutex_; the latest first
-  std::unordered_map<std::uint64_t, Place> index_;  // guarded by mutex_
+  mutable std::mutex mutex_;
+  std::size_t bytes_ = 0;                 // guarded by mutex_
+  std::list<Entry> entries_;              // guarded by mutex_; the latest first
+  std::unordered_map<Key, Place> index_;  // guarded by mutex_
 };
 
 }  // namespace weft

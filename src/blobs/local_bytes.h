@@ -1,7 +1,9 @@
 // Bytes that this node can give to others, as its daemon knows them.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/content.h"
@@ -20,5 +22,14 @@ class LocalBytes {
   // Of all chunks of a blob that is here, or on its way. Errc::not_found.
   virtual Result<std::vector<Digest>> digests(const ContentId& id) = 0;
 };
+
+// LocalBytes::here() for runs that need not exist anywhere: one that cannot be opened has no pack.
+inline std::vector<OpenPlace> here_if_any(LocalBytes& bytes, std::span<const ChunkRun> runs) {
+  if (auto all = bytes.here(runs); all.ok()) return *std::move(all);
+  std::vector<OpenPlace> places(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (auto one = bytes.here(runs.subspan(i, 1)); one.ok()) places[i] = std::move(one->front());
+  return places;
+}
 
 }  // namespace weft

@@ -194,6 +194,7 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   WEFT_TRY(auto hold, store_.hold_version(content.row.id));
   WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack),
                                          std::move(hold)));
+  transfer->bases = bases_for(content);
   const std::lock_guard lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};

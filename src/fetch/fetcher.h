@@ -42,12 +42,16 @@ struct FetchOptions {
   // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
   // which begin at once soon have parts for each other. Empty: at its begin. Called with the Fetcher's lock held.
   std::function<double()> first;
+  // Stored bytes of this blob are damaged, as was found when they were the base of others. Any thread; it does not
+  // wait. Empty: the log alone says so.
+  std::function<void(const ContentId& id)> damaged;
 };
 
 // What may change while bytes move.
 struct FetchPolicy {
   std::uint64_t cache_max = UINT64_MAX;  // bytes of disk for fetched bytes
   ColdPolicy cold = ColdPolicy::automatic;
+  bool sparse = true;  // chunks may come as differences from versions that are here
 };
 
 struct SourceCount {
@@ -63,6 +67,12 @@ struct FetchStatus {
   std::uint64_t waiting = 0;    // units that are asked for
   std::uint64_t manifests = 0;  // brought
   std::string problem;          // the last, "" for none
+  CodedCounts coded;            // of all versions
+  struct Coded {
+    std::string version, base;  // "bert@2" and "bert@1"
+    CodedCounts counts;
+  };
+  std::optional<Coded> last_coded;  // the last version that had a base
 };
 
 class Fetcher final : public ColdReads, public LocalBytes {
@@ -162,6 +172,15 @@ class Fetcher final : public ColdReads, public LocalBytes {
 
   OpenPlace arrived(const ChunkRun& run) const;
 
+  // fetcher_bases.cc
+  Result<std::vector<VersionId>> base_candidates(const VersionRow& row);
+  bool has_most_of(const BasePairs& pairs);
+  std::shared_ptr<VersionBases> bases_for(const Content& content);
+  void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid);
+  bool is_sound(const RunBase& base, std::uint64_t chunk);
+  void report_damage(const ContentId& id);
+  void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts);
+
   void work();
   void run(Task task);
   std::optional<Task> next();
@@ -215,7 +234,13 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  std::mutex planning_;     // before mutex_: transfers are begun one at a time
+  std::mutex planning_;  // before mutex_: transfers are begun one at a time
+  struct Choice {
+    VersionId version = 0;
+    Clock::time_point until{};
+    std::shared_ptr<VersionBases> bases;
+  };
+  Choice chosen_;           // guarded by planning_: the last
   std::mutex making_room_;  // before mutex_
   mutable std::mutex mutex_;
   std::condition_variable wake_;     // a task, or the end
@@ -235,6 +260,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Clock::time_point full_until_{};  // nobody waits for room again so soon
   RateMeter rate_;
   SourceCount local_{"local"};
+  CodedCounts coded_;
+  std::shared_ptr<VersionBases> last_coded_;
   std::uint64_t manifests_ = 0;
   std::string problem_;
   bool ending_ = false;

@@ -83,6 +83,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
                 transfer.move();
               },
               [this] { look_again(); }};
+  lend_bases(transfer.bases, runs, aid);
   Source* gave = nullptr;
   auto got =
       from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, [&](VerifiedSource& source, Deadline deadline) {
@@ -95,6 +96,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
         aid.moved();
         return read;
       });
+  note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
   count(*gave, got->bytes.size, nullptr);
@@ -168,6 +170,8 @@ FetchStatus Fetcher::status() const {
   status.waiting = wanted_.size() + ahead_.size();
   status.manifests = manifests_;
   status.problem = problem_;
+  status.coded = coded_;
+  if (last_coded_) status.last_coded = {last_coded_->version(), last_coded_->base(), last_coded_->counts()};
   return status;
 }
 

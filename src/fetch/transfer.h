@@ -15,6 +15,7 @@
 
 #include "fetch/plan.h"
 #include "fetch/verified_source.h"
+#include "fetch/version_bases.h"
 #include "weft/cluster_store.h"
 #include "weft/content.h"
 #include "weft/pack.h"
@@ -38,6 +39,7 @@ class Transfer {
   const FetchPlan plan;
   const std::unique_ptr<FetchPack> pack;
   const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
+  std::shared_ptr<VersionBases> bases;             // set before the transfer is shared; null: its bytes come plain
 
   // Errc as of opening the pack for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,

@@ -16,13 +16,7 @@ constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 G
 // Of all chunks of all runs, whose bytes follow each other.
 std::vector<Digest> hashes_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
   std::vector<std::span<const std::byte>> chunks;
-  for (const ChunkRun& run : runs)
-    for (std::uint64_t left = run.length(); left > 0;) {
-      const std::uint64_t part = std::min(kDigestChunk, left);
-      chunks.push_back(bytes.first(part));
-      bytes = bytes.subspan(part);
-      left -= part;
-    }
+  for (const RunChunk& chunk : chunks_of(runs)) chunks.push_back(bytes.subspan(chunk.at, chunk.length));
   std::vector<Digest> digests(chunks.size());
   sha256_each(chunks, digests);
   return digests;
@@ -115,6 +109,19 @@ std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span
   }
 }
 
+// Of chunk `at` of all, chunk `number` of the blob of `run`. True if another read may bring the right bytes.
+bool VerifiedSource::blame(const SourceBytes& got, std::size_t at, std::size_t run, std::uint64_t number,
+                           ReadAid& aid) {
+  if (at >= got.givers.size()) return false;
+  if (!std::ranges::binary_search(got.coded, at)) return source_->refuted(got.givers[at]);
+  ++aid.coded.failed;
+  if (run < aid.bases.size() && aid.is_damaged && aid.is_damaged(aid.bases[run], number))
+    aid.bases.clear();
+  else
+    source_->miscoded(got.givers[at]);
+  return true;
+}
+
 // When bytes have come, there is as long again as at first: for the proofs, and for another peer if they are wrong.
 Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
                                                 Deadline::duration patience, ReadAid& aid, bool& again) {
@@ -132,12 +139,13 @@ Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::spa
   for (const ChunkRun& run : runs) {
     WEFT_TRY(const auto wrong, check(manifest, run, std::span(digests).subspan(chunk, run.count), deadline));
     if (wrong) {
-      const std::size_t at = chunk + wrong->chunk;
-      again = at < got.givers.size() && source_->refuted(got.givers[at]);
+      again =
+          blame(got, chunk + wrong->chunk, static_cast<std::size_t>(&run - runs.data()), run.first + wrong->chunk, aid);
       return wrong->error;
     }
     chunk += run.count;
   }
+  if (got.proved) got.proved();
   return VerifiedBytes{std::move(got), std::move(digests)};
 }
 

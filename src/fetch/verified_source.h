@@ -54,6 +54,7 @@ class VerifiedSource {
                                      Deadline deadline);
   Result<VerifiedBytes> read_once(const Digest& manifest, std::span<const ChunkRun> runs, Deadline::duration patience,
                                   ReadAid& aid, bool& again);
+  bool blame(const SourceBytes& got, std::size_t at, std::size_t run, std::uint64_t number, ReadAid& aid);
   Error wrong(const ContentId& id, std::string_view what) const;
 
   const std::shared_ptr<BlobSource> source_;

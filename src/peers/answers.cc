@@ -10,16 +10,11 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "os/sys.h"
+#include "peers/coded_answer.h"
 #include "weft/run.h"
 
 namespace weft {
 namespace {
-
-constexpr std::string_view kWhere = "a pack that a peer reads";
-
-// With a window.
-using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
 
 // Where the bytes of an answer lie.
 std::vector<Run> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPlace> places) {
@@ -27,16 +22,6 @@ std::vector<Run> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPla
   for (std::size_t i = 0; i < runs.size(); ++i)
     append_run(segments, {segments.empty() ? 0 : end_of(segments.back()), runs[i].length(), std::move(places[i])});
   return segments;
-}
-
-Result<std::vector<std::byte>> copy_of(std::span<const Run> segments, std::uint64_t size) {
-  std::vector<std::byte> bytes(size);
-  std::span<std::byte> rest(bytes);
-  for (const auto& [offset, length, place] : segments) {
-    WEFT_CHECK(read_exact(place.pack->fd(), place.offset, rest.first(length), kWhere));
-    rest = rest.subspan(length);
-  }
-  return bytes;
 }
 
 // Few bytes lie in the answer's head, others in a window.
@@ -49,18 +34,12 @@ Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
 }
 
 Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_ptr<const void>& gift) {
-  std::uint64_t size = 0;
-  for (const Run& segment : segments) size += segment.length;
-  if (size <= kShortHeadBytesMax || segments.size() > kAnswerWindowsMax) {
-    WEFT_TRY(auto bytes, copy_of(segments, size));
+  if (segments.empty() || end_of(segments.back()) <= kShortHeadBytesMax) {
+    WEFT_TRY(auto bytes, copy_of(segments));
     return reply_with(std::move(bytes));
   }
   PeerReply reply;
-  for (const auto& [offset, length, place] : segments) {
-    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
-                                                std::make_shared<const Kept>(place.pack, gift)));
-    reply.windows.push_back(std::move(window));
-  }
+  WEFT_TRY(reply.windows, windows_on(segments, gift));
   return reply;
 }
 
@@ -110,22 +89,59 @@ Result<PeerReply> PeerAnswers::give(const AskChunks& ask) {
   return reply_with(encode_digests(std::span(digests).subspan(ask.run.first, ask.run.count)));
 }
 
-Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
-  WEFT_TRY(auto places, bytes_->here(ask.runs));
+// Of all runs, which must be here.
+Result<std::vector<OpenPlace>> PeerAnswers::places_of(std::span<const ChunkRun> runs) const {
+  WEFT_TRY(auto places, bytes_->here(runs));
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!places[i].pack)
-      return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", ask.runs[i].first,
-                                                ask.runs[i].first + ask.runs[i].count, to_hex(ask.runs[i].id.root))};
+      return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", runs[i].first,
+                                                runs[i].first + runs[i].count, to_hex(runs[i].id.root))};
+  return places;
+}
+
+// Of the bases that are here.
+Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const {
+  std::vector<OpenPlace> places(ask.runs.size());
+  std::vector<ChunkRun> runs;
+  for (std::size_t i = 0; i < ask.runs.size(); ++i) {
+    if (ask.bases[i].width == 0) continue;
+    runs.push_back(ask.runs[i]);
+    runs.back().id.root = ask.bases[i].root;
+  }
+  auto found = here_if_any(*bytes_, runs);
+  for (std::size_t i = 0, next = 0; i < ask.runs.size(); ++i) {
+    if (ask.bases[i].width == 0) continue;
+    places[i] = std::move(found[next++]);
+    if (ask.must_code && !places[i].pack)
+      return Error{Errc::absent, fmt::format("the base {} is not here", to_hex(ask.bases[i].root))};
+  }
+  return places;
+}
+
+// Errc::exists, Errc::busy: who asks can have it from elsewhere, or later.
+Result<std::shared_ptr<const void>> PeerAnswers::begin_gift(std::string_view node, const AskBytes& ask) {
   if (!given_.give(node, ask.runs, ask.yields && giving_.is_busy()))
     return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
                                            to_hex(ask.runs.front().id.root))};
   auto gift = giving_.begin(node, ask.waits);
-  if (!gift) {
-    given_.forget(node, ask.runs);
-    return Error{Errc::busy, "this node gives to enough others now"};
+  if (gift) return gift;
+  given_.forget(node, ask.runs);
+  return Error{Errc::busy, "this node gives to enough others now"};
+}
+
+Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
+  WEFT_TRY(auto places, places_of(ask.runs));
+  if (ask.bases.empty()) {
+    WEFT_TRY(const auto gift, begin_gift(node, ask));
+    const auto segments = segments_of(ask.runs, std::move(places));
+    return reply_with(std::span<const Run>(segments), gift);
   }
-  const auto segments = segments_of(ask.runs, std::move(places));
-  return reply_with(std::span<const Run>(segments), gift);
+  WEFT_TRY(auto bases, bases_of(ask));
+  CodedAnswer answer(coding_, ask, std::move(places), std::move(bases));
+  answer.code();
+  if (answer.is_all_coded()) return answer.reply(nullptr);  // too few bytes to spread over peers
+  WEFT_TRY(const auto gift, begin_gift(node, ask));
+  return answer.reply(gift);
 }
 
 }  // namespace weft

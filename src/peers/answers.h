@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <shared_mutex>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "blobs/local_bytes.h"
+#include "peers/coded_cache.h"
 #include "peers/directory.h"
 #include "peers/given_lately.h"
 #include "peers/giving_now.h"
@@ -19,7 +22,9 @@ namespace weft {
 // Any thread.
 class PeerAnswers final : public PeerServer {
  public:
-  PeerAnswers(Store& store, PeerDirectory& directory) : store_(store), directory_(directory) {}  // these outlive it
+  // These outlive it.
+  PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding)
+      : store_(store), directory_(directory), coding_(coding) {}
 
   // From now on it answers; before, and after end(), every call is Errc::unreachable.
   void begin(LocalBytes& bytes);
@@ -31,9 +36,13 @@ class PeerAnswers final : public PeerServer {
   Result<PeerReply> give(const AskManifest& ask);
   Result<PeerReply> give(const AskChunks& ask);
   Result<PeerReply> give(std::string_view node, const AskBytes& ask);
+  Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs) const;
+  Result<std::vector<OpenPlace>> bases_of(const AskBytes& ask) const;
+  Result<std::shared_ptr<const void>> begin_gift(std::string_view node, const AskBytes& ask);
 
   Store& store_;
   PeerDirectory& directory_;
+  PeerCoding& coding_;
   std::shared_mutex gate_;
   LocalBytes* bytes_ = nullptr;  // guarded by gate_
   GivenLately given_;

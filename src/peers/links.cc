@@ -25,6 +25,11 @@ constexpr double kSoughtCosts = 6;    // and just now they do
 // is known. A link that others begin to use too gives a fraction of what it gave.
 constexpr double kAtOnceSeconds = 0.4;
 constexpr std::uint64_t kFirstBytes = kDigestChunk;
+// Coded chunks pay where the wire is slower than coding. Over TCP a sparse difference takes less work than its plain
+// bytes at any rate; hardware moves plain bytes without work.
+constexpr double kSparsePays = 3e9;                    // bytes a second of hardware, below which sparse differences pay
+constexpr double kDensePays = 0.3e9;                   // the same of dense ones, over any wire
+constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // fewer bytes tell the latency
 
 double cost_of(PeerCandidate::Kind kind) {
   if (kind == PeerCandidate::Kind::sought) return kSoughtCosts;
@@ -144,7 +149,15 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
     return one.node != node && member(one.node) != nullptr &&
            std::ranges::find(tried, link(one.node).number) == tried.end();
   });
-  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits, last};
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits, effort_of(*best), last};
+}
+
+CodingEffort PeerLinks::effort_of(const Link& link) const {
+  if (link.plain_only) return CodingEffort::none;
+  const bool is_known = link.wire_rate > 0;
+  if (is_known && link.wire_rate < kDensePays) return CodingEffort::dense;
+  if (!is_hardware_ || !is_hardware_()) return CodingEffort::sparse;
+  return is_known && link.wire_rate < kSparsePays ? CodingEffort::sparse : CodingEffort::none;
 }
 
 Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
@@ -223,6 +236,20 @@ void PeerLinks::full(std::uint32_t number) {
   const auto now = time_.now();
   if (link.full_since == Clock::time_point{}) link.full_since = now;
   link.full_until = now + kFullRest;
+}
+
+void PeerLinks::wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took) {
+  const double seconds = std::chrono::duration<double>(took).count();
+  if (bytes < kTellsWireRate || seconds <= 0) return;
+  const std::lock_guard lock(mutex_);
+  Link& link = links_.at(nodes_.at(number));
+  const double rate = static_cast<double>(bytes) / seconds * std::max(1U, link.turns);
+  link.wire_rate = link.wire_rate > 0 ? (1 - kNewest) * link.wire_rate + kNewest * rate : rate;
+}
+
+void PeerLinks::plain_only(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  links_.at(nodes_.at(number)).plain_only = true;
 }
 
 void PeerLinks::refuted(std::uint32_t number) {

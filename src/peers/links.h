@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/chunk_codec.h"
 #include "base/time_source.h"
 #include "peers/view.h"
 #include "weft/exchange.h"
@@ -28,8 +29,9 @@ class PeerLinks {
  public:
   using Clock = std::chrono::steady_clock;
   using Members = std::function<std::vector<Member>()>;
-  explicit PeerLinks(Members members, const TimeSource& time = steady_time())
-      : members_(std::move(members)), time_(time) {}
+  // `is_hardware`: whether plain bytes cost the peer no work, because hardware reads its memory; empty: it does not.
+  explicit PeerLinks(Members members, const TimeSource& time = steady_time(), std::function<bool()> is_hardware = {})
+      : members_(std::move(members)), time_(time), is_hardware_(std::move(is_hardware)) {}
 
   // Where a member can be called; nothing for those that are none, or say no address.
   std::optional<PeerAddress> address(const std::string& node);
@@ -42,11 +44,12 @@ class PeerLinks {
   enum class Size : std::uint8_t { read, question };  // small questions are asked of busy peers too
   struct Choice {
     std::string node;
-    std::uint32_t number = 0;     // of the peer in this object
-    std::uint64_t bytes_max = 0;  // best asked for at once
-    bool sought = false;          // PeerCandidate::Kind::sought
-    bool waits = true;            // it may refuse; not when it has done nothing else for long
-    bool last = true;             // no other candidate is left that is a member and was not tried
+    std::uint32_t number = 0;                  // of the peer in this object
+    std::uint64_t bytes_max = 0;               // best asked for at once
+    bool sought = false;                       // PeerCandidate::Kind::sought
+    bool waits = true;                         // it may refuse; not when it has done nothing else for long
+    CodingEffort effort = CodingEffort::none;  // to ask of it, for chunks with a base
+    bool last = true;                          // no other candidate is left that is a member and was not tried
   };
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
@@ -69,7 +72,10 @@ class PeerLinks {
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
   // It gives to enough others now, or what it was asked for is to come from others: it is busy, for a moment.
   void full(std::uint32_t number);
-  void refuted(std::uint32_t number);  // what it gave was wrong: it rests for a long time
+  // So many bytes came from its windows, in so long: plain or coded ones.
+  void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);
+  void plain_only(std::uint32_t number);  // what it coded was wrong: it gives plain bytes from now on
+  void refuted(std::uint32_t number);     // what it gave was wrong: it rests for a long time
   // Until somebody is done, at most until then.
   void wait(Deadline deadline);
 
@@ -77,9 +83,11 @@ class PeerLinks {
   void end_turn(std::uint32_t number);
   struct Link {
     std::uint32_t number = 0;
-    unsigned reads = 0;  // now, those that wait for their answer or their turn included
-    unsigned turns = 0;  // now
-    double rate = 0;     // bytes a second, of all its reads together; a moving average. 0: not known
+    unsigned reads = 0;       // now, those that wait for their answer or their turn included
+    unsigned turns = 0;       // now
+    double wire_rate = 0;     // bytes a second from its windows, of all its reads together; 0: not known
+    bool plain_only = false;  // it coded wrongly
+    double rate = 0;          // bytes a second, of all its reads together; a moving average. 0: not known
     Clock::time_point rests_until{};
     Clock::time_point full_until{};
     Clock::time_point full_since{};  // long ago: it has given something since
@@ -95,10 +103,12 @@ class PeerLinks {
                                                              std::span<const std::uint32_t> tried);
   Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
   static double rate_of(const Link& link);
+  CodingEffort effort_of(const Link& link) const;
   bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
 
   const Members members_;
   const TimeSource& time_;
+  const std::function<bool()> is_hardware_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable turn_ended_;

@@ -41,6 +41,10 @@ wire::Run packed(const ChunkRun& run) {
   return wire::Run(run.id.length, flatbuffers::span<const std::uint8_t, 32>(run.id.root.bytes), run.first, run.count);
 }
 
+wire::Base packed(const AskedBase& base) {
+  return wire::Base(flatbuffers::span<const std::uint8_t, 32>(base.root.bytes), base.width);
+}
+
 Result<ChunkRun> unpacked(const wire::Run& run) {
   const ChunkRun out{{run.length(), unpacked(*run.root())}, run.first(), run.count()};
   const std::uint64_t chunks = chunk_count(out.id.length);
@@ -111,8 +115,12 @@ struct Packer {
   flatbuffers::Offset<wire::Request> operator()(const AskBytes& ask) const {
     std::vector<wire::Run> runs;
     for (const ChunkRun& run : ask.runs) runs.push_back(packed(run));
-    return finish(wire::What::Read,
-                  wire::CreateRead(builder, builder.CreateVectorOfStructs(runs), ask.yields, ask.waits));
+    std::vector<wire::Base> bases;
+    for (const AskedBase& base : ask.bases) bases.push_back(packed(base));
+    const auto placed = builder.CreateVectorOfStructs(runs);
+    const auto placed_bases = bases.empty() ? 0 : builder.CreateVectorOfStructs(bases);
+    return finish(wire::What::Read, wire::CreateRead(builder, placed, ask.yields, ask.waits, placed_bases,
+                                                     static_cast<std::uint8_t>(ask.effort), ask.must_code));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
     return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
@@ -129,6 +137,24 @@ struct Packer {
   }
 };
 
+// Of a request whose runs are read.
+Status unpack_bases(const wire::Read& read, AskBytes& ask) {
+  const std::size_t count = read.bases() == nullptr ? 0 : read.bases()->size();
+  if (read.effort() > static_cast<std::uint8_t>(CodingEffort::dense)) return refused("an unknown effort");
+  ask.effort = static_cast<CodingEffort>(read.effort());
+  ask.must_code = read.must_code();
+  if (count == 0 && (ask.effort != CodingEffort::none || ask.must_code)) return refused("coded chunks without a base");
+  if (count == 0) return {};
+  if (count != ask.runs.size() || count > limits::kBasesPerRequestMax)
+    return refused(fmt::format("{} bases of {} runs", count, ask.runs.size()));
+  if (ask.effort == CodingEffort::none) return refused("bases without an effort");
+  for (const wire::Base* base : *read.bases()) {
+    if (base->width() != 0 && !is_coding_width(base->width())) return refused("a base of another width");
+    ask.bases.push_back({unpacked(*base->root()), base->width()});
+  }
+  return {};
+}
+
 Result<PeerRequest> unpacked(const wire::Read& read) {
   AskBytes ask;
   std::uint64_t bytes = 0;
@@ -143,6 +169,7 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
   }
   ask.yields = read.yields();
   ask.waits = read.waits();
+  WEFT_CHECK(unpack_bases(read, ask));
   return PeerRequest(std::move(ask));
 }
 
@@ -182,6 +209,31 @@ std::vector<std::byte> encode_holders(std::span<const HadChunks> had) {
 Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes) {
   WEFT_TRY(const auto verified, Verified<wire::Holders>::make(bytes));
   return unpacked(*(*verified).had(), limits::kHoldersMax);
+}
+
+std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes) {
+  std::vector<std::byte> out(sizes.size_bytes());
+  std::memcpy(out.data(), sizes.data(), out.size());
+  return out;
+}
+
+Result<GivenChunks> decode_given(std::span<const std::byte> head, const AskBytes& ask) {
+  const auto chunks = chunks_of(ask.runs);
+  GivenChunks given;
+  given.sizes.resize(chunks.size());
+  if (head.size() < given.head_bytes())
+    return Error{Errc::corrupt,
+                 fmt::format("a peer's answer: a table of {} chunks in {} bytes", chunks.size(), head.size())};
+  std::memcpy(given.sizes.data(), head.data(), given.head_bytes());
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const std::uint32_t size = given.sizes[i];
+    const bool coded = size < chunks[i].length;
+    const bool may_be_coded = !ask.bases.empty() && ask.bases[chunks[i].run].width != 0;
+    if (size == 0 || size > chunks[i].length || (coded && !may_be_coded))
+      return Error{Errc::corrupt, fmt::format("a peer's answer: {} bytes of a chunk of {}", size, chunks[i].length)};
+    (coded ? given.coded_bytes : given.plain_bytes) += size;
+  }
+  return given;
 }
 
 std::vector<std::byte> encode_digests(std::span<const Digest> digests) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/chunk_codec.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/source.h"
@@ -37,10 +38,20 @@ struct AskManifest {
 struct AskChunks {
   ChunkRun run;  // kDigestsAtOnceMax chunks at most
 };
+struct AskedBase {
+  Digest root;
+  std::uint8_t width = 0;  // 0: the run has no base; else is_coding_width()
+  bool operator==(const AskedBase&) const = default;
+};
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
   bool yields = false;         // Errc::exists when another node was given some of them a moment ago
   bool waits = false;          // Errc::busy while enough others are given something
+  // None, or one for each of at most limits::kBasesPerRequestMax runs, of the run's length. With them the head begins
+  // with a table (decode_given), and chunks may come coded.
+  std::vector<AskedBase> bases = {};
+  CodingEffort effort = CodingEffort::none;  // another if and only if there are bases
+  bool must_code = false;                    // Errc::absent if a base is not here
 };
 struct Announce {
   std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax
@@ -58,6 +69,17 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes);
 // The answer to AskHolders.
 std::vector<std::byte> encode_holders(std::span<const HadChunks> had);
 Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes);
+
+// The bytes given of each chunk, with which the head of an answer to AskBytes with bases begins.
+struct GivenChunks {
+  std::vector<std::uint32_t> sizes;  // of each chunk of the runs: its length for plain bytes, less if it is coded
+  std::uint64_t coded_bytes = 0;     // of all coded chunks
+  std::uint64_t plain_bytes = 0;
+  std::size_t head_bytes() const { return sizes.size() * sizeof(std::uint32_t); }
+};
+std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes);
+// Errc::corrupt: a table that ends early, a size of 0 or above the chunk's, a coded chunk of a run without a base.
+Result<GivenChunks> decode_given(std::span<const std::byte> head, const AskBytes& ask);
 
 // The answer to AskChunks: plain bytes. Errc::corrupt: no whole number of digests.
 std::vector<std::byte> encode_digests(std::span<const Digest> digests);

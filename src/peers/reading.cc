@@ -1,10 +1,13 @@
 // One read of bytes by a PeerSource.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
+#include "peers/coded_read.h"
 #include "peers/read.h"
 #include "peers/source.h"
 
@@ -24,8 +27,16 @@ class PeerSource::Reading {
 
   Result<SourceBytes> run() {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
-    while (run_ < runs_.size())
-      WEFT_CHECK(search_.run(&runs_[run_], [this](PeerSearch::Try& from) { return read_some(from); }));
+    while (run_ < runs_.size()) {
+      const Status found = search_.run(&runs_[run_], [this](PeerSearch::Try& from) { return read_some(from); });
+      // No known peer has the base: plain bytes, then, of any of them.
+      if (!found.ok() && search_.lacked_base() && std::exchange(must_code_, false)) continue;
+      if (!found.ok()) return found.error();
+    }
+    if (!keep_.empty())
+      out_.proved = [&cache = source_.coding_.cache, keep = std::move(keep_)] {
+        for (const auto& [key, coded] : keep) cache.put(key, coded);
+      };
     return std::move(out_);
   }
 
@@ -40,7 +51,8 @@ class PeerSource::Reading {
   std::vector<ChunkRun> next_runs(const PeerLinks::Choice& peer) const {
     std::vector<ChunkRun> asked;
     std::uint64_t room = peer.bytes_max;
-    for (std::size_t i = run_; i < runs_.size() && asked.size() < kRunsPerRequest; ++i) {
+    const std::size_t most = aid_.bases.empty() ? kRunsPerRequest : limits::kBasesPerRequestMax;
+    for (std::size_t i = run_; i < runs_.size() && asked.size() < most; ++i) {
       ChunkRun part = runs_[i];
       const std::uint64_t done = i == run_ ? chunks_ : 0;
       part.first += done;
@@ -72,28 +84,112 @@ class PeerSource::Reading {
 
   Status read_from(PeerSearch::Try& from, const std::vector<ChunkRun>& asked) {
     from.bytes = 0;
+    from.lacks_base = false;
     for (const ChunkRun& run : asked) from.bytes += run.length();
-    const AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse};
+    AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse, {}, CodingEffort::none, false};
+    add_bases(from, request);
+    if (request.bases.empty()) return ask(from, request);
+    const Status read = ask(from, request);
+    from.lacks_base = !read.ok() && request.must_code && read.error().code == Errc::absent;
+    if (read.ok() || !note_of_no_use(from, read.error())) return read;
+    return ask(from, {asked, request.yields, request.waits, {}, CodingEffort::none, false});
+  }
+
+  // True if plain bytes of the same peer may be of use. A peer that coded wrongly gives plain bytes from now on. A base
+  // that cannot be read is none.
+  bool note_of_no_use(const PeerSearch::Try& from, const Error& error) {
+    if (error.code != Errc::corrupt && error.code != Errc::io) return false;
+    ++aid_.coded.failed;
+    if (error.code == Errc::corrupt) source_.links_.plain_only(from.peer.number);
+    if (error.code == Errc::io) aid_.bases.clear();
+    return true;
+  }
+
+  // Those that are here, of the runs that are asked for.
+  void add_bases(const PeerSearch::Try& from, AskBytes& request) {
+    if (aid_.bases.empty() || from.peer.effort == CodingEffort::none) return;
+    bases_.clear();
+    bool any = false;
+    for (std::size_t i = 0; i < request.runs.size(); ++i) {
+      RunBase base = aid_.bases[run_ + i];
+      base.place.offset += (request.runs[i].first - runs_[run_ + i].first) * kDigestChunk;
+      if (!base.place.pack) base.width = 0;
+      any = any || base.width != 0;
+      request.bases.push_back({base.id.root, base.width});
+      bases_.push_back(std::move(base));
+    }
+    if (!any) return request.bases.clear();
+    request.effort = from.peer.effort;
+    request.must_code = must_code_ && !from.peer.last;
+  }
+
+  Status ask(const PeerSearch::Try& from, const AskBytes& request) {
     WEFT_TRY(Answer answer, source_.call(from, request));
-    if (answer.windows() == 0) return bring(from, answer);
+    if (answer.windows() == 0) return bring(from, answer, request);
     const auto turn = source_.links_.turn(from.peer.number);
-    return bring(from, answer);
+    return bring(from, answer, request);
   }
 
   // Memory is taken once there is something to come to it.
-  Status bring(const PeerSearch::Try& from, Answer& answer) {
+  Status bring(const PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
     if (!out_.memory) place();
-    target_.memory = {out_.memory.get() + done_, from.bytes};
+    if (!request.bases.empty()) return bring_given(from, answer, request);
+    return bring_into(from, answer, {out_.memory.get() + done_, from.bytes});
+  }
+
+  Status bring_into(const PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory) {
+    target_.memory = memory;
     PeerTarget part = target_;
     part.at += done_;
+    Status read = read_timed(from, answer, part);
+    target_.spoiled = part.spoiled;
+    return read;
+  }
+
+  Status read_timed(const PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
     const auto moved = [&] {
       source_.links_.moved(from.peer.number);
       search_.came();
       if (aid_.moved) aid_.moved();
     };
-    Status read = read_answer(source_.exchange_, answer, part, {from.patience, moved});
-    target_.spoiled = part.spoiled;
+    const auto begun = PeerLinks::Clock::now();
+    Status read = read_answer(source_.exchange_, answer, target, {from.patience, moved});
+    if (read.ok() && answer.windows() > 0)
+      source_.links_.wire_moved(from.peer.number, target.memory.size(), PeerLinks::Clock::now() - begun);
     return read;
+  }
+
+  // If all chunks are plain, their windows go straight to their place.
+  Status bring_given(const PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
+    WEFT_TRY(const GivenChunks given, decode_given(answer.head(), request));
+    const std::span<std::byte> to(out_.memory.get() + done_, from.bytes);
+    if (answer.windows() == 0) {
+      const auto rest = answer.head().subspan(given.head_bytes());
+      if (rest.size() != given.coded_bytes + given.plain_bytes)
+        return Error{Errc::corrupt, fmt::format("peer: expected {} bytes of chunks, got {}",
+                                                given.coded_bytes + given.plain_bytes, rest.size())};
+      return decode(request, given, rest, to);
+    }
+    if (given.coded_bytes == 0) {
+      WEFT_CHECK(bring_into(from, answer, to));
+      return decode(request, given, to, to);
+    }
+    const std::size_t size = given.coded_bytes + given.plain_bytes;
+    const ReadBlocks::Block block = source_.blocks_->take(size);
+    PeerTarget target{{block.memory.get(), size}, block.landing, 0, false};
+    WEFT_CHECK(read_timed(from, answer, target));
+    return decode(request, given, target.memory, to);
+  }
+
+  Status decode(const AskBytes& request, const GivenChunks& given, std::span<const std::byte> bytes,
+                std::span<std::byte> to) {
+    CodedRead coded(source_.coding_, request, bases_, given);
+    WEFT_CHECK(coded.place(bytes, to));
+    aid_.coded += coded.counts();
+    for (const std::size_t chunk : coded.coded()) out_.coded.push_back(out_.givers.size() + chunk);
+    auto keep = coded.take_keep();
+    std::ranges::move(keep, std::back_inserter(keep_));
+    return {};
   }
 
   void advance(const std::vector<ChunkRun>& asked, const PeerSearch::Try& from) {
@@ -121,6 +217,9 @@ class PeerSource::Reading {
   ReadAid& aid_;
   SourceBytes out_;
   PeerTarget target_;
+  std::vector<RunBase> bases_;  // of the runs that are asked for
+  CodedRead::Keep keep_;
+  bool must_code_ = true;     // a peer must, if others may have the base
   std::size_t run_ = 0;       // the next
   std::uint64_t chunks_ = 0;  // of it that are here
   std::uint64_t done_ = 0;    // bytes

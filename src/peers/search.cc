@@ -67,6 +67,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
   tried_.clear();
   failures_ = 0;
   offers_ = false;
+  lacked_base_ = false;
   failure_.reset();
   const auto size = wanted_ == Wanted::bytes ? PeerLinks::Size::read : PeerLinks::Size::question;
   while (failures_ < kFailuresMax && left().count() > 0) {
@@ -75,7 +76,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
       const Outcome outcome = ask(*peer, run, attempt);
       if (outcome == Outcome::done) return {};
       if (outcome == Outcome::refused) break;
-    } else if (!wait_for_busy(run) && !widen()) {
+    } else if (!wait_for_busy(run) && (lacked_base_ || !widen())) {
       return failure_ ? *std::move(failure_) : no_peer(run);
     }
   }
@@ -102,6 +103,11 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
     scene_.links.full(peer.number);
     if (error.code == Errc::exists && run != nullptr) scene_.view.yield(*run);
     return Outcome::refused;
+  }
+  if (one.lacks_base) {
+    tried_.push_back(peer.number);
+    lacked_base_ = true;
+    return Outcome::failed;
   }
   note_failure(peer, error, run, begin);
   return Outcome::failed;

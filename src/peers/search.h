@@ -43,6 +43,7 @@ class PeerSearch {
     std::chrono::milliseconds patience;  // with the answer, and while nothing of it comes
     bool may_refuse = false;             // the peer may answer with Errc::busy or Errc::exists
     std::uint64_t bytes = 0;             // that came, for the peer's rate; the attempt sets it
+    bool lacks_base = false;             // the peer has the bytes, not the base that it must have; the attempt sets it
   };
   using Attempt = std::function<Status(Try&)>;
 
@@ -51,6 +52,8 @@ class PeerSearch {
   // peer has it, Errc::timed_out at the deadline, Errc::busy or Errc::exists of a peer that may refuse.
   Status run(const ChunkRun* run, const Attempt& attempt);
 
+  // The last run() ended because the known peers lack the base that they must have.
+  bool lacked_base() const { return lacked_base_; }
   void came();  // bytes of what is wanted: the deadline is as far away again as at first
   bool may_have(const std::string& node, const ChunkRun& run) const;
 
@@ -77,6 +80,7 @@ class PeerSearch {
   std::vector<std::uint32_t> tried_;
   unsigned failures_ = 0;  // by other than that a peer has none
   bool offers_ = false;    // to every node
+  bool lacked_base_ = false;
   std::optional<Error> failure_;
 };
 

@@ -16,12 +16,13 @@ constexpr auto kExpectMax = std::chrono::seconds(1);  // for directory nodes to 
 
 }  // namespace
 
-PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news)
+PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding)
     : exchange_(exchange),
       blocks_(std::make_shared<ReadBlocks>(exchange)),
       view_(view),
       links_(links),
       news_(news),
+      coding_(coding),
       scene_{view, links, [&news](const Digest& manifest, Deadline deadline) { news.ask(manifest, deadline); }} {}
 
 Result<Answer> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request) {
@@ -87,6 +88,10 @@ Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun
 
 std::size_t PeerSource::givers(const Digest& manifest, const ChunkRun& run) {
   return view_.candidates(manifest, &run).size();
+}
+
+void PeerSource::miscoded(std::uint32_t giver) {
+  links_.plain_only(giver);
 }
 
 bool PeerSource::refuted(std::uint32_t giver) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "peers/coded_cache.h"
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/read_blocks.h"
@@ -19,7 +20,7 @@ namespace weft {
 class PeerSource final : public BlobSource {
  public:
   // All outlive this.
-  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news);
+  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding);
   ~PeerSource() override { blocks_->close(); }
 
   std::string_view name() const override { return "peer"; }
@@ -32,6 +33,8 @@ class PeerSource final : public BlobSource {
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
   std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
+  bool codes() const override { return true; }
+  void miscoded(std::uint32_t giver) override;
 
  private:
   class Reading;
@@ -43,6 +46,7 @@ class PeerSource final : public BlobSource {
   PeerView& view_;
   PeerLinks& links_;
   PeerNews& news_;
+  PeerCoding& coding_;
   const PeerScene scene_;
 };
 

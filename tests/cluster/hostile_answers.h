@@ -37,7 +37,7 @@ class StoredBytes final : public LocalBytes {
 class HostileAnswers final : public PeerServer {
  public:
   HostileAnswers(Store& store, std::string fault)
-      : fault_(std::move(fault)), bytes_(store), answers_(store, directory_) {
+      : fault_(std::move(fault)), bytes_(store), answers_(store, directory_, coding_) {
     answers_.begin(bytes_);
   }
   ~HostileAnswers() override { answers_.end(); }
@@ -52,6 +52,7 @@ class HostileAnswers final : public PeerServer {
   const std::string fault_;
   StoredBytes bytes_;
   PeerDirectory directory_;
+  PeerCoding coding_;
   PeerAnswers answers_;
 };
 

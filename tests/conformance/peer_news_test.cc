@@ -161,7 +161,8 @@ TEST_CASE("who needs a holder hears what every directory knows") {
 
 TEST_CASE("where all who are known gave wrong bytes, others are asked for before them") {
   World it;
-  PeerSource source(*it.self, it.view, it.links, it.news);
+  PeerCoding coding;
+  PeerSource source(*it.self, it.view, it.links, it.news, coding);
   const auto known = it.view.candidates(it.row.manifest, nullptr);
   const auto choice = it.links.take(known, {});
   REQUIRE(choice);

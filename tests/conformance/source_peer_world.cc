@@ -74,9 +74,10 @@ class PeerWorld final : public TwinWorld {
   std::unique_ptr<Exchange> giver_ = open_node(*world_, key_, "giver", &answers_);
   std::unique_ptr<Exchange> taker_ = open_node(*world_, key_, "taker", nullptr);
   PeerView view_{store_, "taker"};
+  PeerCoding coding_;
   PeerLinks links_{[this] { return members(); }};
   PeerNews news_{{store_, "taker", directory_, view_, links_, *taker_}};
-  std::shared_ptr<PeerSource> source_ = std::make_shared<PeerSource>(*taker_, view_, links_, news_);
+  std::shared_ptr<PeerSource> source_ = std::make_shared<PeerSource>(*taker_, view_, links_, news_, coding_);
 };
 
 }  // namespace

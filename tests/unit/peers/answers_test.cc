@@ -65,7 +65,8 @@ struct Answering {
   Result<PeerReply> ask(const PeerRequest& request) { return answers.answer("asker", encode_request(request)); }
   OneBlob blob;
   PeerDirectory directory;
-  PeerAnswers answers{blob.store, directory};
+  PeerCoding coding;
+  PeerAnswers answers{blob.store, directory, coding};
 };
 
 std::vector<std::byte> joined(const PeerReply& reply) {

@@ -1,0 +1,144 @@
+// Which version a version is coded against while its bytes come: one whose tensors this node has.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "fetch/fetcher_impl.h"
+#include "os/sys.h"
+#include "weft/base_pairs.h"
+#include "weft/renewed.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCandidatesMax = 8;  // versions that are looked at
+constexpr std::uint64_t kNumbersMax = 64;  // numbers of versions of the model, each way
+constexpr auto kChoiceHolds = std::chrono::seconds(2);
+
+std::string name_of(const VersionRow& row) {
+  return fmt::format("{}@{}", row.model_name, row.number);
+}
+
+}  // namespace
+
+// Live versions of the same model whose manifests are here, the nearest before the version first, then those behind it;
+// then its parents.
+Result<std::vector<VersionId>> Fetcher::base_candidates(const VersionRow& row) {
+  std::vector<VersionId> out;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  const auto add = [&](const Result<VersionRow>& other) {
+    if (!other.ok() || other->removed || other->id == row.id || out.size() >= kCandidatesMax) return;
+    const auto bare = snapshot->is_bare(other->id);
+    if (bare.ok() && !*bare && std::ranges::find(out, other->id) == out.end()) out.push_back(other->id);
+  };
+  for (std::uint64_t back = 1; back < row.number && back <= kNumbersMax; ++back)
+    add(snapshot->version(row.model, row.number - back));
+  for (std::uint64_t ahead = 1; ahead <= kNumbersMax && out.size() < kCandidatesMax; ++ahead) {
+    const auto other = snapshot->version(row.model, row.number + ahead);
+    if (!other.ok()) break;
+    add(other);
+  }
+  for (const ParentRef& parent : row.parents) add(snapshot->version(parent.id));
+  return out;
+}
+
+// At least half of the bytes of the bases are here, or on their way.
+bool Fetcher::has_most_of(const BasePairs& pairs) {
+  std::uint64_t all = 0;
+  std::uint64_t local = 0;
+  Renewed renewed(store_);
+  for (const auto& [blob, pair] : pairs) {
+    all += pair.base.length;
+    const auto now = renewed.get();
+    if (!now.ok()) return false;
+    bool is_here = (*now)->find_blob(pair.base).ok();
+    if (!is_here) {
+      const std::lock_guard lock(mutex_);
+      is_here = homes_.contains(pair.base);
+    }
+    if (is_here) local += pair.base.length;
+  }
+  return all > 0 && 2 * local >= all;
+}
+
+// With planning_ held. Null: no version will do. Transfers of one version that begin soon after each other share it.
+std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
+  const bool can_code = std::ranges::any_of(sources_, [](const auto& one) { return one->source.unverified().codes(); });
+  {
+    const std::lock_guard lock(mutex_);
+    if (!can_code || !policy_.sparse) return nullptr;
+  }
+  const auto now = Clock::now();
+  if (chosen_.version == content.row.id && chosen_.until > now) return chosen_.bases;
+  const auto before = chosen_.version == content.row.id ? chosen_.bases : nullptr;
+  chosen_ = {content.row.id, now + kChoiceHolds, nullptr};
+  const auto candidates = base_candidates(content.row);
+  if (!candidates.ok()) return nullptr;
+  for (const VersionId candidate : *candidates) {
+    const auto other = this->content(candidate);
+    if (!other.ok()) continue;
+    auto pairs = pair_bases(content.manifest, (*other)->manifest);
+    if (!has_most_of(pairs)) continue;
+    const std::string base = name_of((*other)->row);
+    chosen_.bases = before && before->base() == base
+                        ? before
+                        : std::make_shared<VersionBases>(name_of(content.row), base, std::move(pairs));
+    break;
+  }
+  return chosen_.bases;
+}
+
+// The bases of the runs that are here, locked until the read is over.
+void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!bases || !policy_.sparse) return;
+  }
+  std::vector<RunBase> lent(runs.size());
+  std::vector<ChunkRun> wanted;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto pair = bases->find(runs[i].id);
+    if (!pair) continue;
+    lent[i] = {pair->base, pair->width, {}};
+    wanted.push_back({pair->base, runs[i].first, runs[i].count});
+  }
+  if (wanted.empty()) return;
+  auto places = here_if_any(*this, wanted);
+  for (std::size_t i = 0, next = 0; i < runs.size(); ++i)
+    if (lent[i].width != 0) lent[i].place = std::move(places[next++]);
+  aid.bases = std::move(lent);
+  aid.is_damaged = [this, bases](const RunBase& base, std::uint64_t chunk) {
+    if (is_sound(base, chunk)) return false;
+    if (bases->leave_out(base.id)) report_damage(base.id);
+    return true;
+  };
+}
+
+// Whether a chunk of a base has the bytes that its digest names. `base.place` is where the first chunk of the run lies.
+bool Fetcher::is_sound(const RunBase& base, std::uint64_t chunk) {
+  const ChunkRun run{base.id, chunk, 1};
+  const auto digests = this->digests(base.id);
+  const auto places = here_if_any(*this, std::span(&run, 1));
+  if (!digests.ok() || chunk >= digests->size() || !places.front().pack) return false;
+  std::vector<std::byte> bytes(run.length());
+  if (!read_exact(places.front().pack->fd(), places.front().offset, bytes, "a base").ok()) return false;
+  return sha256(bytes) == (*digests)[chunk];
+}
+
+void Fetcher::report_damage(const ContentId& id) {
+  log_warning("stored bytes of the {} bytes with digest {} are damaged", id.length, to_hex(id.root));
+  if (options_.damaged) options_.damaged(id);
+}
+
+void Fetcher::note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) {
+  if (!bases || (counts.asked == 0 && counts.failed == 0)) return;
+  bases->note(counts);
+  const std::lock_guard lock(mutex_);
+  coded_ += counts;
+  last_coded_ = bases;
+}
+
+}  // namespace weft

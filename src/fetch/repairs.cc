@@ -1,0 +1,73 @@
+#include "fetch/repairs.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "fetch/refetch.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kWaitingMax = 4096;
+
+// Ends a repair when the daemon ends.
+class UntilEnd final : public Progress {
+ public:
+  UntilEnd(std::mutex& mutex, const bool& ending) : mutex_(mutex), ending_(ending) {}
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t /*bytes*/) override {}
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override {
+    const std::lock_guard lock(mutex_);
+    return ending_;
+  }
+
+ private:
+  std::mutex& mutex_;
+  const bool& ending_;  // guarded by mutex_
+};
+
+}  // namespace
+
+void Repairs::begin(ClusterStore& store, Fetcher& fetcher) {
+  thread_ = std::thread([this, &store, &fetcher] { run(store, fetcher); });
+}
+
+void Repairs::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Repairs::add(const ContentId& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kWaitingMax || std::ranges::find(waiting_, id) != waiting_.end()) return;
+    waiting_.push_back(id);
+  }
+  wake_.notify_all();
+}
+
+void Repairs::run(ClusterStore& store, Fetcher& fetcher) {
+  UntilEnd progress(mutex_, ending_);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    if (ending_) return;
+    const ContentId id = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    const Status repaired = refetch_blob(store, fetcher, id, progress);
+    if (repaired.ok())
+      log_info("the {} bytes with digest {} are whole again", id.length, to_hex(id.root));
+    else
+      log_warning("the {} bytes with digest {} stay damaged: {}", id.length, to_hex(id.root), repaired.error().message);
+    lock.lock();
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// Blobs that were found damaged while they were read, fetched again one after the other.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "fetch/fetcher.h"
+#include "weft/cluster_store.h"
+
+namespace weft {
+
+// Any thread.
+class Repairs {
+ public:
+  Repairs() = default;
+  ~Repairs() { end(); }
+  Repairs(const Repairs&) = delete;
+  Repairs& operator=(const Repairs&) = delete;
+
+  // Both outlive end().
+  void begin(ClusterStore& store, Fetcher& fetcher);
+  void end();  // waits for the repair that goes on; others are dropped
+  // Fine before begin() and after end(). Dropped if too many wait: a scrub finds it.
+  void add(const ContentId& id);
+
+ private:
+  void run(ClusterStore& store, Fetcher& fetcher);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<ContentId> waiting_;  // guarded by mutex_, as the next
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weft

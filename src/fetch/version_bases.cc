@@ -1,0 +1,36 @@
+#include "fetch/version_bases.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kTells = 32U << 20U;  // bytes of chunks that tell how a version codes
+constexpr double kShareMax = 0.7;             // of the plain bytes: above it, coding is not worth the work
+
+}  // namespace
+
+std::optional<BasePair> VersionBases::find(const ContentId& blob) const {
+  const auto found = pairs_.find(blob);
+  if (found == pairs_.end()) return {};
+  const std::lock_guard lock(mutex_);
+  const bool pays = counts_.asked_bytes < kTells ||
+                    static_cast<double>(counts_.given_bytes) <= kShareMax * static_cast<double>(counts_.asked_bytes);
+  if (!pays || left_out_.contains(found->second.base)) return {};
+  return found->second;
+}
+
+void VersionBases::note(const CodedCounts& counts) {
+  const std::lock_guard lock(mutex_);
+  counts_ += counts;
+}
+
+bool VersionBases::leave_out(const ContentId& base) {
+  const std::lock_guard lock(mutex_);
+  return left_out_.insert(base).second;
+}
+
+CodedCounts VersionBases::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace weft

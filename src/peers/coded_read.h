@@ -1,0 +1,49 @@
+// Turns what a peer gave of chunks with bases into the chunks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "peers/coded_cache.h"
+#include "peers/messages.h"
+#include "weft/result.h"
+#include "weft/source.h"
+
+namespace weft {
+
+// Of one answer; for one thread.
+class CodedRead {
+ public:
+  // All outlive this. `bases`: one for each run of `ask`, as the asker holds them.
+  CodedRead(PeerCoding& coding, const AskBytes& ask, std::span<const RunBase> bases, const GivenChunks& given)
+      : coding_(coding), ask_(ask), bases_(bases), given_(given) {}
+
+  // `from`: the coded chunks, then the plain ones. `to`: the bytes of all runs. Errc::corrupt: a chunk that does not
+  // decode. Errc::io: a base that cannot be read.
+  Status place(std::span<const std::byte> from, std::span<std::byte> to);
+
+  const CodedCounts& counts() const { return counts_; }
+  const std::vector<std::size_t>& coded() const { return coded_; }  // numbers of chunks
+  // To be kept for other peers once the chunks are verified.
+  using Keep = std::vector<std::pair<CodedKey, CodedCache::Bytes>>;
+  Keep take_keep() { return std::move(keep_); }
+
+ private:
+  Status decode(const RunChunk& chunk, std::span<const std::byte> coded, std::span<std::byte> to);
+  void sample(const RunChunk& chunk, std::span<const std::byte> plain);
+  Status read_base(const RunChunk& chunk, std::span<std::byte> to) const;
+
+  PeerCoding& coding_;
+  const AskBytes& ask_;
+  const std::span<const RunBase> bases_;
+  const GivenChunks& given_;
+  const std::shared_ptr<CodingDesk> desk_ = coding_.desk();
+  CodedCounts counts_;
+  std::vector<std::size_t> coded_;
+  Keep keep_;
+};
+
+}  // namespace weft
