@@ -110,7 +110,7 @@ TEST_CASE("a session that is sent again gets no answer, and ends") {
     CHECK(comes_true([&] { return on.b->figures().half_open == 0; }));
     CHECK(on.server.answered == 1);
     REQUIRE(ask(*on.a, at(*on.b, "b"), "echo").ok());  // by a new session
-    CHECK(on.server.answered >= 2);  // twice, if its answer was late
+    CHECK(on.server.answered >= 2);                    // twice, if its answer was late
   });
 }
 
