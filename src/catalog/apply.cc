@@ -11,6 +11,7 @@
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
 #include "catalog/giving_back.h"
+#include "index/manifests.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -84,9 +85,7 @@ Status put_local(Txn& txn, const PublishEvent& event, const VersionContent* cont
   inode.count = event.local.ino_count;
   inode.version = version.id;
   WEFT_CHECK(put(txn, Table::inodes, key_of(inode.base), inode));
-  std::string key = digest_key(version.manifest);
-  WEFT_TRY(std::optional<NumberRow> count, find_row<NumberRow>(txn, Table::manifests, key));
-  return put(txn, Table::manifests, key, NumberRow{count ? count->value + 1 : 1});
+  return need_manifest(txn, version.manifest);
 }
 
 Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {

@@ -1,5 +1,6 @@
 #include "diskformat/keys.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -83,6 +84,12 @@ std::string blob_key(const ContentId& id) {
 
 std::string hint_key(std::uint64_t length, std::uint64_t hint) {
   return key_of(length, hint);
+}
+
+Digest digest_of(Bytes digest_key) {
+  Digest digest;
+  std::memcpy(digest.bytes.data(), digest_key.data(), std::min(digest_key.size(), digest.bytes.size()));
+  return digest;
 }
 
 std::string digest_key(const Digest& digest) {

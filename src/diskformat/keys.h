@@ -52,6 +52,7 @@ std::string name_key(std::string_view prefix, std::string_view component);
 std::string blob_key(const ContentId& id);  // length, root
 std::string hint_key(std::uint64_t length, std::uint64_t hint);
 std::string digest_key(const Digest& digest);
+Digest digest_of(Bytes digest_key);
 // Of `revisions`: model, the first kRevisionBytes of its manifest's digest, version. The table has a row for each live
 // version, so that the versions of one model with one content stand together, the oldest first.
 inline constexpr std::size_t kRevisionBytes = 20;

@@ -17,15 +17,6 @@ std::uint64_t bit_of(std::uint64_t number) {
   return std::uint64_t{1} << (number % kBlobsPerGroup);
 }
 
-Status count_in_pack(Txn& txn, PackId pack, std::int64_t change) {
-  if (pack == 0) return {};
-  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::packs, key_of(pack)));
-  const std::uint64_t count = (row ? row->value : 0) + static_cast<std::uint64_t>(change);
-  if (change < 0 && (!row || row->value == 0))
-    return damaged(txn, fmt::format("pack {:x} has fewer blobs than rows", pack));
-  return count == 0 ? txn.erase(Table::packs, key_of(pack)) : put(txn, Table::packs, key_of(pack), NumberRow{count});
-}
-
 Result<std::uint64_t> bits_of(Txn& txn, const Entry& entry) {
   const std::optional<std::uint64_t> bits = decode_held(entry.key, entry.value);
   if (!bits) return damaged(txn, "the checksum of a row of holders is wrong");
@@ -74,6 +65,15 @@ Result<std::uint64_t> held_bits(Txn& txn, Bytes key) {
 }
 
 }  // namespace
+
+Status count_in_pack(Txn& txn, PackId pack, std::int64_t change) {
+  if (pack == 0) return {};
+  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::packs, key_of(pack)));
+  const std::uint64_t count = (row ? row->value : 0) + static_cast<std::uint64_t>(change);
+  if (change < 0 && (!row || row->value == 0))
+    return damaged(txn, fmt::format("pack {:x} has fewer blobs than rows", pack));
+  return count == 0 ? txn.erase(Table::packs, key_of(pack)) : put(txn, Table::packs, key_of(pack), NumberRow{count});
+}
 
 Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id) {
   std::string key = blob_key(id);

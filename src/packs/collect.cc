@@ -14,6 +14,7 @@
 #include "os/file_lock.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
+#include "packs/manifest_packs.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
 #include "weft/snapshot.h"
@@ -21,16 +22,21 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kDeadShare = 5;           // a pack with more than 1 / 5 dead is rewritten on every file system
-constexpr std::uint64_t kTinyLive = 512U << 10U;  // packs with less
-constexpr std::size_t kTinyPacksMin = 16;         // are merged when there are so many,
-constexpr std::size_t kTinyGroup = 256;           // so many into one
+constexpr std::uint64_t kDeadShare = 5;  // a pack with more than 1 / 5 dead is rewritten on every file system
+// Small packs of one kind are merged once there are so many. A merged pack is small as long as it is below kMergedMax.
+// The pack of a file (kWholeFileMin and more) is read as that file, and stays as it is.
+constexpr std::size_t kSmallPacksMin = 16;
+constexpr std::size_t kSmallGroup = 256;  // so many into one
+constexpr std::uint64_t kSmallLive = 512U << 10U;
+constexpr std::uint64_t kMergedMax = 16U << 20U;
 
 // A pack that has live blobs.
 struct Kept {
   PackId id = 0;
   std::uint64_t listed = 0, live = 0;  // bytes
   std::uint64_t dead_blobs = 0;
+  bool merged = false;  // or of manifests
+  bool is_small() const { return live < (merged ? kMergedMax : kSmallLive); }
   std::uint64_t dead() const { return listed - live; }
 };
 
@@ -47,16 +53,29 @@ void add_to(RewriteGroup& group, const Kept& pack) {
   group.dead_bytes += pack.dead();
 }
 
+// Those of the small packs, by size, that are merged. A pack is, if it is no larger than all smaller ones together: so
+// few remain, and a blob is copied once for each time that its pack doubles.
+std::size_t count_to_merge(std::span<const Kept> small) {
+  std::size_t count = 0;
+  for (std::uint64_t live = 0; count < small.size(); ++count) {
+    if (count >= kSmallPacksMin && small[count].live > live) break;
+    live += small[count].live;
+  }
+  return count;
+}
+
 Status judge_entries(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc,
                      std::span<const PackEntry> entries, JudgedPack& judged) {
+  const bool manifests = kind_of_pack(toc.pack) == PackKind::manifests;
   for (const PackEntry& entry : entries) {
-    WEFT_TRY(std::optional<BlobPlace> place, index.find(entry.id));
+    WEFT_TRY(std::optional<BlobPlace> place,
+             manifests ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id));
     if (!place) {
       judged.unlisted.push_back(entry);
     } else if (place->pack != toc.pack || place->offset != entry.offset) {
       ++judged.moved;
     } else {
-      WEFT_TRY(const bool held, index.is_held(entry.id));
+      WEFT_TRY(const bool held, manifests ? Result<bool>(true) : index.is_held(entry.id));
       (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
     }
   }
@@ -74,6 +93,7 @@ class Collector {
   std::vector<RewriteGroup> plan();
 
  private:
+  void plan_kind(PackKind kind, std::vector<RewriteGroup>& groups);
   bool dry_run() const { return context_.input.options.dry_run; }
   bool lost_some(PackId pack) const;
   bool is_busy(const PackToc& toc);
@@ -151,7 +171,8 @@ Status Collector::look(PackId pack) {
 // A cached pack with live blobs is never rewritten, since the new pack would be this node's own: eviction deletes it.
 void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
   const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
-                  judged.unheld.size() + judged.unlisted.size()};
+                  judged.unheld.size() + judged.unlisted.size(),
+                  toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
   context_.report.dead_bytes += pack.dead();
   if (!toc.cached) kept_.push_back(pack);
 }
@@ -248,17 +269,25 @@ bool Collector::is_worth_rewriting(const Kept& pack) {
 
 std::vector<RewriteGroup> Collector::plan() {
   std::vector<RewriteGroup> groups;
-  std::vector<Kept> tiny;
-  for (const Kept& pack : kept_)
-    if (pack.live < kTinyLive) tiny.push_back(pack);
-  const bool merges = tiny.size() >= kTinyPacksMin;
-  for (const Kept& pack : kept_)
-    if (!(merges && pack.live < kTinyLive) && is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
-  for (std::size_t i = 0; merges && i < tiny.size(); ++i) {
-    if (i % kTinyGroup == 0) groups.emplace_back();
-    add_to(groups.back(), tiny[i]);
-  }
+  plan_kind(PackKind::blobs, groups);
+  plan_kind(PackKind::manifests, groups);
   return groups;
+}
+
+void Collector::plan_kind(PackKind kind, std::vector<RewriteGroup>& groups) {
+  std::vector<Kept> small;
+  std::vector<Kept> others;
+  for (const Kept& pack : kept_)
+    if (kind_of_pack(pack.id) == kind) (pack.is_small() ? small : others).push_back(pack);
+  std::ranges::sort(small, {}, &Kept::live);
+  const std::size_t merged = small.size() >= kSmallPacksMin ? count_to_merge(small) : 0;
+  for (std::size_t i = 0; i < merged; ++i) {
+    if (i % kSmallGroup == 0) groups.emplace_back();
+    add_to(groups.back(), small[i]);
+  }
+  others.insert(others.end(), small.begin() + static_cast<std::ptrdiff_t>(merged), small.end());
+  for (const Kept& pack : others)
+    if (is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
 }
 
 // Of these files of packs/ tables of contents without their pack, and what is left of one that was being replaced.

@@ -49,7 +49,7 @@ class UnreapedContent {
 struct JudgedPack {
   std::vector<PackEntry> live;
   std::vector<PackEntry> unheld;    // indexed here, needed by no version
-  std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish
+  std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish; a manifest is not needed
   std::uint64_t moved = 0;          // entries whose blob is indexed elsewhere
   // The index has more blobs in the pack than the table of contents and the index's own rows show: rows are lost, and a
   // blob of `unlisted` may be one that versions need.

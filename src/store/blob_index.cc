@@ -16,6 +16,17 @@ Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
   return std::optional(blob->row.place);
 }
 
+Result<std::optional<BlobPlace>> place_of_manifest(Txn& txn, const Digest& digest) {
+  WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
+  return row && row->packed() ? std::optional(row->place) : std::nullopt;
+}
+
+// One that no version needs any more stays without a row.
+Status move_manifest(Txn& txn, const Digest& digest, const BlobPlace& place, std::uint64_t length) {
+  WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
+  return row ? place_manifest(txn, digest, place, length) : Status{};
+}
+
 Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   return blob && blob->row.absent();
@@ -62,6 +73,9 @@ class TxnBlobIndex final : public BlobIndex {
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
+  Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
+    return place_of_manifest(txn_, digest);
+  }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
 
@@ -80,6 +94,9 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
+  Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
+    return place_of_manifest(*txn_, digest);
+  }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(*txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
 
@@ -88,6 +105,9 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Status erase(const ContentId& id, std::uint64_t hint) override {
     return run([id, hint](Txn& txn) { return erase_dead(txn, id, hint); });
+  }
+  Status put_manifest(const Digest& digest, const BlobPlace& place, std::uint64_t length) override {
+    return run([digest, place, length](Txn& txn) { return move_manifest(txn, digest, place, length); });
   }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));

@@ -139,6 +139,7 @@ void StoreImpl::published(const Promotion& promotion) {
 
 Result<bool> StoreImpl::make_evictable(PackId pack) {
   WEFT_CHECK(check_clustered());
+  if (kind_of_pack(pack) == PackKind::manifests) return false;
   WEFT_TRY(const WriterLock lock, lock_writer());
   if (reliances_.is_needed(pack)) return false;
   WEFT_CHECK(make_cached(lock, {pack}));

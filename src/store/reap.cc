@@ -8,6 +8,7 @@
 #include "catalog/giving_back.h"
 #include "catalog/layout.h"
 #include "diskformat/toc.h"
+#include "index/manifests.h"
 #include "index/pages.h"
 #include "os/file_ops.h"
 #include "repair/rebuild.h"
@@ -16,19 +17,6 @@
 namespace weft {
 
 namespace {
-
-// Returns whether no version needs the manifest any more.
-Result<bool> release_manifest(Txn& txn, const Digest& manifest) {
-  std::string key = digest_key(manifest);
-  WEFT_TRY(NumberRow count, need_row<NumberRow>(txn, Table::manifests, key));
-  if (count.value > 1) {
-    --count.value;
-    WEFT_CHECK(put(txn, Table::manifests, key, count));
-    return false;
-  }
-  WEFT_CHECK(txn.erase(Table::manifests, key));
-  return true;
-}
 
 // What one batch releases.
 struct Released {
@@ -253,6 +241,7 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   progress.phase("reaping removed versions");
   WEFT_CHECK(reap(options, progress, report));
   WEFT_CHECK(remove_orphans(options, report));
+  if (!options.dry_run) WEFT_CHECK(pack_manifests(progress));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
   CollectInput input{options};
   // A dry run has reaped nothing, and tells of what would be freed: all but what is open.

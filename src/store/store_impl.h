@@ -184,6 +184,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      const std::function<Result<Placed>()>& place);
   Result<WriterLock> lock_with_shared(Importer& packs);
+  Kept kept() const { return cluster() ? Kept::as_file : Kept::anywhere; }
   void foresee(const PublishRequest& request) const;
   Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
@@ -229,8 +230,14 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status check_judgeable(Txn& txn);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
   Status find_missing(FsckReport& report);
+  Status find_missing_manifests(FsckReport& report);
   Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
+  // Moves manifests that are files into packs (pack_manifests.cc).
+  Status pack_manifests(Progress& progress);
+  Result<std::vector<Digest>> loose_manifests();
+  Status drop_packed_files(std::span<const Digest> manifests);
+  Status pack_some(std::span<const Digest> manifests);
   Status remove_orphans(const GcOptions& options, GcReport& report);
 
   const SafePath path_;
@@ -244,8 +251,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const std::unique_ptr<Env> env_;
   std::shared_ptr<OpenVersions> open_versions_;  // set once, before
   const Journal journal_;
-  const Manifests manifests_;
   Packs packs_;
+  const Manifests manifests_;
   const std::uint64_t opened_ns_ = now_ns();
   Reliances reliances_;
   std::mutex settling_;                 // behind the writer lock

@@ -129,7 +129,7 @@ std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
 // The blobs that the store lacks, in a pack of their own.
 std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   PackToc toc;
-  toc.pack = std::stoull(random_hex(8), nullptr, 16);
+  toc.pack = new_pack_id(PackKind::blobs);
   std::string bytes;
   std::vector<NewBlob> blobs;
   for (unsigned n : new_contents(store, files)) {
