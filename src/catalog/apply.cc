@@ -226,7 +226,7 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   note_change(*model, event.time_ns);
   for (const TagChange& change : event.changes) {
     if (change.number == 0) {
-      WEFT_CHECK(delete_tag(txn, *model, change.name, change.ino));
+      WEFT_CHECK(delete_tag(txn, *model, change.name));
       continue;
     }
     WEFT_TRY(Counters counters, get_counters(txn));

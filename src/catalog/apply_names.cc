@@ -148,12 +148,12 @@ Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag) {
   return put_inode(txn, InodeKind::tag_link, tag.ino, model.id, tag.name);
 }
 
-Status delete_tag(Txn& txn, ModelRow& model, std::string_view name, Ino ino) {
+// The row of its inode stays: who lists a model's tags may stand at this one.
+Status delete_tag(Txn& txn, ModelRow& model, std::string_view name) {
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<Bytes> known, txn.get(Table::tags, key));
   if (known && model.tags != 0) --model.tags;
-  WEFT_CHECK(txn.erase(Table::tags, key));
-  return txn.erase(Table::inodes, key_of(ino));
+  return txn.erase(Table::tags, key);
 }
 
 // Its tags go with a version.
@@ -165,7 +165,7 @@ Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
     if (tag.number == number) gone.push_back(std::move(tag));
     return {};
   }));
-  for (const TagRow& tag : gone) WEFT_CHECK(delete_tag(txn, model, tag.name, tag.ino));
+  for (const TagRow& tag : gone) WEFT_CHECK(delete_tag(txn, model, tag.name));
   return {};
 }
 
