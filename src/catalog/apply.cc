@@ -1,6 +1,7 @@
 #include "catalog/apply.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
 #include "catalog/giving_back.h"
+#include "index/gc_queue.h"
 #include "index/manifests.h"
 #include "weft/run_list.h"
 
@@ -90,11 +92,14 @@ Status put_local(Txn& txn, const PublishEvent& event, const VersionContent* cont
 
 Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
   std::uint64_t bytes = 0;
+  std::set<PackId> packs;
   for (const NewBlob& blob : blobs) {
     WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
     WEFT_CHECK(put_hint(txn, blob.id, blob.hint));
     if (made) bytes += blob.id.length;
+    packs.insert(blob.place.pack);
   }
+  for (const PackId pack : packs) WEFT_CHECK(queue_pack(txn, pack));
   return bytes;
 }
 

@@ -11,6 +11,7 @@
 #include "catalog/apply.h"
 #include "catalog/content.h"
 #include "catalog/plan.h"
+#include "index/gc_queue.h"
 
 namespace weft {
 namespace {
@@ -26,7 +27,9 @@ std::span<const Step> part(const std::vector<Step>& steps, std::size_t before, s
 
 // A blob that is not here is known only as long as somebody needs it.
 Status bury(Txn& txn, const FoundBlob& blob) {
-  return blob.row.absent() ? erase_blob(txn, blob) : mark_dead(txn, blob.key);
+  if (blob.row.absent()) return erase_blob(txn, blob);
+  WEFT_CHECK(queue_pack(txn, blob.row.place.pack));
+  return mark_dead(txn, blob.key);
 }
 
 Status remove_links(Txn& txn, Ino ino, std::uint64_t links) {

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "index/gc_queue.h"
 #include "index/tables.h"
 
 namespace weft {
@@ -91,6 +92,7 @@ Result<FoundBlob> make_blob(Txn& txn, const ContentId& id, const BlobPlace& plac
 Status place_blob(Txn& txn, FoundBlob blob, const BlobPlace& place) {
   if (blob.row.place.pack != place.pack) {
     WEFT_CHECK(count_in_pack(txn, blob.row.place.pack, -1));
+    WEFT_CHECK(queue_pack(txn, blob.row.place.pack));
     WEFT_CHECK(count_in_pack(txn, place.pack, 1));
   }
   blob.row.place = place;

@@ -2,6 +2,7 @@
 
 #include "base/sha256.h"
 #include "index/blobs.h"
+#include "index/gc_queue.h"
 #include "index/tables.h"
 
 namespace weft {
@@ -34,6 +35,7 @@ Result<bool> release_manifest(Txn& txn, const Digest& digest) {
 
 Status erase_manifest(Txn& txn, const Digest& digest, const ManifestRow& row) {
   WEFT_CHECK(count_in_pack(txn, row.place.pack, -1));
+  WEFT_CHECK(queue_pack(txn, row.place.pack));
   return txn.erase(Table::manifests, digest_key(digest));
 }
 
@@ -42,6 +44,8 @@ Status place_manifest(Txn& txn, const Digest& digest, const BlobPlace& place, st
   ManifestRow row = found.value_or(ManifestRow());
   WEFT_CHECK(count_in_pack(txn, row.place.pack, -1));
   WEFT_CHECK(count_in_pack(txn, place.pack, 1));
+  WEFT_CHECK(queue_pack(txn, row.place.pack));
+  WEFT_CHECK(queue_pack(txn, place.pack));
   row.place = place;
   row.length = length;
   return put(txn, Table::manifests, digest_key(digest), row);

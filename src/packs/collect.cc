@@ -3,7 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -76,7 +78,9 @@ Status judge_entries(BlobIndex& index, const UnreapedContent& unreaped, const Pa
       ++judged.moved;
     } else {
       WEFT_TRY(const bool held, manifests ? Result<bool>(true) : index.is_held(entry.id));
-      (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
+      const bool open = !held && unreaped.has(entry.id);
+      if (open) ++judged.open;
+      (held || open ? judged.live : judged.unheld).push_back(entry);
     }
   }
   return {};
@@ -86,13 +90,24 @@ class Collector {
  public:
   explicit Collector(const CollectContext& context) : context_(context) {}
 
-  Status clear_temporaries();
-  Status look(PackId pack);
+  Status look_at_all();
   Status delete_dead();
   Status clear_orphans();
   std::vector<RewriteGroup> plan();
+  Status settle();
 
  private:
+  using Numbers = std::map<PackId, std::uint64_t>;
+  using ReadNotes = Result<std::vector<NotedPack>> (BlobIndex::*)(PackId from, std::size_t count_max);
+  // What is noted of a pack in the end, if it is still there.
+  struct Outlook {
+    bool again = false;
+    std::uint64_t dead_bytes = 0;
+  };
+  Result<Numbers> noted(ReadNotes read);
+  Status look(PackId pack);
+  void leave(PackId pack, bool again, std::uint64_t dead_bytes);
+  Result<std::optional<PackLook>> outlook_of(PackId pack) const;
   void plan_kind(PackKind kind, std::vector<RewriteGroup>& groups);
   bool dry_run() const { return context_.input.options.dry_run; }
   bool lost_some(PackId pack) const;
@@ -109,20 +124,10 @@ class Collector {
   const CollectContext& context_;
   std::vector<PackId> dead_;
   std::vector<Kept> kept_;
+  Numbers queued_, left_dead_;  // before this gc
+  std::map<PackId, Outlook> looked_;
   std::optional<bool> shares_blocks_;
 };
-
-Status Collector::clear_temporaries() {
-  const SafePath tmp = context_.packs.store_path() / "tmp";
-  auto names = list_directory(tmp);
-  if (!names.ok()) return names.error().code == Errc::not_found ? Status{} : Status{names.error()};
-  for (const std::string& name : *names) {
-    auto removed = remove_if_stale(tmp / name, dry_run());
-    if (!removed.ok()) log_warning("gc: {}", removed.error().message);
-    if (removed.ok() && *removed) ++context_.report.stale_temporaries;
-  }
-  return {};
-}
 
 // A rebuild did not find all that the pack had listed. What is not listed any more may be what versions miss.
 bool Collector::lost_some(PackId pack) const {
@@ -137,11 +142,50 @@ bool Collector::is_busy(const PackToc& toc) {
   return busy;
 }
 
+Result<Collector::Numbers> Collector::noted(ReadNotes read) {
+  Numbers numbers;
+  for (PackId from = 0;;) {
+    WEFT_TRY(const std::unique_ptr<BlobIndex> now, context_.index.read());
+    WEFT_TRY(const std::vector<NotedPack> some, (now.get()->*read)(from, limits::kRowsPerSnapshot));
+    for (const NotedPack& noted : some) numbers[noted.pack] = noted.value;
+    if (some.size() < limits::kRowsPerSnapshot) return numbers;
+    from = some.back().pack + 1;
+  }
+}
+
+// All that the index says gc has to look at, or all that there are.
+Status Collector::look_at_all() {
+  WEFT_TRY(queued_, noted(&BlobIndex::queued));
+  WEFT_TRY(left_dead_, noted(&BlobIndex::left_dead));
+  std::set<PackId> packs(context_.input.also.begin(), context_.input.also.end());
+  for (const auto& [pack, when] : queued_) packs.insert(pack);
+  if (context_.input.walk) {
+    WEFT_TRY(const std::vector<PackId> all, context_.packs.list());
+    packs.insert(all.begin(), all.end());
+    for (const auto& [pack, bytes] : left_dead_) packs.insert(pack);
+  }
+  for (const auto& [pack, bytes] : left_dead_)
+    if (!packs.contains(pack)) context_.report.dead_bytes += bytes;
+  for (const PackId pack : packs) {
+    if (context_.progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: gc stopped", context_.packs.store_path())};
+    WEFT_CHECK(look(pack));
+  }
+  return {};
+}
+
+void Collector::leave(PackId pack, bool again, std::uint64_t dead_bytes) {
+  looked_[pack] = {again, dead_bytes};
+  context_.report.dead_bytes += dead_bytes;
+}
+
 // Without the writer lock: what is done about the pack is decided again with it.
 Status Collector::look(PackId pack) {
   auto toc = context_.packs.toc(pack);
   if (!toc.ok()) {
-    log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
+    leave(pack, true, 0);  // settle() sees whether it is gone
+    WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
+    if (there) log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
     return {};
   }
   WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
@@ -149,13 +193,14 @@ Status Collector::look(PackId pack) {
     log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
                 pack_name(pack));
   if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
-    context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
+    leave(pack, true, total_bytes(toc->entries) - total_bytes(judged.live));
     return {};
   }
   if (!judged.live.empty()) {
     keep(*toc, judged);
     return {};
   }
+  leave(pack, true, 0);  // unless it goes
   if (!dry_run()) {
     dead_.push_back(pack);
     return {};
@@ -173,8 +218,40 @@ void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
   const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
                   judged.unheld.size() + judged.unlisted.size(),
                   toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
-  context_.report.dead_bytes += pack.dead();
   if (!toc.cached) kept_.push_back(pack);
+  leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
+}
+
+// What stays to be done about a pack is noted; nothing: the index says so already.
+Result<std::optional<PackLook>> Collector::outlook_of(PackId pack) const {
+  const Outlook& outlook = looked_.at(pack);
+  WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
+  WEFT_TRY(const bool listed, is_there(context_.packs.toc_file(pack)));
+  PackLook look{pack, {}, there && outlook.again, there ? outlook.dead_bytes : 0, !there && !listed};
+  const auto queued = queued_.find(pack);
+  const auto dead = left_dead_.find(pack);
+  if (queued != queued_.end()) look.queued = queued->second;
+  if (!there && listed) look.again = true;
+  const bool known =
+      look.again == look.queued.has_value() && look.dead_bytes == (dead == left_dead_.end() ? 0 : dead->second);
+  return known ? std::nullopt : std::optional(look);
+}
+
+Status Collector::settle() {
+  if (dry_run()) return {};
+  std::vector<PackLook> looks;
+  for (const auto& [pack, outlook] : looked_) {
+    WEFT_TRY(const std::optional<PackLook> look, outlook_of(pack));
+    if (look) looks.push_back(*look);
+  }
+  for (std::span<const PackLook> rest(looks); !rest.empty();) {
+    const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
+    rest = rest.subspan(some.size());
+    WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+    for (const PackLook& look : some) WEFT_CHECK(index->looked(look));
+    WEFT_CHECK(index->commit());
+  }
+  return {};
 }
 
 Status Collector::delete_dead() {
@@ -271,6 +348,8 @@ std::vector<RewriteGroup> Collector::plan() {
   std::vector<RewriteGroup> groups;
   plan_kind(PackKind::blobs, groups);
   plan_kind(PackKind::manifests, groups);
+  for (const RewriteGroup& group : groups)
+    for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it goes
   return groups;
 }
 
@@ -320,6 +399,20 @@ Status Collector::clear_orphans() {
 }
 
 }  // namespace
+
+Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run) {
+  const SafePath tmp = store_path / "tmp";
+  std::uint64_t count = 0;
+  auto names = list_directory(tmp);
+  if (!names.ok() && names.error().code == Errc::not_found) return count;
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    auto removed = remove_if_stale(tmp / name, dry_run);
+    if (!removed.ok()) log_warning("gc: {}", removed.error().message);
+    if (removed.ok() && *removed) ++count;
+  }
+  return count;
+}
 
 // A version whose manifest is lost cannot be read, so nothing is kept for it.
 Status UnreapedContent::look(BlobIndex& index) {
@@ -391,16 +484,15 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
     WEFT_CHECK(unreaped.look(*now));
   }
+  WEFT_TRY(const std::uint64_t temporaries, clear_temporaries(packs.store_path(), input.options.dry_run));
+  report.stale_temporaries += temporaries;
   Collector collector(context);
-  WEFT_CHECK(collector.clear_temporaries());
-  WEFT_TRY(std::vector<PackId> all, packs.list());
-  for (PackId pack : all) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", packs.store_path())};
-    WEFT_CHECK(collector.look(pack));
-  }
+  WEFT_CHECK(collector.look_at_all());
   WEFT_CHECK(collector.delete_dead());
-  WEFT_CHECK(collector.clear_orphans());
-  return rewrite_packs(context, collector.plan());
+  if (input.walk) WEFT_CHECK(collector.clear_orphans());
+  std::vector<RewriteGroup> groups = collector.plan();
+  WEFT_CHECK(rewrite_packs(context, std::move(groups)));
+  return collector.settle();
 }
 
 }  // namespace weft

@@ -153,6 +153,7 @@ Status PackIndexer::flush() {
     for (const PackToc& toc : packs) {
       for (const PackEntry& entry : toc.entries) WEFT_CHECK(add_entry(txn, toc.pack, entry));
       if (toc.cached && !toc.entries.empty()) WEFT_CHECK(put_note(txn, kCached, toc.pack));
+      if (toc.promoted) WEFT_CHECK(put_note(txn, kPromoted, toc.pack));
     }
     return {};
   });

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "index/gc_queue.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -48,6 +49,7 @@ Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
 }
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
+  WEFT_CHECK(queue_pack(txn, place.pack));
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (blob) return place_blob(txn, *std::move(blob), place);
   auto added = add_blob(txn, id, place);
@@ -78,6 +80,12 @@ class TxnBlobIndex final : public BlobIndex {
   }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
+  Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) override {
+    return queued_packs(txn_, from, count_max);
+  }
+  Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) override {
+    return packs_left_dead(txn_, from, count_max);
+  }
 
  private:
   Txn txn_;
@@ -99,6 +107,12 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(*txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
+  Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) override {
+    return queued_packs(*txn_, from, count_max);
+  }
+  Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) override {
+    return packs_left_dead(*txn_, from, count_max);
+  }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
@@ -108,6 +122,9 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Status put_manifest(const Digest& digest, const BlobPlace& place, std::uint64_t length) override {
     return run([digest, place, length](Txn& txn) { return move_manifest(txn, digest, place, length); });
+  }
+  Status looked(const PackLook& look) override {
+    return run([look](Txn& txn) { return take_look(txn, look); });
   }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));

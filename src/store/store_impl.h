@@ -201,7 +201,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain(std::span<const PackId> packs);
-  Status give_back_unneeded();
+  Status give_back_unneeded(bool walk);
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack, UnreapedContent& open);
@@ -228,6 +228,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   bool is_left_young(const SafePath& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
+  Result<bool> begin_walk(const GcOptions& options);
+  Status end_walk(std::uint64_t boot);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
   Status find_missing(FsckReport& report);
   Status find_missing_manifests(FsckReport& report);
@@ -255,6 +257,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const Manifests manifests_;
   const std::uint64_t opened_ns_ = now_ns();
   Reliances reliances_;
+  bool walked_ = false;                 // gc has looked at all packs; of the one gc that runs
   std::mutex settling_;                 // behind the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
 };

@@ -118,6 +118,9 @@ class MemoryIndex final : public IndexAccess {
              now().lost.count(pack);
     }
     Result<std::vector<VersionId>> unreaped() override { return now().unreaped; }
+    Result<std::vector<NotedPack>> queued(PackId, std::size_t) override { return std::vector<NotedPack>(); }
+    Result<std::vector<NotedPack>> left_dead(PackId, std::size_t) override { return std::vector<NotedPack>(); }
+    Status looked(const PackLook&) override { return {}; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;
       return {};
