@@ -109,6 +109,7 @@ constexpr Subject kSubjects[] = {
     {Table::versions, "", false, as_it_is},
     {Table::numbers, "", false, as_it_is},
     {Table::tags, "", false, as_it_is},
+    {Table::version_tags, "", false, as_it_is},
     {Table::locals, "", false, as_it_is},
     {Table::children, "", false, as_it_is},
     {Table::manifests, "", false, as_it_is},
