@@ -75,6 +75,8 @@ class Snapshot {
   virtual Result<Page<TagRow>> tags(ModelId model, std::string_view from = {},
                                     std::size_t rows_max = limits::kRowsPerSnapshot) = 0;  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
+  // The names of those that lead to this version, by name.
+  virtual Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from = {}) = 0;
   // Versions that have it as a parent, by age; tombstones too.
   virtual Result<Page<VersionId>> children(VersionId id, std::string_view from = {},
                                            std::size_t rows_max = limits::kRowsPerSnapshot) = 0;

@@ -13,9 +13,10 @@ namespace {
 
 // Of literals: each ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers",   "tags",
-    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",    "children",
-    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",    "revisions", "packs"};
+    "meta",       "models",       "model_ids", "names",     "dirs",          "versions", "numbers",
+    "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",  "dead",
+    "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",  "arch_versions",
+    "arch_items", "hints",        "revisions", "packs"};
 
 template <class Number>
 void append(std::string& key, Number value) {
@@ -65,6 +66,12 @@ std::string file_key(VersionId version, std::uint32_t file) {
 
 std::string tag_key(ModelId model, std::string_view tag) {
   std::string key = key_of(model);
+  key += tag;
+  return key;
+}
+
+std::string version_tag_key(ModelId model, std::uint64_t number, std::string_view tag) {
+  std::string key = key_of(model, number);
   key += tag;
   return key;
 }

@@ -21,6 +21,7 @@ enum class Table : std::uint8_t {
   versions,
   numbers,
   tags,
+  version_tags,
   locals,
   owned,
   blobs,
@@ -38,7 +39,7 @@ enum class Table : std::uint8_t {
   revisions,
   packs,
 };
-inline constexpr std::size_t kTableCount = 24;
+inline constexpr std::size_t kTableCount = 25;
 bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
 std::string_view table_name(Table table);
 
@@ -48,6 +49,7 @@ std::string key_of(std::uint64_t number);
 std::string key_of(std::uint64_t first, std::uint64_t second);
 std::string file_key(VersionId version, std::uint32_t file);
 std::string tag_key(ModelId model, std::string_view tag);
+std::string version_tag_key(ModelId model, std::uint64_t number, std::string_view tag);
 std::string name_key(std::string_view prefix, std::string_view component);
 std::string blob_key(const ContentId& id);  // length, root
 std::string hint_key(std::uint64_t length, std::uint64_t hint);

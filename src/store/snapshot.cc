@@ -77,6 +77,7 @@ class TxnSnapshot final : public Snapshot {
     return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
                         fmt::format("tag {}", printable(name)));
   }
+  Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from) override;
   Result<Page<VersionId>> children(VersionId id, std::string_view from, std::size_t rows_max) override;
 
   Result<LocalRow> local(VersionId id) override {
@@ -172,6 +173,20 @@ Result<Page<VersionRow>> TxnSnapshot::versions(ModelId model, std::string_view f
   WEFT_TRY(ModelRow row, this->model(model));
   if (begin && *begin >= row.next_number && page.rows.empty()) return page;
   if (row.next_number != next) return damaged(txn_, "a version's number is missing");
+  return page;
+}
+
+Result<Page<std::string>> TxnSnapshot::tags_of(ModelId model, std::uint64_t number, std::string_view from) {
+  Page<std::string> page;
+  const std::string prefix = version_tag_key(model, number, {});
+  const auto add = [&](const Entry& entry) -> Status {
+    WEFT_CHECK(row_from<NumberRow>(txn_, Table::version_tags, entry.key, entry.value));
+    page.rows.emplace_back(entry.key.substr(prefix.size()));
+    return {};
+  };
+  const std::string behind = from.empty() ? "" : version_tag_key(model, number, from);
+  WEFT_TRY(const std::string last, visit_page(txn_, Table::version_tags, prefix, behind, add));
+  page.next = name_behind(last, prefix.size());
   return page;
 }
 

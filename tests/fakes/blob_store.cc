@@ -73,6 +73,7 @@ class BlobSnapshot final : public Snapshot {
   Result<Page<VersionId>> distinct(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<Page<TagRow>> tags(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
+  Result<Page<std::string>> tags_of(ModelId, std::uint64_t, std::string_view) override { return no_versions(); }
   Result<Page<VersionId>> children(VersionId, std::string_view, std::size_t) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
   Result<std::uint64_t> owned_bytes(VersionId, std::uint32_t) override { return no_versions(); }

@@ -248,6 +248,10 @@ class Run {
       std::map<std::string, std::uint64_t> tags;
       for (const TagRow& tag : must(snapshot.tags(model.id)).rows) tags[tag.name] = tag.number;
       CHECK(tags == naive_.tags(model.name));
+      std::map<std::string, std::uint64_t> by_version;
+      for (std::uint64_t number = 1; number < model.next_number; ++number)
+        for (const std::string& name : must(snapshot.tags_of(model.id, number)).rows) by_version[name] = number;
+      CHECK(by_version == tags);
     }
     CHECK(names == naive_.live_models());
     CHECK(listed(snapshot, "") == naive_.live_models());
