@@ -71,7 +71,7 @@ void Listings::keep(Ino dir, const std::shared_ptr<const ListingPage>& made) {
     bytes -= pages.back()->bytes;
     pages.pop_back();
   }
-  directories_.put(dir, std::make_shared<const Pages>(std::move(pages)), bytes + sizeof(Pages));
+  directories_.put(dir, std::make_shared<const Pages>(std::move(pages)), bytes + kBytesBeside);
 }
 
 Result<Listings::Found> Listings::find(Vfs& vfs, Ino dir, ListPlace place) {

@@ -44,6 +44,7 @@ class Listings {
   static constexpr std::size_t kBytesMax = 8U << 20U;
   static constexpr std::size_t kBytesEachMax = kBytesMax / 2;  // of one directory
   static constexpr std::size_t kPagesEachMax = 64;
+  static constexpr std::size_t kBytesBeside = 320;  // that a directory takes beside its pages, in five allocations
   static constexpr std::chrono::seconds kKeptFor{10};
 
   // Of one directory, the newest state first. Where memory is short the oldest go first, or all.
