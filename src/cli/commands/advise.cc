@@ -84,11 +84,11 @@ class AdviseCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(AdviseAsked asked, this->asked());
+    WEFT_TRY(const AdviseAsked asked, this->asked());
     WEFT_TRY(auto source, csv_.empty() ? losses_of_model(context, model_, names_, follow_)
                                        : losses_of_csv(context, csv_, names_, follow_));
-    if (!follow_) return run_once(context, *source, std::move(asked));
-    WEFT_CHECK(AdviseFollower(context, *source, std::move(asked)).run());
+    if (!follow_) return run_once(context, *source, asked);
+    WEFT_CHECK(AdviseFollower(context, *source, asked).run());
     return kExitDone;
   }
 
@@ -135,7 +135,7 @@ class AdviseCommand final : public Command {
     return times;
   }
 
-  static Result<int> run_once(const Context& context, LossSource& source, AdviseAsked asked) {
+  static Result<int> run_once(const Context& context, LossSource& source, const AdviseAsked& asked) {
     advise::LossSeries series;
     for (;;) {
       WEFT_TRY(const bool more, source.read(series));

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "advise/advice.h"
 #include "cli/commands/advise_source.h"
@@ -24,8 +23,8 @@ struct AdviseAsked {
 // Errc::cancelled: a signal came. Losses that give no advice yet are waited for; a remark says why.
 class AdviseFollower {
  public:
-  AdviseFollower(const Context& context, LossSource& source, AdviseAsked asked)
-      : context_(context), source_(source), asked_(std::move(asked)) {}
+  AdviseFollower(const Context& context, LossSource& source, const AdviseAsked& asked)
+      : context_(context), source_(source), asked_(asked) {}
   Status run();
 
  private:
@@ -37,7 +36,7 @@ class AdviseFollower {
 
   const Context& context_;
   LossSource& source_;
-  AdviseAsked asked_;
+  const AdviseAsked asked_;
   advise::LossSeries series_;
   std::optional<std::uint64_t> first_;      // the first of last_save_
   std::optional<std::uint64_t> last_save_;  // recorded, or else taken for granted
