@@ -11,6 +11,7 @@ _weft_options() {
     diff) echo "--norms --json --quiet --store --trust-store --help" ;;
     find) echo "--null --json --quiet --store --trust-store --help" ;;
     match) echo "--top --by --json --quiet --store --trust-store --help" ;;
+    advise) echo "--csv --metric --step --until --requests --rate --t-infer --t-train --t-save --t-load --epoch --fit --schedule --follow --json --quiet --store --trust-store --help" ;;
     tag) echo "--delete --json --quiet --store --trust-store --help" ;;
     rm) echo "--all --json --quiet --store --trust-store --help" ;;
     gc) echo "--dry-run --all --json --quiet --store --trust-store --help" ;;
@@ -69,13 +70,19 @@ _weft() {
     mapfile -t COMPREPLY < <(compgen -W "$(_weft_options "$command")" -- "$word")
   elif [[ $before == --graph ]]; then
     mapfile -t COMPREPLY < <(compgen -W "json dot" -- "$word")
+  elif [[ $before == --fit ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "exp2 exp3 expd3 lin2 pow3" -- "$word")
+  elif [[ $before == --schedule ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "fixed greedy best" -- "$word")
+  elif [[ $before == --csv ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
   elif [[ $before == --parent || $before == -p || $before == --inherit || $before == --name || $before == -n ]]; then
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match tag rm gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag rm gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
             restore completion help" -- "$word") ;;
-      ls | info | log | lineage | diff | tag | rm | du | pin | unpin | prefetch | evict | stage-out) _weft_models "$word" "${store[@]}" ;;
+      ls | info | log | lineage | diff | advise | tag | rm | du | pin | unpin | prefetch | evict | stage-out) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"

@@ -32,7 +32,7 @@ _weft() {
       'log:show the history of a model or of a version, newest first'
       'lineage:show the ancestors and the descendants of a version' 'diff:compare the tensors of two versions'
       'find:list the versions that match a query'
-      'match:find versions whose first layers are the same' 'tag:set, move, delete or list the tags of a model' 'rm:remove versions'
+      'match:find versions whose first layers are the same' 'advise:advise a training when to save its model' 'tag:set, move, delete or list the tags of a model' 'rm:remove versions'
       'gc:free the space that no version needs' 'du:show the space of models and versions, and what sharing saves'
       'fsck:check the store, repair it, or rebuild its index' 'scrub:read the whole store slowly'
       'mount:mount the store as a file tree'
@@ -63,6 +63,12 @@ _weft() {
     find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' '1:query:' ;;
     match) _arguments $common $json '--top[show at most so many]:number:' '--by[what decides between equals]:order:(prefix)' \
       '1:version:_weft_models' ;;
+    advise) _arguments $common $json '--csv[read losses from this file]:file:_files' '--metric[metric of the loss]:name:' \
+      '--step[metric of the iteration]:name:' '--until[last iteration]:iteration:' '--requests[requests to come]:number:' \
+      '--rate[requests in a second]:number:' '--t-infer[time between requests]:seconds:' \
+      '--t-train[time of an iteration]:seconds:' '--t-save[time of a save]:seconds:' '--t-load[time of a load]:seconds:' \
+      '--epoch[length of an epoch]:iterations:' '--fit[curve]:curve:(exp2 exp3 expd3 lin2 pow3)' \
+      '--schedule[schedule]:name:(fixed greedy best)' '--follow[go on with new losses]' '1:model:_weft_models' ;;
     tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' '--all[rewrite every pack that has dead bytes]' ;;

@@ -79,6 +79,17 @@ inline constexpr std::uint64_t kGraphJsonMax = 256U << 20U;
 inline constexpr std::size_t kFindQueryMax = 64U << 10U;
 inline constexpr std::size_t kFindDepthMax = 64;
 
+// Advice on saving.
+inline constexpr std::size_t kLossPointsMax = 1'000'000;              // of a training run
+inline constexpr std::size_t kLossesFittedMax = 16'384;               // more are averaged to so many
+inline constexpr std::size_t kLossLineMax = 64U << 10U;               // bytes of a line of a CSV file
+inline constexpr double kLossMax = 1e15;                              // its size
+inline constexpr std::uint64_t kTrainingStepMax = 1ULL << 53U;        // whole numbers of a double
+inline constexpr double kTrainingSecondsMax = 1e11;                   // a point in time, or how long something takes
+inline constexpr double kTrainingSecondsMin = 1e-12;                  // what an iteration or a request takes
+inline constexpr std::uint64_t kIterationsAdvisedMax = 10'000'000;    // to come
+inline constexpr std::uint64_t kRequestsMax = 1'000'000'000'000'000;  // to come
+
 // Records of the store.
 inline constexpr std::uint64_t kRecordMax = 1ULL << 30U;
 

@@ -139,6 +139,12 @@ Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte>
   return done;
 }
 
+Result<std::size_t> read_next(int fd, std::span<std::byte> out, std::string_view where) {
+  const ssize_t got = retry([&] { return ::read(fd, out.data(), std::min(out.size(), kCallMax)); });
+  if (got < 0) return sys_error(errno, fmt::format("{}: read of {} bytes", where, out.size()));
+  return static_cast<std::size_t>(got);
+}
+
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where) {
   WEFT_TRY(std::size_t got, read_some(fd, offset, out, where));
   if (got != out.size())

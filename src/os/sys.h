@@ -56,6 +56,8 @@ Result<struct stat> stat_fd(int fd, std::string_view where);
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short: Errc::io
 Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out,
                               std::string_view where);  // short only at the end
+Result<std::size_t> read_next(int fd, std::span<std::byte> out,
+                              std::string_view where);  // read(2) at the file position; 0 at the end
 Status write_exact(int fd, std::uint64_t offset, std::span<const std::byte> bytes, std::string_view where);
 Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view where);  // write(2) at the file position
 Status sync_file(int fd, std::string_view where);

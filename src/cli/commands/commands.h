@@ -8,6 +8,7 @@
 
 namespace weft {
 
+std::unique_ptr<Command> make_advise_command();
 std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_diff_command();

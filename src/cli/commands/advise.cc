@@ -1,0 +1,192 @@
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "advise/advice.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "cli/commands/advise_follow.h"
+#include "cli/commands/advise_output.h"
+#include "cli/commands/advise_source.h"
+#include "cli/commands/commands.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kInfo = {
+    .name = "advise",
+    .summary = "advise a training when to save its model",
+    .description =
+        "Fits a curve to the loss, and computes the loss that the requests to the served\n"
+        "model meet in all, for schedules of saves: \"best\" meets the least; \"fixed\" and\n"
+        "\"greedy\" are those of the Viper paper; \"epoch\" saves at the ends of epochs.\n"
+        "\n"
+        "Losses are metrics of the versions of MODEL, or columns of a CSV file. What was\n"
+        "recorded of saves (save_seconds) and of time (a version's own, or the column\n"
+        "time, in seconds) gives --t-train and --t-save if it is there three times.\n",
+    .examples =
+        "weft advise m --until 10000 --requests 50000 --rate 200 --t-save 1.4\n"
+        "weft advise --csv metrics.csv --until 10000 --requests 50000 --rate 200 \\\n"
+        "     --t-train 0.07 --t-save 1.4 --epoch 216\n"
+        "weft advise m --follow --until 10000 --requests 50000 --rate 200 --t-save 1.4\n",
+    .json =
+        "{losses, step, last_save, fit, fits: [{curve, a, b, c, from, error,\n"
+        " error_ahead}], least_error, t_train, t_save, t_load, t_infer, requests,\n"
+        " schedules: [{schedule, interval, stall_seconds, loss, paper_loss, steps}],\n"
+        " next}; with --follow {step, last_save, next} in each line\n",
+    .interrupted = "nothing was changed",
+};
+
+Result<std::uint64_t> whole(std::string_view option, const std::string& text, std::uint64_t most) {
+  const auto number = parse_u64(text);
+  if (!number || *number == 0 || *number > most)
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected a whole number from 1 to {}, got \"{}\"", option, most, printable(text))};
+  return *number;
+}
+
+Result<double> above(std::string_view option, const std::string& text, double least) {
+  const auto number = parse_real(text);
+  if (!number || *number < least || *number > limits::kTrainingSecondsMax)
+    return Error{Errc::invalid, fmt::format("{}: expected a number from {} to {}, got \"{}\"", option, least,
+                                            limits::kTrainingSecondsMax, printable(text))};
+  return *number;
+}
+
+class AdviseCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL", model_, OptionSet::Need::optional, "the model whose versions have the losses");
+    options.value("--csv", "FILE", csv_, "read losses from this file instead; - is standard input");
+    options.value("--metric", "NAME", names_.loss, "the metric or column of the loss (default: loss)");
+    options.value("--step", "NAME", names_.step, "the metric or column of the iteration (default: step)");
+    options.value("--until", "ITERATION", until_, "the last iteration of the training");
+    options.value("--requests", "N", requests_, "requests to the model from its last save on");
+    options.value("--rate", "R", rate_, "requests in a second");
+    options.value("--t-infer", "SECONDS", request_s_, "time from one request to the next, instead of --rate");
+    options.value("--t-train", "SECONDS", step_s_, "time of an iteration");
+    options.value("--t-save", "SECONDS", save_s_, "time for which a save stops the training");
+    options.value("--t-load", "SECONDS", load_s_, "time from the end of a save until its model answers (default: 0)");
+    options.value("--epoch", "ITERATIONS", epoch_, "also show saves at the ends of epochs of this length");
+    options.value("--fit", "CURVE", curve_, "exp2, exp3, expd3, lin2 or pow3 (default: what predicts best)");
+    options.value("--schedule", "NAME", schedule_,
+                  "the schedule whose saves are listed or followed: fixed, greedy or best (default: best)");
+    options.flag("--follow", follow_, "print the next iteration to save after, whenever new losses change it");
+  }
+
+  Status check_usage() const override {
+    if (model_.empty() == csv_.empty()) return Error{Errc::invalid, "expected either MODEL or --csv FILE"};
+    WEFT_CHECK(asked());
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(const AdviseAsked asked, this->asked());
+    WEFT_TRY(auto source, csv_.empty() ? losses_of_model(context, model_, names_, follow_)
+                                       : losses_of_csv(context, csv_, names_, follow_));
+    if (!follow_) return run_once(context, *source, asked);
+    WEFT_CHECK(AdviseFollower(context, *source, asked).run());
+    return kExitDone;
+  }
+
+ private:
+  Result<AdviseAsked> asked() const {
+    AdviseAsked asked;
+    if (until_.empty()) return Error{Errc::invalid, "expected --until ITERATION"};
+    WEFT_TRY(asked.question.until, whole("--until", until_, limits::kTrainingStepMax));
+    if (requests_.empty()) return Error{Errc::invalid, "expected --requests N"};
+    WEFT_TRY(asked.question.requests, whole("--requests", requests_, limits::kRequestsMax));
+    if (!epoch_.empty()) {
+      WEFT_TRY(asked.question.epoch, whole("--epoch", epoch_, limits::kTrainingStepMax));
+    }
+    if (!curve_.empty() && !(asked.question.curve = advise::curve_kind(curve_)))
+      return Error{Errc::invalid,
+                   fmt::format("--fit: expected exp2, exp3, expd3, lin2 or pow3, got \"{}\"", printable(curve_))};
+    if (!schedule_.empty()) {
+      const auto kind = advise::schedule_kind(schedule_);
+      if (!kind || *kind == advise::ScheduleKind::epoch)
+        return Error{Errc::invalid,
+                     fmt::format("--schedule: expected fixed, greedy or best, got \"{}\"", printable(schedule_))};
+      asked.followed = *kind;
+    }
+    WEFT_TRY(asked.times, times());
+    return asked;
+  }
+
+  Result<advise::GivenTimes> times() const {
+    advise::GivenTimes times;
+    if (rate_.empty() == request_s_.empty())
+      return Error{Errc::invalid, "expected either --rate R or --t-infer SECONDS"};
+    WEFT_TRY(times.request_s, rate_.empty() ? above("--t-infer", request_s_, limits::kTrainingSecondsMin)
+                                            : above("--rate", rate_, 1 / limits::kTrainingSecondsMax));
+    if (!rate_.empty()) times.request_s = 1 / times.request_s;
+    if (!step_s_.empty()) {
+      WEFT_TRY(times.step_s, above("--t-train", step_s_, limits::kTrainingSecondsMin));
+    }
+    if (!save_s_.empty()) {
+      WEFT_TRY(times.save_s, above("--t-save", save_s_, 0));
+    }
+    if (!load_s_.empty()) {
+      WEFT_TRY(times.load_s, above("--t-load", load_s_, 0));
+    }
+    return times;
+  }
+
+  static Result<int> run_once(const Context& context, LossSource& source, const AdviseAsked& asked) {
+    advise::LossSeries series;
+    for (;;) {
+      WEFT_TRY(const bool more, source.read(series));
+      if (!more) break;
+      source.wait();
+      if (context.patience().cancelled()) return Error{Errc::cancelled, ""};
+    }
+    const auto timing = advise::timing_of(series, asked.times);
+    if (!timing.ok()) {
+      context.note(fmt::format("advise: {}", timing.error().message));
+      return kExitUsage;
+    }
+    advise::Question question = asked.question;
+    question.timing = *timing;
+    question.last_save = last_save(source, series);
+    std::vector<advise::ScheduleKind> kinds = {advise::ScheduleKind::fixed, advise::ScheduleKind::greedy,
+                                               advise::ScheduleKind::best};
+    if (question.epoch) kinds.insert(kinds.begin(), advise::ScheduleKind::epoch);
+    WEFT_TRY(const advise::Advice advice, advise::advise(series, question, kinds));
+    const AdviseShown shown{series, question, advice, asked.followed};
+    context.json ? context.print_json(advise_json(shown)) : context.print("{}", advise_text(shown));
+    return kExitDone;
+  }
+
+  // The newest model is taken for saved if no save is recorded.
+  static std::uint64_t last_save(const LossSource& source, const advise::LossSeries& series) {
+    if (series.points().empty()) return 0;
+    const std::uint64_t newest = series.points().back().step;
+    return source.saves() == RecordedSaves::each ? newest : series.last_save().value_or(newest);
+  }
+
+  std::string model_;
+  std::string csv_;
+  advise::LossNames names_;
+  std::string until_;
+  std::string requests_;
+  std::string rate_;
+  std::string request_s_;
+  std::string step_s_;
+  std::string save_s_;
+  std::string load_s_;
+  std::string epoch_;
+  std::string curve_;
+  std::string schedule_;
+  bool follow_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_advise_command() {
+  return std::make_unique<AdviseCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// `weft advise --follow`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "advise/advice.h"
+#include "cli/commands/advise_source.h"
+#include "cli/shared/context.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// What was asked for, but for what the losses say.
+struct AdviseAsked {
+  advise::Question question;  // without `last_save` and `timing`; `requests` come from the first known save on
+  advise::GivenTimes times;
+  advise::ScheduleKind followed = advise::ScheduleKind::best;
+};
+
+// Prints the next iteration to save after whenever it changes, 0 when no further save pays, until the source ends.
+// Errc::cancelled: a signal came. Losses that give no advice yet are waited for; a remark says why.
+class AdviseFollower {
+ public:
+  AdviseFollower(const Context& context, LossSource& source, const AdviseAsked& asked)
+      : context_(context), source_(source), asked_(asked) {}
+  Status run();
+
+ private:
+  Result<std::uint64_t> next_save();
+  void look_for_saves();
+  std::uint64_t requests_left(const advise::Timing& timing) const;
+  Status show(std::uint64_t next);
+  void remark(const std::string& reason);
+
+  const Context& context_;
+  LossSource& source_;
+  const AdviseAsked asked_;
+  advise::LossSeries series_;
+  std::optional<std::uint64_t> first_;      // the first of last_save_
+  std::optional<std::uint64_t> last_save_;  // recorded, or else taken for granted
+  std::uint64_t saves_ = 0;                 // after first_
+  std::uint64_t shown_ = 0;
+  std::string reason_;
+};
+
+}  // namespace weft

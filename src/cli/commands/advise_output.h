@@ -1,0 +1,22 @@
+// What `weft advise` prints without --follow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "advise/advice.h"
+#include "base/json.h"
+
+namespace weft {
+
+struct AdviseShown {
+  const advise::LossSeries& series;
+  const advise::Question& question;
+  const advise::Advice& advice;
+  advise::ScheduleKind kind;  // whose saves are listed
+};
+
+std::string advise_text(const AdviseShown& shown);
+JsonWriter advise_json(const AdviseShown& shown);
+
+}  // namespace weft

@@ -1,0 +1,143 @@
+#include "cli/commands/advise_source.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "advise/csv.h"
+#include "base/text.h"
+#include "cli/shared/catalog.h"
+#include "os/sys.h"
+#include "os/unix_socket.h"
+#include "weft/commits.h"
+#include "weft/listing.h"
+
+namespace weft {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{200};  // how long a signal may wait
+
+class ModelLosses final : public LossSource {
+ public:
+  ModelLosses(std::unique_ptr<Store> store, std::unique_ptr<CommitWatch> watch, ModelRow model, advise::LossNames names)
+      : store_(std::move(store)), watch_(std::move(watch)), model_(std::move(model)), names_(std::move(names)) {}
+
+  Result<bool> read(advise::LossSeries& series) override {
+    if (watch_) watch_->clear();
+    series.clear();
+    WEFT_CHECK(each_version(*store_, model_.id, [&](const VersionRow& row) -> Status {
+      WEFT_TRY(const auto point, advise::point_of(row, names_));
+      return point ? series.add(*point) : Status();
+    }));
+    return watch_ != nullptr;
+  }
+  void wait() override { wait_for(watch_->fd(), POLLIN, kLook); }
+  RecordedSaves saves() const override { return RecordedSaves::each; }
+
+ private:
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<CommitWatch> watch_;  // null: nobody follows
+  ModelRow model_;
+  advise::LossNames names_;
+};
+
+class FileLosses final : public LossSource {
+ public:
+  // An invalid `fd`: standard input.
+  FileLosses(const Context& context, Fd fd, const std::string& path, advise::LossNames names)
+      : context_(context),
+        file_(std::move(fd)),
+        fd_(file_.valid() ? file_.get() : STDIN_FILENO),
+        where_(file_.valid() ? path : "standard input"),
+        names_(std::move(names)),
+        csv_(names_) {}
+
+  Status begin(bool follow) {
+    WEFT_TRY(const auto st, stat_fd(fd_, where_));
+    grows_ = follow && S_ISREG(st.st_mode);
+    return {};
+  }
+
+  Result<bool> read(advise::LossSeries& series) override {
+    if (grows_) WEFT_CHECK(begin_again_if_shorter(series));
+    std::array<std::byte, 64U << 10U> bytes{};
+    while (wait_for(fd_, POLLIN, std::chrono::milliseconds(0))) {
+      if (context_.patience().cancelled()) return Error{Errc::cancelled, ""};
+      WEFT_TRY(const std::size_t got,
+               grows_ ? read_some(fd_, read_bytes_, bytes, where_) : read_next(fd_, bytes, where_));
+      if (got == 0) return grows_ ? Result<bool>(true) : ended(series);
+      read_bytes_ += got;
+      WEFT_CHECK(named(csv_.add({reinterpret_cast<const char*>(bytes.data()), got}, series)));
+    }
+    return true;  // a pipe that is empty now
+  }
+
+  void wait() override {
+    if (grows_)
+      std::this_thread::sleep_for(kLook);
+    else
+      wait_for(fd_, POLLIN, kLook);
+  }
+  RecordedSaves saves() const override { return csv_.records_saves() ? RecordedSaves::some : RecordedSaves::none; }
+
+ private:
+  Result<bool> ended(advise::LossSeries& series) {
+    WEFT_CHECK(named(csv_.end(series)));
+    return false;
+  }
+
+  Status begin_again_if_shorter(advise::LossSeries& series) {
+    WEFT_TRY(const auto st, stat_fd(fd_, where_));
+    if (static_cast<std::uint64_t>(st.st_size) >= read_bytes_) return {};
+    series.clear();
+    csv_ = advise::CsvLosses(names_);
+    read_bytes_ = 0;
+    return {};
+  }
+
+  Status named(Status status) const {
+    if (status.ok()) return status;
+    return Error{status.error().code, fmt::format("{}: {}", where_, status.error().message)};
+  }
+
+  const Context& context_;
+  Fd file_;
+  int fd_;
+  std::string where_;
+  advise::LossNames names_;
+  advise::CsvLosses csv_;
+  bool grows_ = false;  // a regular file that is followed: it has no end
+  std::uint64_t read_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LossSource>> losses_of_model(const Context& context, std::string_view model,
+                                                    advise::LossNames names, bool follow) {
+  WEFT_TRY(auto store, context.open_to_read());
+  WEFT_TRY(auto row, model_row(*store, model));
+  std::unique_ptr<CommitWatch> watch;
+  if (follow) {
+    WEFT_TRY(watch, store->watch_commits());
+  }
+  return std::unique_ptr<LossSource>(
+      std::make_unique<ModelLosses>(std::move(store), std::move(watch), std::move(row), std::move(names)));
+}
+
+Result<std::unique_ptr<LossSource>> losses_of_csv(const Context& context, const std::string& path,
+                                                  advise::LossNames names, bool follow) {
+  Fd fd;
+  if (path != "-") {
+    WEFT_TRY(fd, open_file(path, O_RDONLY));
+  }
+  auto source = std::make_unique<FileLosses>(context, std::move(fd), path, std::move(names));
+  WEFT_CHECK(source->begin(follow));
+  return std::unique_ptr<LossSource>(std::move(source));
+}
+
+}  // namespace weft
