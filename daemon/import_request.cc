@@ -64,6 +64,8 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   ClientFiles client(call);
   WEFT_CHECK(check_description(request.options));
   WEFT_TRY(auto files, client.list(request.files));
+  if (request.options.move)
+    for (SourceFile& file : files) file.giver = call.peer().uid;
   WEFT_TRY(PreparedImport prepared, prepare_sources(request.options, std::move(files), progress));
   bring_base(parts, request.options.inherit);
   WEFT_TRY(const ImportReport report,

@@ -123,7 +123,7 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   reading.look = [&cold](VersionId version) { return cold->look(version); };
   WEFT_TRY(const auto store, Store::open(options.store, reading));
   cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
-  const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold});
+  const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
   return serve(*vfs, options, ends);
 }
 

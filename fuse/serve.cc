@@ -2,11 +2,16 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
 #include "base/log.h"
 #include "fuse/ops/session.h"
 #include "fuse/process/channel.h"
 #include "fuse/state/server.h"
 #include "fuse/watcher.h"
+#include "os/programs.h"
 #include "os/sys.h"
 #include "weft/store.h"
 
@@ -28,6 +33,17 @@ void go_on(Server& server) {
   log_flush();
   const Status said = say(channel, Say::failed, error.message);
   ::_exit(said.ok() ? 1 : 2);
+}
+
+Result<std::unique_ptr<DraftTree>> open_drafts(const MountOptions& options) {
+  if (!options.publish) return std::unique_ptr<DraftTree>();
+  return DraftTree::open(options.store);
+}
+
+PublisherOptions publishing(const MountOptions& options) {
+  const char* path = std::getenv("PATH");
+  const auto program = find_program("weft", own_program_directory(), path == nullptr ? "" : path);
+  return {options.store, program.value_or("weft"), options.trust_store};
 }
 
 Status serve_device(Server& server, int channel) {
@@ -59,7 +75,10 @@ Status serve(Vfs& vfs, const MountOptions& options, const ServerEnds& ends) {
   if (!message) return {};  // it did not come to a mount
   if (message->what != Say::device || !message->device.valid())
     return Error{Errc::internal, "the supervisor gave no device"};
-  Server server(vfs, options, shared);  // only now: the server before is at its end
+  WEFT_TRY(auto drafts, open_drafts(options));
+  // Only now: the server before is at its end.
+  Server server(vfs, std::move(drafts), publishing(options), options, shared);
+  if (server.publisher) server.publisher->recover();
   server.device = message->device.release();
   return serve_device(server, channel.get());
 }

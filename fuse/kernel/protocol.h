@@ -81,6 +81,19 @@ inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the ker
 
 // A notification is a reply to no request (unique 0), with its code in the place of the error.
 
+struct Attr {
+  std::uint64_t ino, size, blocks, atime, mtime, ctime;
+  std::uint32_t atime_ns, mtime_ns, ctime_ns, mode, nlink, uid, gid, rdev, blksize, flags;
+};
+static_assert(sizeof(Attr) == 88);
+
+struct EntryOut {
+  std::uint64_t nodeid, generation, entry_valid, attr_valid;
+  std::uint32_t entry_valid_ns, attr_valid_ns;
+  Attr attr;
+};
+static_assert(sizeof(EntryOut) == 128);
+
 struct OpenOut {
   std::uint64_t handle;
   std::uint32_t open_flags;

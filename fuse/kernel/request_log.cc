@@ -30,6 +30,11 @@ void RequestLog::end(std::uint64_t request) {
   }
 }
 
+void RequestLog::alive() {
+  words_.begun.fetch_add(1, std::memory_order_relaxed);
+  words_.finished.fetch_add(1, std::memory_order_relaxed);
+}
+
 std::vector<std::uint64_t> RequestLog::running() const {
   std::vector<std::uint64_t> out;
   for (const auto& place : words_.running)

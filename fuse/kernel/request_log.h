@@ -26,6 +26,9 @@ class RequestLog {
   void begin(std::uint64_t request);
   void end(std::uint64_t request);
 
+  // A request takes long, and its server does not stand still.
+  void alive();
+
   std::uint64_t begun() const { return words_.begun.load(std::memory_order_relaxed); }
   std::uint64_t finished() const { return words_.finished.load(std::memory_order_relaxed); }
   std::vector<std::uint64_t> running() const;  // in rising order

@@ -10,6 +10,7 @@ void op_init(void*, fuse_conn_info* connection) {
                             FUSE_CAP_SPLICE_MOVE | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_POSIX_LOCKS;
   connection->want = (connection->want | (connection->capable & wanted)) & ~unwanted;
   connection->max_read = kReadBytesMax;
+  connection->max_write = kReadBytesMax;
   // Many: reads that wait for other nodes must not keep those that need nobody.
   connection->max_background = 512;
   connection->congestion_threshold = 384;

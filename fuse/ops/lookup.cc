@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "base/limits.h"
+#include "fuse/ops/draft_ops.h"
 #include "fuse/ops/ops.h"
 
 namespace weft {
@@ -22,6 +23,7 @@ Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const ch
     fuse_reply_err(request, ENAMETOOLONG);
     return {};
   }
+  if (server.drafts && parent == kRootIno && std::string_view(name) == "new") return draft_lookup_top(server, request);
   const auto found = server.vfs.lookup(parent, name);
   if (!found.ok() && found.error().code == Errc::not_found) return reply_absent(server, request, parent, found.error());
   if (!found.ok()) return found.error();

@@ -22,6 +22,11 @@ int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
 
 }  // namespace
 
+int send_opened(fuse_req_t request, fuse_file_info* file, const OpenAnswer& answer) {
+  return answer.way == ReadWay::passthrough ? reply_passthrough(request, file->fh, answer.backing_id)
+                                            : reply_open(request, file, answer.way);
+}
+
 Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY || (file->flags & O_TRUNC) != 0)
     return Error{Errc::read_only, "open for writing"};
@@ -31,8 +36,7 @@ Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_in
   // A node that was open before its file was assembled keeps new openers from it: the next ones go by the other.
   const bool served = answer.way == ReadWay::cached || answer.way == ReadWay::straight;
   if (answer.joined && served && server.vfs.assembled(ino_of(node))) reconsider_node(server, ino_of(node));
-  const int sent = answer.way == ReadWay::passthrough ? reply_passthrough(request, handle, answer.backing_id)
-                                                      : reply_open(request, file, answer.way);
+  const int sent = send_opened(request, file, answer);
   if (sent == -ENOENT) server.open_files.close(node, handle);  // the opener was interrupted: no release will come
   if (answer.opened) answer.opened->opened();
   return {};

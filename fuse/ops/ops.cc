@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "fuse/kernel/errors.h"
+#include "fuse/ops/draft_ops.h"
 
 namespace weft {
 namespace {
@@ -33,9 +34,36 @@ struct Answer<Operation> {
   }
 };
 
+// The operation of new/ where the first number is one of a draft, else the other. An EROFS is what programs expect of a
+// file system that is mounted to read, whoever asks.
+template <auto Plain, auto OfDraft>
+struct Either;
+
+template <class... Args, Status (*Plain)(Server&, fuse_req_t, fuse_ino_t, Args...),
+          Status (*OfDraft)(Server&, fuse_req_t, fuse_ino_t, Args...)>
+struct Either<Plain, OfDraft> {
+  static Status act(Server& server, fuse_req_t request, fuse_ino_t node, Args... args) {
+    const bool draft = server.drafts && is_draft(ino_of(node));
+    return draft ? OfDraft(server, request, node, args...) : Plain(server, request, node, args...);
+  }
+  static constexpr auto call = Answer<act>::call;
+};
+
 template <class... Args>
-void refuse(fuse_req_t request, Args...) {
-  fuse_reply_err(request, EROFS);
+Status read_only(Server&, fuse_req_t, fuse_ino_t, Args...) {
+  return Error{Errc::read_only, "a published file"};
+}
+
+template <auto OfDraft>
+struct Draft;
+template <class... Args, Status (*OfDraft)(Server&, fuse_req_t, fuse_ino_t, Args...)>
+struct Draft<OfDraft> {
+  static constexpr auto call = Either<read_only<Args...>, OfDraft>::call;
+};
+
+Status symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
+  if (!server.drafts) return Error{Errc::read_only, "a published file"};
+  return draft_symlink(server, request, target, dir, name);
 }
 
 void forget(fuse_req_t request, fuse_ino_t, uint64_t) {
@@ -48,36 +76,38 @@ void forget_multi(fuse_req_t request, size_t, fuse_forget_data*) {
 fuse_lowlevel_ops make_operations() {
   fuse_lowlevel_ops ops{};
   ops.init = op_init;
-  ops.lookup = Answer<op_lookup>::call;
+  ops.lookup = Either<op_lookup, draft_lookup>::call;
   ops.forget = forget;  // inode numbers say by themselves what they are: nothing is counted
   ops.forget_multi = forget_multi;
-  ops.getattr = Answer<op_getattr>::call;
-  ops.access = Answer<op_access>::call;
-  ops.readlink = Answer<op_readlink>::call;
+  ops.getattr = Either<op_getattr, draft_getattr>::call;
+  ops.access = Either<op_access, draft_access>::call;
+  ops.readlink = Either<op_readlink, draft_readlink>::call;
   ops.statfs = Answer<op_statfs>::call;
-  ops.open = Answer<op_open>::call;
+  ops.open = Either<op_open, draft_open>::call;
   ops.release = Answer<op_release>::call;
   ops.read = Answer<op_read>::call;
-  ops.lseek = Answer<op_lseek>::call;
-  ops.opendir = Answer<op_opendir>::call;
-  ops.readdir = Answer<op_readdir>::call;
-  ops.readdirplus = Answer<op_readdirplus>::call;
+  ops.lseek = Either<op_lseek, draft_lseek>::call;
+  ops.opendir = Either<op_opendir, draft_opendir>::call;
+  ops.readdir = Either<op_readdir, draft_readdir>::call;
+  ops.readdirplus = Either<op_readdirplus, draft_readdirplus>::call;
   ops.getxattr = Answer<op_getxattr>::call;
   ops.listxattr = Answer<op_listxattr>::call;
 
-  ops.setattr = refuse;
-  ops.mknod = refuse;
-  ops.mkdir = refuse;
-  ops.unlink = refuse;
-  ops.rmdir = refuse;
-  ops.symlink = refuse;
-  ops.rename = refuse;
-  ops.link = refuse;
-  ops.write = refuse;
-  ops.create = refuse;
-  ops.fallocate = refuse;
-  ops.setxattr = refuse;
-  ops.removexattr = refuse;
+  ops.setattr = Draft<draft_setattr>::call;
+  ops.mkdir = Draft<draft_mkdir>::call;
+  ops.unlink = Draft<draft_unlink>::call;
+  ops.rmdir = Draft<draft_rmdir>::call;
+  ops.symlink = Answer<symlink>::call;
+  ops.rename = Draft<draft_rename>::call;
+  ops.create = Draft<draft_create>::call;
+  ops.write = Draft<draft_write>::call;
+  ops.fsync = Draft<draft_fsync>::call;
+  ops.fsyncdir = Draft<draft_fsyncdir>::call;
+  ops.fallocate = Draft<draft_fallocate>::call;
+  ops.mknod = Draft<draft_mknod>::call;
+  ops.link = Draft<draft_link>::call;
+  ops.setxattr = Draft<draft_setxattr>::call;
+  ops.removexattr = Draft<draft_removexattr>::call;
   return ops;
 }
 

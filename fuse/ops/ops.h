@@ -17,6 +17,8 @@ Status op_readlink(Server& server, fuse_req_t request, fuse_ino_t ino);
 Status op_statfs(Server& server, fuse_req_t request, fuse_ino_t ino);
 
 Status op_open(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file);
+// Answers an open whose handle is in `file`. Returns what libfuse says of the sending.
+int send_opened(fuse_req_t request, fuse_file_info* file, const OpenAnswer& answer);
 Status op_release(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file);
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* file);
 Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* file);

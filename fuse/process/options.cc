@@ -88,6 +88,8 @@ bool set_flag(MountOptions& options, std::string_view key) {
     options.non_empty = true;
   else if (key == "xattr")
     options.xattr = true;
+  else if (key == "publish")
+    options.publish = true;
   else if (key == "trust_store")
     options.trust_store = true;
   else
@@ -259,6 +261,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
   if (options.no_exec) list += ",noexec";
   if (options.allow_other) list += ",allow_other";
   if (options.xattr) list += ",xattr";
+  if (options.publish) list += ",publish";
   if (options.trust_store) list += ",trust_store";
   std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};
   if (!options.log_file.empty()) words.push_back(std::string(kLogFile) + options.log_file);
@@ -287,6 +290,8 @@ Mount options:
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to remove, octal (default: 0)
   noexec           do not allow programs to run from the mount
+  publish          add new/, where a directory that is renamed to NAME@ or NAME@TAG
+                   becomes a version of the model NAME
   xattr            answer the extended attributes user.weft.* of tensors
   attr_timeout=SECONDS  keep link and block counts for this time (default: 30)
   assembly_cache_max=SIZE  limit of the cache of assembled files, such as 20G; 0: none

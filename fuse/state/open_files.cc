@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "base/log.h"
+#include "fuse/drafts/draft_file.h"
 #include "os/sys.h"
 
 namespace weft {
 
-OpenFiles::OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
-    : vfs_(vfs), passthrough_(passthrough), agreed_(agreed), table_(table) {
+OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
+    : vfs_(vfs), drafts_(drafts), passthrough_(passthrough), agreed_(agreed), table_(table) {
   for (const OpenRecord& record : table_.records()) {
     auto& entry = entries_[record.ino];
     if (!entry) entry = std::make_shared<Entry>();
@@ -53,7 +54,8 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
   const ReadMode mode = file.mode();
   if (mode == ReadMode::changing) return {ReadWay::direct, 0};
   if (mode == ReadMode::streamed && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
-  if (file.backing_fd() < 0 || !passthrough_.active()) return {};
+  const OpenAnswer served{mode == ReadMode::written ? ReadWay::direct : ReadWay::cached, 0};
+  if (file.backing_fd() < 0 || !passthrough_.active()) return served;
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
   const std::lock_guard lock(mutex_);
@@ -61,7 +63,7 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
     refused_.problem = backing.error().message;
     log_warning("passthrough: {}", refused_.problem);
   }
-  return {};
+  return served;
 }
 
 OpenFiles::Refused OpenFiles::refused() const {
@@ -69,10 +71,16 @@ OpenFiles::Refused OpenFiles::refused() const {
   return refused_;
 }
 
+Result<Opened> OpenFiles::open_new(Ino ino) {
+  if (!is_draft(ino)) return vfs_.open_with_attr(ino);
+  if (drafts_ == nullptr) return Error{Errc::not_found, "a draft: this mount does not publish"};
+  return DraftFile::open(*drafts_, ino);
+}
+
 // A file that changes is opened anew for each opener; the others once.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && entry.file->mode() != ReadMode::changing) return {};
-  WEFT_TRY(Opened opened, vfs_.open_with_attr(ino_of(node)));
+  WEFT_TRY(Opened opened, open_new(ino_of(node)));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
   const std::lock_guard lock(mutex_);
   entry.file = std::move(opened.file);

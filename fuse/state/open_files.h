@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fuse/drafts/draft_tree.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/open_table.h"
@@ -29,8 +30,8 @@ struct OpenAnswer {
 
 class OpenFiles {
  public:
-  // All outlive this.
-  OpenFiles(Vfs& vfs, Passthrough& passthrough, OpenTable& table, const InitWords& agreed);
+  // `drafts`: null where nothing is published. All outlive this.
+  OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, OpenTable& table, const InitWords& agreed);
 
   // The device that backing ids belong to; before the first open.
   void set_device(int device) { device_ = device; }
@@ -82,7 +83,10 @@ class OpenFiles {
   OpenAnswer choose(const OpenFile& file);
   void close_unrecorded(std::int32_t first, std::int32_t end);
 
+  Result<Opened> open_new(Ino ino);
+
   Vfs& vfs_;
+  DraftTree* const drafts_;
   Passthrough& passthrough_;
   const InitWords& agreed_;
   int device_ = -1;

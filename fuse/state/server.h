@@ -4,6 +4,11 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include <memory>
+#include <optional>
+
+#include "fuse/drafts/draft_tree.h"
+#include "fuse/drafts/publisher.h"
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
@@ -17,17 +22,22 @@ namespace weft {
 inline constexpr unsigned kReadAheadKilobytes = 4096;  // of the mount: four such requests ahead of a reader
 
 struct Server {
-  Server(Vfs& tree, const MountOptions& mount_options, SharedState& shared_state)
-      : vfs(tree), options(mount_options), shared(shared_state) {}
+  Server(Vfs& tree, std::unique_ptr<DraftTree> draft_tree, const PublisherOptions& publishing,
+         const MountOptions& mount_options, SharedState& shared_state)
+      : vfs(tree), drafts(std::move(draft_tree)), options(mount_options), shared(shared_state) {
+    if (drafts) publisher.emplace(*drafts, publishing);
+  }
 
   Vfs& vfs;
+  const std::unique_ptr<DraftTree> drafts;  // null: nothing is published
+  std::optional<DraftPublisher> publisher{};
   const MountOptions& options;
   SharedState& shared;
   Passthrough passthrough;
   RequestLog requests{shared.head().requests};
   InitExchange exchange{shared.head().init, passthrough, requests};
   OpenTable open_table{shared.head().opens, shared.slots()};
-  OpenFiles open_files{vfs, passthrough, open_table, shared.head().init};
+  OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   Listings listings;
   Notifier notifier;
   int device = -1;  // /dev/fuse of this mount

@@ -67,6 +67,8 @@ struct ImportOptions {
   // MODEL[@V]: the version has this one's files, and the safetensors files of `paths` hold only the tensors that
   // differ; other files take the place of those of their path. "": `paths` are the version.
   std::string inherit;
+  // The files become the store's where the file system lets them, instead of being copied; the caller removes them.
+  bool move = false;
   bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes
   std::vector<std::string> parents;  // MODEL[@V]
   // When neither these nor the files name a stored parent: how large a part of the tensor bytes a version must share to

@@ -55,6 +55,14 @@ class PreparedPublish {
   virtual void keep() = 0;
 };
 
+// What becomes of a file that is added.
+enum class Take : std::uint8_t {
+  copy,
+  // It may become a pack as it lies, without a copy: nobody writes to it, it is this user's, and its name goes once it
+  // is published. It belongs to the store's owner from then on. Where that cannot be, it is copied.
+  move,
+};
+
 // Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.
 class Import {
  public:
@@ -63,8 +71,11 @@ class Import {
   // none empty), and returns each range's id. Known content is compared with the stored bytes and not stored again; if
   // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
   // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
-  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
                                           Progress& progress) = 0;
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
+    return add(fd, where, ranges, Take::copy, progress);
+  }
   // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
   // The same, up to the commit. For a store in a cluster.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,25 @@ inline constexpr Ino kPeersIno = 6;
 inline constexpr Ino kMetricsIno = 7;
 // kModelsIno and kHubIno are in store_rows.h. src/vfs/numbers.h says what the other numbers are.
 
+// Numbers of new/, which a mount has that publishes (fuse/drafts): its own, and, with the bits below, those of what is
+// in it. The tree here lists the name new/ and knows nothing else of it.
+inline constexpr unsigned kDraftNumberBits = 57;
+inline constexpr Ino kDraftNumberMask = (Ino{1} << kDraftNumberBits) - 1;
+inline constexpr Ino kNewIno = Ino{17} << kDraftNumberBits;
+constexpr bool is_draft(Ino ino) {
+  return (ino & ~kDraftNumberMask) == kNewIno;
+}
+
 enum class FileType : std::uint8_t { regular, directory, link };
+
+// What a file says of itself that may be written to. Others belong to the user whom the mount names.
+struct FileOwner {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t mode = 0;  // permission bits
+  std::uint64_t atime_ns = 0;
+  std::uint64_t ctime_ns = 0;
+};
 
 struct Attr {
   Ino ino = 0;
@@ -44,7 +63,8 @@ struct Attr {
   // The link count or the owned bytes, which change when other versions that hold the same bytes are published or
   // removed. A mount may show the former ones for its attr_timeout.
   bool counted = false;
-  bool large = false;  // a published file that is best asked for in large parts
+  bool large = false;                // a published file that is best asked for in large parts
+  std::optional<FileOwner> owner{};  // of a draft
 };
 
 // Where a listing goes on: behind an entry, which has the same place for ever. 0: at the beginning.
@@ -72,6 +92,7 @@ using MemoryParts = std::vector<std::span<const std::byte>>;
 enum class ReadMode : std::uint8_t {
   cached,    // through its page cache, or from the backing file if there is one
   changing,  // past the page cache: the content differs from one open to the next (.weft/status)
+  written,   // from the backing file, or past the page cache: others write to it
   streamed,  // past the page cache if it can: large parts come from other nodes during the read and are kept as they
              // come
 };
@@ -93,6 +114,10 @@ class OpenFile {
   // this object lives.
   virtual int backing_fd() const = 0;
   virtual ReadMode mode() const { return ReadMode::cached; }
+  // Of a draft. Errc::read_only: of any other file.
+  virtual Status write(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
+    return Error{Errc::read_only, "a write to a published file"};
+  }
   // Who opened it has the answer: what is done ahead of reading may begin, and takes no time from the opening. Without
   // it that begins with the first read().
   virtual void opened() {}
@@ -115,6 +140,7 @@ struct VfsOptions {
   // fails. What they cannot bring is Errc::io.
   ColdReads* cold = nullptr;
   std::optional<ColdPolicy> cold_policy;  // without: as `cold` advises
+  bool publishes = false;                 // new/ is listed
 };
 
 using Xattrs = std::vector<std::pair<std::string, std::string>>;

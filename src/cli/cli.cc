@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/errc_names.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "os/beneath.h"
@@ -193,10 +195,15 @@ class Program {
     if (context.trusts_store()) trust_all_owners();
     if (!info.interrupted.empty()) environment_.catch_interrupts();
     Result<int> code = command.run(context);
-    return code.ok() ? finish(*code) : failed(info, code.error());
+    return code.ok() ? finish(*code) : failed(context, info, code.error());
   }
 
-  int failed(const CommandInfo& info, const Error& error) const {
+  int failed(const Context& context, const CommandInfo& info, const Error& error) const {
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("error", errc_name(error.code)).member("message", error.message).end_object();
+      context.print_json(json);
+    }
     environment_.out.flush();
     int signal = environment_.interrupt.load();
     if (error.code == Errc::cancelled && signal != 0) {

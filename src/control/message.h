@@ -60,7 +60,5 @@ std::string encode_error(std::uint64_t id, const Error& error);
 // One message's JSON, without its length. Errc::invalid for anything that is not as above.
 Result<Message> parse_message(std::string_view json);
 
-std::string_view errc_name(Errc code);
-std::optional<Errc> errc_named(std::string_view name);
 
 }  // namespace weft::control

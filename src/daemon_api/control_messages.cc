@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/errc_names.h"
 #include "control/message.h"
 
 namespace weft {
@@ -37,16 +38,16 @@ void fields(JsonFields& f, ParentRef& m) {
 
 void fields(JsonFields& f, ImportRequest& m) {
   ImportOptions& options = m.options;
-  f("name", options.name)("inherit", options.inherit)("add", options.add)("parents", options.parents);
+  f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move)("parents", options.parents);
   f("find_parent", options.find_parent)("tags", options.tags)("message", options.message);
   f("metrics", options.metrics, JsonFields::Form::row)("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
 }
 
 void fields(JsonFields& f, OpenFailure& m) {
-  std::string code(control::errc_name(m.error.code));
+  std::string code(errc_name(m.error.code));
   f("code", code)("message", m.error.message);
-  m.error.code = control::errc_named(code).value_or(Errc::io);
+  m.error.code = errc_named(code).value_or(Errc::io);
 }
 
 void shown_fields(JsonFields& f, ImportReport& m) {

@@ -4,6 +4,7 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -26,6 +27,26 @@ Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, in
   const file_clone_range range{from, from_offset, length, to_offset};
   if (::ioctl(to, FICLONERANGE, &range) == 0) return {};
   return sys_error(errno, fmt::format("{}: sharing {} bytes at {}", where, length, to_offset));
+}
+
+bool link_descriptor(int fd, const SafePath& to) {
+  const auto directory = open_directory(to.parent());
+  const auto from = path_of_descriptor(fd, "a file");
+  if (!directory.ok() || !from.ok()) return false;
+  const std::string name = to.str().substr(to.str().rfind('/') + 1);
+  return ::linkat(AT_FDCWD, from->c_str(), directory->get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+Result<Fd> open_descriptor(int fd) {
+  WEFT_TRY(const std::string path, path_of_descriptor(fd, "a file"));
+  return open_file(path, O_RDONLY);
+}
+
+Status give_to_owner(int fd, const SafePath& directory) {
+  WEFT_TRY(const Fd home, open_directory(directory));
+  WEFT_TRY(const struct stat st, stat_fd(home.get(), directory));
+  if (::geteuid() == 0 && ::fchown(fd, st.st_uid, st.st_gid) != 0) return sys_error(errno, directory);
+  return set_mode(fd, 0644, directory);
 }
 
 void drop_pages(int fd) {

@@ -19,6 +19,12 @@ bool clone_file(int from, int to);
 // Makes `length` bytes at `to_offset` share the blocks of those at `from_offset`; all multiples of the block size.
 Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, int to, std::uint64_t to_offset,
                    std::string_view where);
+// A file that is open gets a second name. False: not here (another file system, another owner).
+bool link_descriptor(int fd, const SafePath& to);
+// The same file, opened anew to read.
+Result<Fd> open_descriptor(int fd);
+// A file becomes that of the owner of a directory, with the mode of what is made there.
+Status give_to_owner(int fd, const SafePath& directory);
 // Lets the page cache forget the pages of a file that are not dirty.
 void drop_pages(int fd);
 // Starts writing dirty pages to disk without waiting for them, so that a later fsync is short.

@@ -329,6 +329,12 @@ Status unlock_fd(int fd, std::string_view where) {
   return check(::fcntl(fd, F_OFD_SETLK, &lock), "unlock", where);
 }
 
+bool not_written(int fd) {
+  if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;
+  ::fcntl(fd, F_SETLEASE, F_UNLCK);
+  return true;
+}
+
 std::uint64_t now_ns() {
   timespec ts{};
   ::clock_gettime(CLOCK_REALTIME, &ts);

@@ -88,6 +88,10 @@ enum class LockWait : std::uint8_t { no, yes };
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
 Status unlock_fd(int fd, std::string_view where);
 
+// Does nobody have the file open for writing, or mapped shared and writable? True as well where that cannot be told:
+// not this user's file, or a file system that has no leases.
+bool not_written(int fd);
+
 std::uint64_t now_ns();  // real time
 std::string random_hex(std::size_t bytes);
 // A write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG from now on, and does not end the process.

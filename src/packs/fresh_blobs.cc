@@ -36,6 +36,28 @@ Result<PackWriter*> FreshBlobs::new_pack() {
   return packs_.back().get();
 }
 
+Result<PackWriter*> FreshBlobs::taken(int fd) {
+  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::take(store_path_, temp_path_, fd));
+  if (!pack) return nullptr;
+  packs_.push_back(std::move(pack));
+  return packs_.back().get();
+}
+
+std::vector<std::size_t> FreshBlobs::numbers_in(const PackWriter& pack) const {
+  std::vector<std::size_t> numbers;
+  for (std::size_t number = 0; number < packs_of_.size(); ++number)
+    if (packs_of_[number] == &pack) numbers.push_back(number);
+  return numbers;
+}
+
+void FreshBlobs::move(std::size_t number, PackWriter& pack, std::uint64_t offset) {
+  PackEntry entry = packs_of_[number]->take_entry(blobs_[number].id);
+  entry.offset = offset;
+  blobs_[number].place = {pack.id(), offset};
+  packs_of_[number] = &pack;
+  pack.list(std::move(entry));
+}
+
 Result<PackWriter*> FreshBlobs::mixed() {
   if (mixed_ == nullptr) {
     WEFT_TRY(mixed_, new_pack());

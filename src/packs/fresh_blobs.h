@@ -32,15 +32,21 @@ class FreshBlobs {
   std::size_t claim(const ContentId& id, std::uint64_t hint, bool replaces);
   void place(std::size_t number, PackWriter& pack, std::uint64_t offset, std::vector<Digest> chunks);
 
+  // The blobs of a pack, and another place for one of them.
+  std::vector<std::size_t> numbers_in(const PackWriter& pack) const;
+  void move(std::size_t number, PackWriter& pack, std::uint64_t offset);
+
   const ContentId& id(std::size_t number) const { return blobs_[number].id; }
   const BlobPlace& place_of(std::size_t number) const { return blobs_[number].place; }
   PackWriter* pack_of(std::size_t number) const { return packs_of_[number]; }  // null until it is placed
   std::span<const NewBlob> all() const { return blobs_; }
 
   Result<PackWriter*> new_pack();  // for one file
-  Result<PackWriter*> mixed();     // for everything else
-  Status drop(PackWriter* pack);   // one that nothing was placed in
-  Status drop_empty();             // all such
+  // That is this file itself (PackWriter::take); null where it cannot be.
+  Result<PackWriter*> taken(int fd);
+  Result<PackWriter*> mixed();    // for everything else
+  Status drop(PackWriter* pack);  // one that nothing was placed in
+  Status drop_empty();            // all such
   std::span<const std::unique_ptr<PackWriter>> packs() const { return packs_; }
 
  private:

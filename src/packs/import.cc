@@ -47,18 +47,18 @@ Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning 
       ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
 
 Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
-                                          Progress& progress) {
+                                          Progress& progress, Take take) {
   if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
   spent_ = true;  // until it is known to have gone well
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
-  WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges));
+  WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges, take));
   spent_ = false;
   return extents;
 }
 
-Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const Range> ranges) {
+Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const Range> ranges, Take take) {
   WEFT_CHECK(check_cover(source, ranges));
-  WEFT_CHECK(start_file(source, ranges));
+  WEFT_CHECK(start_file(source, ranges, take));
   for (std::size_t i = 0; i < ranges.size();) {
     if (ranges[i].length > ring_.next().capacity()) {
       WEFT_CHECK(add_large(source, i));
@@ -70,17 +70,41 @@ Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const R
   }
   WEFT_CHECK(resolve_all());
   WEFT_CHECK(finish_file());
+  if (file_.taken) WEFT_CHECK(source.look_again());  // its names changed
   WEFT_CHECK(source.check_unchanged());
   return std::move(file_.extents);
 }
 
-Status Importer::start_file(Source& source, std::span<const Range> ranges) {
+Status Importer::start_file(Source& source, std::span<const Range> ranges, Take take) {
   file_ = FileState{};
   file_.ranges = ranges;
   file_.extents.resize(ranges.size());
   file_.whole = source.size() >= kWholeFileMin;
   file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
-  return file_.whole ? try_clone(source) : Status{};
+  if (file_.whole && take == Take::move) WEFT_CHECK(try_take(source));
+  return file_.whole && !file_.taken ? try_clone(source) : Status{};
+}
+
+// A second name makes the file the pack, if the file turns out to be new. Nobody can write to it, so nobody changes it.
+Status Importer::try_take(const Source& source) {
+  WEFT_TRY(PackWriter * pack, fresh_.taken(source.fd()));
+  if (pack == nullptr) return {};
+  file_.own = pack;
+  file_.cloned = file_.taken = true;
+  return {};
+}
+
+// The file is not the pack after all, because much of it is known: what is new in it goes to the mixed pack.
+Status Importer::leave_taken() {
+  for (const std::size_t number : fresh_.numbers_in(*file_.own)) {
+    const ContentId& id = fresh_.id(number);
+    const std::uint64_t from = fresh_.place_of(number).offset;
+    WEFT_TRY(PackWriter * mixed, fresh_.mixed());
+    const std::uint64_t at = mixed->reserve(id.length, from);
+    WEFT_CHECK(copy_twin({file_.own->fd(), from}, id.length, {mixed, at}));
+    fresh_.move(number, *mixed, at);
+  }
+  return fresh_.drop(file_.own);
 }
 
 // Where the file system shares blocks, the clone is the pack, if the file turns out to be new, and in any case nobody
@@ -129,6 +153,10 @@ Result<PackSpot> Importer::next_spot(std::size_t range) {
 Status Importer::finish_file() {
   if (file_.own == nullptr) return {};
   if (file_.whole && !file_.own->empty()) return fill_gaps();
+  if (file_.taken) {
+    WEFT_CHECK(ring_.wait_writing());
+    return leave_taken();
+  }
   const bool loose = file_.cloned || file_.loose;
   if (loose || file_.own->empty()) WEFT_CHECK(ring_.wait_writing());
   if (file_.own->empty()) return fresh_.drop(file_.own);

@@ -29,6 +29,7 @@
 #include "packs/stream.h"
 #include "packs/temp_area.h"
 #include "packs/window.h"
+#include "weft/publish.h"
 
 namespace weft {
 
@@ -55,6 +56,7 @@ struct FileState {
   std::vector<Extent> extents;  // by range
   bool whole = false;           // so far stored as it is
   bool cloned = false;          // `own` has all its bytes already
+  bool taken = false;           // `own` is the file itself: its bytes stay as they are
   bool loose = false;           // `own` has bytes that it does not list
   PackWriter* own = nullptr;
   std::uint64_t known_max = 0;  // more known bytes than this: not whole
@@ -77,7 +79,8 @@ class Importer {
  public:
   static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
 
-  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress);
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress,
+                                  Take take = Take::copy);
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   Status seal();
   // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else
@@ -100,8 +103,10 @@ class Importer {
  private:
   Importer(const SafePath& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
 
-  Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges);
-  Status start_file(Source& source, std::span<const Range> ranges);
+  Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges, Take take);
+  Status start_file(Source& source, std::span<const Range> ranges, Take take);
+  Status try_take(const Source& source);
+  Status leave_taken();
   Status try_clone(Source& source);
   Status finish_file();
   Status fill_gaps();

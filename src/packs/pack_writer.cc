@@ -45,6 +45,31 @@ Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& direct
   return pack;
 }
 
+Result<std::unique_ptr<PackWriter>> PackWriter::take(const SafePath& store_path, const SafePath& temp_path, int fd) {
+  std::unique_ptr<PackWriter> none;
+  WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
+  WEFT_TRY(const struct stat home, stat_fd(store_path.root().fd(), store_path));
+  if (st.st_dev != home.st_dev || st.st_nlink != 1 || !not_written(fd)) return none;
+  const PackId id = new_pack_id(PackKind::blobs);
+  SafePath path = temp_path / pack_name(id);
+  if (!link_descriptor(fd, path + ".pack")) return none;
+  auto own = open_descriptor(fd);
+  if (!own.ok()) {
+    WEFT_CHECK(remove_file(path + ".pack"));
+    return none;
+  }
+  std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(own).value(), std::move(path), packs_dir(store_path)));
+  pack->taken_ = true;
+  return pack;
+}
+
+PackEntry PackWriter::take_entry(const ContentId& id) {
+  const auto at = std::ranges::find(toc_.entries, id, &PackEntry::id);
+  PackEntry entry = std::move(*at);
+  toc_.entries.erase(at);
+  return entry;
+}
+
 Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::vector<Range> runs = runs_to_write(fd_.get(), offset, bytes);
   for (const Range& run : runs) WEFT_CHECK(write_run(offset + run.offset, bytes.subspan(run.offset, run.length)));
@@ -148,6 +173,7 @@ Status PackWriter::sync() {
 
 // The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.
 Status PackWriter::publish() {
+  if (taken_) WEFT_CHECK(give_to_owner(fd_.get(), directory_));
   WEFT_CHECK(rename_new(path_ + ".toc", toc_in(directory_, id_)));
   return rename_new(path_ + ".pack", pack_in(directory_, id_));
 }

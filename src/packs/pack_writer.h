@@ -46,6 +46,11 @@ class PackWriter {
   // For a directory of packs, with this id.
   static Result<std::unique_ptr<PackWriter>> create_in(const SafePath& directory, const SafePath& temp_path, PackId id);
 
+  // The regular file `fd` itself, by a second name below the temporary directory, which it keeps if it is dropped. Null
+  // where it cannot be: another file system or owner, or somebody can write to it. publish() gives it to the store's
+  // owner.
+  static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd);
+
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
   const SafePath& where() const { return path_; }
@@ -57,7 +62,8 @@ class PackWriter {
   std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
   // Takes back the last reservation, at `offset`. What was written there is overwritten or cut off.
   void give_back(std::uint64_t offset);
-  void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
+  PackEntry take_entry(const ContentId& id);  // a listed blob that lies elsewhere from now on
+  void list(PackEntry entry);                 // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
   void set_merged() { toc_.merged = true; }
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
@@ -88,6 +94,7 @@ class PackWriter {
   bool past_cache_ = false;  // something went by direct_
   BlockBuffer bounce_;
   std::uint64_t buffered_ = 0;  // bytes through the page cache so far
+  bool taken_ = false;          // it was a file of a user's
   PackToc toc_;
   Fd toc_fd_;  // from begin_sync() to sync()
 };

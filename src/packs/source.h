@@ -31,6 +31,8 @@ class Source {
   // All of `out`; a file that became shorter is Errc::changed. Asks whether to stop: Errc::cancelled. Bytes that are
   // read for the first time count as progress.
   Status read(std::uint64_t offset, std::span<std::byte> out);
+  // Names that this process gave it, and took, are no change. Errc::changed as below.
+  Status look_again();
   // Errc::changed when size or times differ from what they were at open().
   Status check_unchanged() const;
 

@@ -60,9 +60,10 @@ Status add_file(Import& import, const Draft& draft, File& file, Progress& progre
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   if (draft.ranges.empty()) return {};
   progress.phase(fmt::format("reading {}", draft.source.path));
-  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, progress));
+  const bool given = draft.source.giver == opened.st_uid;
+  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, given ? Take::move : Take::copy, progress));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
-  WEFT_CHECK(check_unchanged(where, draft.seen, after));
+  WEFT_CHECK(check_unchanged(where, draft.seen, after, given));
   if (extents.size() != file.extents.size())
     return Error{Errc::internal,
                  fmt::format("{}: expected {} extents, got {}", where, file.extents.size(), extents.size())};

@@ -161,14 +161,14 @@ Result<Fd> open_source(const SourceFile& file, struct stat& seen) {
   return fd;
 }
 
-Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after) {
+Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after, bool taken) {
   auto same_time = [](const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; };
   if (before.st_size != after.st_size)
     return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", where,
                                             before.st_size, after.st_size)};
   if (before.st_dev != after.st_dev || before.st_ino != after.st_ino)
     return Error{Errc::changed, fmt::format("{}: was replaced by another file while it was read", where)};
-  if (!same_time(before.st_mtim, after.st_mtim) || !same_time(before.st_ctim, after.st_ctim))
+  if (!same_time(before.st_mtim, after.st_mtim) || (!taken && !same_time(before.st_ctim, after.st_ctim)))
     return Error{Errc::changed, fmt::format("{}: was written to while it was read", where)};
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct SourceFile {
   // Opens a file that this process may not open by itself: another one does, with its own rights. Empty: opened by
   // `where`. One thread at a time.
   std::function<Result<Fd>()> open = {};
+  // Who gives the file away: it may become the store's if it is his (weft/publish.h, Take). None: it is copied.
+  std::optional<uid_t> giver = {};
 };
 
 // Sorted by `path`. A path that is a file gives its base name; a directory (or a link to one) gives its contents,
@@ -38,6 +41,8 @@ Result<Fd> open_to_read(const std::string& where);  // without blocking on what 
 Result<Fd> open_source(const SourceFile& file, struct stat& seen);
 
 // Errc::changed when the file is another, or was written to, between two stats.
-Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after);
+// `taken`: it got a second name from this process, which counts as no change.
+Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after,
+                       bool taken = false);
 
 }  // namespace weft

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
@@ -106,6 +108,8 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
   WEFT_CHECK(check_description(options));
   WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
+  if (options.move)
+    for (SourceFile& source : sources) source.giver = ::geteuid();
   return prepare_sources(options, std::move(sources), progress);
 }
 

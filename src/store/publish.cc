@@ -66,10 +66,10 @@ class StoreImport final : public Import {
  public:
   StoreImport(StoreImpl& store, std::unique_ptr<Importer> packs) : store_(store), packs_(std::move(packs)) {}
 
-  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges,
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
                                   Progress& progress) override {
     if (!packs_) return Error{Errc::internal, "add after publish"};
-    return packs_->add(fd, where, ranges, progress);
+    return packs_->add(fd, where, ranges, progress, take);
   }
 
   Result<PublishOutcome> publish(const PublishRequest& request) override {

@@ -24,6 +24,7 @@ constexpr FixedEntry kFixed[] = {
     {ino_of(InoKind::layers, kModelsIno), kRootIno, "layers", FileType::directory},
     {ino_of(InoKind::lineage, kModelsIno), kRootIno, "lineage", FileType::directory},
     {kModelsIno, kRootIno, "models", FileType::directory},
+    {kNewIno, kRootIno, "new", FileType::directory},
     {ino_of(InoKind::tensors, kModelsIno), kRootIno, "tensors", FileType::directory},
     {kMetricsIno, kDotWeftIno, "metrics", FileType::regular},
     {kPeersIno, kDotWeftIno, "peers", FileType::regular},
@@ -44,7 +45,7 @@ Result<const FixedEntry*> find_directory(Ino ino) {
 
 // Other subtrees own these directories. Only their names are here.
 bool is_foreign(const FixedEntry& entry) {
-  return entry.ino == kHubIno || entry.ino == kModelsIno || entry.ino >= kFirstStoredIno;
+  return entry.ino == kHubIno || entry.ino == kModelsIno || (entry.ino >= kFirstStoredIno && entry.ino != kNewIno);
 }
 
 Attr constant_attr(const FixedEntry& entry, const StoreInfo& store) {
@@ -142,7 +143,8 @@ Result<Attr> FixedFiles::entry_attr(const Entry& entry) {
 Result<Attr> FixedFiles::lookup(const MountInode& dir, std::string_view name) {
   WEFT_CHECK(find_directory(dir.ino));
   for (const FixedEntry& entry : kFixed)
-    if (entry.parent == dir.ino && entry.name == name && entry.ino != dir.ino) return entry_attr(entry);
+    if (entry.parent == dir.ino && entry.name == name && entry.ino != dir.ino && entry.ino != kNewIno)
+      return entry_attr(entry);
   return no_entry(name);
 }
 
@@ -151,8 +153,9 @@ Result<DirPage> FixedFiles::list(const MountInode& dir, ListPlace from) {
   std::vector<DirEntry> out;
   for (const FixedEntry& entry : kFixed) {
     if (entry.parent != dir.ino || entry.ino == dir.ino) continue;
+    if (entry.ino == kNewIno && !publishes_) continue;
     WEFT_TRY(const Attr facts, entry_attr(entry));
-    out.push_back({std::string(entry.name), facts, true});
+    out.push_back({std::string(entry.name), facts, entry.ino != kNewIno});
   }
   return page_of(std::move(out), from);
 }

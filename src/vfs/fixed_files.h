@@ -39,11 +39,12 @@ class FixedFiles final : public Subtree {
   };
   // Returns the attributes of a directory of the root that another subtree owns.
   using Foreign = std::function<Result<Attr>(Ino)>;
-  FixedFiles(Store& store, const VfsAssembly& assembly, const std::string& mount_status, Foreign foreign)
+  FixedFiles(Store& store, const VfsAssembly& assembly, const VfsOptions& options, Foreign foreign)
       : store_(store),
         daemon_(store.path()),
         assembly_(assembly),
-        mount_status_([mount_status] { return mount_status; }),
+        publishes_(options.publishes),
+        mount_status_([status = options.mount_status] { return status; }),
         foreign_(std::move(foreign)) {}
 
   Result<Attr> attr(const MountInode& inode) override;
@@ -61,6 +62,7 @@ class FixedFiles final : public Subtree {
   Store& store_;
   DaemonTexts daemon_;
   const VfsAssembly& assembly_;
+  const bool publishes_;
   std::mutex mutex_;
   std::function<std::string()> mount_status_;  // guarded by mutex_
   const Foreign foreign_;

@@ -11,6 +11,7 @@
 //   hub_tag                    the stored number of the tag's link
 //   hub_number, hub_snapshot   a version
 //   hub_dir                    the stored number of a published directory
+//   draft                      weft/vfs.h
 //
 // Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store
 // refuses a publish above either.
@@ -20,6 +21,7 @@
 
 #include "base/limits.h"
 #include "weft/store_rows.h"
+#include "weft/vfs.h"
 
 namespace weft {
 
@@ -41,6 +43,7 @@ enum class InoKind : std::uint8_t {
   hub_number,
   hub_snapshot,
   hub_dir,
+  draft,  // of new/ (weft/vfs.h)
   kin_file = 32,  // not in the kind's bits: bit 62
 };
 
@@ -62,6 +65,8 @@ constexpr Ino ino_of(InoKind kind, std::uint64_t payload) {
 constexpr Ino ino_of(InoKind kind, std::uint64_t high, std::uint64_t id) {
   return ino_of(kind, high << kIdBits | id);
 }
+
+static_assert(kNewIno == ino_of(InoKind::draft, 0) && kDraftNumberBits == kInoKindShift);
 
 constexpr InoKind kind_of(Ino ino) {
   if ((ino & kKinFileBit) != 0) return InoKind::kin_file;

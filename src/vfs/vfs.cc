@@ -28,7 +28,7 @@ class StoreVfs final : public Vfs {
       : store_(store),
         versions_(store, prefetcher_, {options.cold, options.cold_policy}),
         views_(store, prefetcher_, versions_, {options.cold, options.cold_policy}),
-        fixed_files_(store, versions_.assembly(), options.mount_status, [this](Ino ino) { return getattr(ino); }) {}
+        fixed_files_(store, versions_.assembly(), options, [this](Ino ino) { return getattr(ino); }) {}
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
@@ -116,6 +116,8 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::hub_snapshot:
     case InoKind::hub_dir:
       return Owned{&hub_, {ino}};
+    case InoKind::draft:  // fuse/drafts has it
+      break;
   }
   return no_inode(ino);
 }

@@ -6,6 +6,7 @@
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "publish/gather.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -63,6 +64,8 @@ class ImportCommand final : public Command {
     options.value("--inherit", "BASE[@V]", import_.inherit,
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
+    options.flag("--move", import_.move,
+                 "remove the files once they are published; on the file system of the store, none is copied");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -102,12 +105,21 @@ class ImportCommand final : public Command {
     if (to_origin) WEFT_CHECK(context.need_daemon());
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(import_));
+    if (import_.move) remove_sources(context);
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     context.json ? print_json(context, report) : print_line(context, report);
     return kExitDone;
   }
 
  private:
+  // What was published; what the import left out stays. Best effort: the version is there.
+  void remove_sources(const Context& context) const {
+    const auto sources = gather_sources(import_.paths, context.store_path());
+    if (!sources.ok()) return;
+    for (const SourceFile& source : *sources)
+      if (const Status gone = remove_file(source.where); !gone.ok()) context.note(gone.error().message);
+  }
+
   Result<std::optional<double>> find_part() const {
     if (no_find_parent_) return std::optional<double>();
     if (find_parent_.empty()) return std::optional(kFindParentPart);

@@ -9,6 +9,7 @@
 #include "base/argv.h"
 #include "base/text.h"
 #include "os/memory_file.h"
+#include "os/programs.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -31,15 +32,7 @@ Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
 }  // namespace
 
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name) {
-  std::string along = environment.variable("PATH").value_or("") + ":/usr/sbin:/sbin";
-  if (const std::string& own = environment.program_directory; !own.empty())
-    along = own + ":" + own + "/../sbin:" + along;
-  for (std::string_view directory : split(along, ':')) {
-    if (directory.empty()) continue;
-    std::string path = std::string(directory) + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return std::nullopt;
+  return find_program(name, environment.program_directory, environment.variable("PATH").value_or(""));
 }
 
 Result<int> run_program(std::vector<std::string> words) {

@@ -1,3 +1,4 @@
+#include "base/errc_names.h"
 #include "control/message.h"
 
 #include <doctest/doctest.h>

@@ -1,0 +1,32 @@
+#include "fuse/drafts/caller.h"
+
+#include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace weft {
+namespace {
+
+// Of this thread alone. The C library's setgroups() would set those of all threads.
+void set_groups(const std::vector<gid_t>& groups) {
+  ::syscall(SYS_setgroups, groups.size(), groups.data());
+}
+
+}  // namespace
+
+ActingAs::ActingAs(uid_t uid, gid_t gid, const std::vector<gid_t>& groups) {
+  if (::geteuid() != 0 || uid == 0) return;
+  changed_ = true;
+  set_groups(groups);
+  ::setfsgid(gid);
+  ::setfsuid(uid);
+}
+
+ActingAs::~ActingAs() {
+  if (!changed_) return;
+  ::setfsuid(0);
+  ::setfsgid(0);
+  set_groups({});
+}
+
+}  // namespace weft

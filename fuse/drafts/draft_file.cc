@@ -1,0 +1,63 @@
+#include "fuse/drafts/draft_file.h"
+
+#include <fcntl.h>
+
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr char kWhere[] = "a draft";
+
+std::uint64_t nanoseconds(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+FileType type_of(mode_t mode) {
+  if (S_ISDIR(mode)) return FileType::directory;
+  return S_ISLNK(mode) ? FileType::link : FileType::regular;
+}
+
+}  // namespace
+
+Attr attr_of_draft(const DraftFound& found) {
+  const struct stat& st = found.st;
+  Attr attr;
+  attr.ino = found.ino;
+  attr.type = type_of(st.st_mode);
+  attr.size = static_cast<std::uint64_t>(st.st_size);
+  attr.blocks = static_cast<std::uint64_t>(st.st_blocks);
+  attr.nlink = st.st_nlink;
+  attr.mtime_ns = nanoseconds(st.st_mtim);
+  attr.owner = FileOwner{st.st_uid, st.st_gid, st.st_mode & 07777U, nanoseconds(st.st_atim), nanoseconds(st.st_ctim)};
+  return attr;
+}
+
+Result<Opened> DraftFile::open(DraftTree& tree, Ino ino) {
+  Fd fd;
+  int failed = tree.open(ino, O_RDWR, fd);
+  if (failed != 0) failed = tree.open(ino, O_RDONLY, fd);
+  if (failed != 0) return sys_error(-failed, kWhere);
+  DraftFound found{ino, {}};
+  WEFT_TRY(found.st, stat_fd(fd.get(), kWhere));
+  if (!S_ISREG(found.st.st_mode)) return Error{Errc::invalid, "a draft: expected a regular file"};
+  Opened opened;
+  opened.attr = attr_of_draft(found);
+  opened.file.reset(new DraftFile(std::move(fd)));
+  return opened;
+}
+
+std::uint64_t DraftFile::size() const {
+  const auto st = stat_fd(fd_.get(), kWhere);
+  return st.ok() ? static_cast<std::uint64_t>(st->st_size) : 0;
+}
+
+Result<std::size_t> DraftFile::read(std::uint64_t offset, std::span<std::byte> out) {
+  return read_some(fd_.get(), offset, out, kWhere);
+}
+
+Status DraftFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  return write_exact(fd_.get(), offset, bytes, kWhere);
+}
+
+}  // namespace weft

@@ -1,0 +1,358 @@
+#include "fuse/drafts/draft_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/limits.h"
+
+namespace weft {
+namespace {
+
+constexpr mode_t kShared = 01777;
+constexpr int kAttempts = 16;
+
+int result_of(long outcome) {
+  return outcome < 0 ? -errno : 0;
+}
+
+int open_beneath(int directory, const char* path, int flags, Fd& out) {
+  open_how how{};
+  const int always = O_CLOEXEC | O_NOFOLLOW | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);  // O_PATH takes few others
+  how.flags = static_cast<std::uint64_t>(flags | always);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
+    if (fd >= 0) {
+      out = Fd(static_cast<int>(fd));
+      return 0;
+    }
+    if (errno != EINTR && errno != EAGAIN) return -errno;  // EAGAIN: something was renamed meanwhile
+  }
+  return -EAGAIN;
+}
+
+std::string by_descriptor(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
+}
+
+Result<Fd> make_and_open(int directory, const char* name, mode_t mode, const std::string& where) {
+  if (::mkdirat(directory, name, mode) != 0 && errno != EEXIST) return sys_error(errno, where);
+  Fd fd;
+  if (const int failed = open_beneath(directory, name, O_RDONLY | O_DIRECTORY, fd); failed != 0)
+    return sys_error(-failed, where);
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
+  WEFT_TRY(const Fd home, open_file(store, O_RDONLY | O_DIRECTORY));
+  const std::string where = store + "/drafts";
+  WEFT_TRY(Fd folder, make_and_open(home.get(), "drafts", 0700, where));
+  WEFT_CHECK(make_and_open(folder.get(), "publishing", 0711, where + "/publishing"));
+  WEFT_TRY(Fd root, make_and_open(folder.get(), "tree", 0700, where + "/tree"));
+  WEFT_CHECK(weft::set_mode(root.get(), kShared, where + "/tree"));
+  WEFT_TRY(const struct stat st, stat_fd(root.get(), where + "/tree"));
+  std::unique_ptr<DraftTree> tree(new DraftTree(std::move(folder), std::move(root), st));
+  tree->look_through(tree->root_.get(), kNewIno, 0);
+  return tree;
+}
+
+DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st)
+    : folder_(std::move(folder)), root_(std::move(root)), root_st_(st) {}
+
+Ino DraftTree::number_of(const struct stat& st) const {
+  if (st.st_ino == root_st_.st_ino && st.st_dev == root_st_.st_dev) return kNewIno;
+  return kNewIno | (st.st_ino & kDraftNumberMask);
+}
+
+void DraftTree::remember(Ino ino, Ino dir, std::string_view name) {
+  if (ino == kNewIno) return;
+  const std::lock_guard lock(mutex_);
+  Place& place = places_[ino];
+  place.dir = dir;
+  place.name = name;
+}
+
+void DraftTree::forget(Ino ino) {
+  const std::lock_guard lock(mutex_);
+  places_.erase(ino);
+}
+
+int DraftTree::known_path(Ino ino, std::string& out) {
+  const std::lock_guard lock(mutex_);
+  out.clear();
+  for (unsigned depth = 0; ino != kNewIno; ++depth) {
+    const auto place = places_.find(ino);
+    if (place == places_.end()) return -ESTALE;
+    if (depth == limits::kPathComponentsMax) return -ELOOP;
+    out = out.empty() ? place->second.name : place->second.name + "/" + out;
+    ino = place->second.dir;
+  }
+  return 0;
+}
+
+int DraftTree::path(Ino ino, std::string& out) {
+  return known_path(ino, out);
+}
+
+int DraftTree::reach(Ino ino, int flags, Fd& fd, struct stat& st) {
+  std::string path;
+  if (const int failed = known_path(ino, path); failed != 0) return failed;
+  if (const int failed = open_beneath(root_.get(), path.empty() ? "." : path.c_str(), flags, fd); failed != 0)
+    return failed == -ENOENT ? -ESTALE : failed;
+  if (::fstat(fd.get(), &st) != 0) return -errno;
+  return number_of(st) == ino ? 0 : -ESTALE;
+}
+
+// Another mount of this store may have moved it.
+int DraftTree::open_there(Ino ino, int flags, Fd& fd, struct stat& st) {
+  const int first = reach(ino, flags, fd, st);
+  if (first != -ESTALE) return first;
+  look_through(root_.get(), kNewIno, 0);
+  const int second = reach(ino, flags, fd, st);
+  return second == -ESTALE ? -ENOENT : second;
+}
+
+// With the rights of this process: whoever asks needs none to find a number again.
+void DraftTree::look_through(int directory, Ino dir, unsigned depth) {
+  if (depth == limits::kPathComponentsMax) return;
+  Fd copy;
+  if (open_beneath(directory, ".", O_RDONLY | O_DIRECTORY, copy) != 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(copy.get()), ::closedir);
+  if (!list) return;
+  copy.release();
+  while (const dirent* entry = ::readdir(list.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    DraftFound found;
+    if (found_at(directory, dir, entry->d_name, found) != 0 || !S_ISDIR(found.st.st_mode)) continue;
+    Fd below;
+    if (open_beneath(directory, entry->d_name, O_RDONLY | O_DIRECTORY, below) == 0)
+      look_through(below.get(), found.ino, depth + 1);
+  }
+}
+
+int DraftTree::found_at(int directory, Ino dir, const char* name, DraftFound& found) {
+  if (::fstatat(directory, name, &found.st, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
+  if (found.st.st_dev != root_st_.st_dev) return -EXDEV;
+  if ((found.st.st_ino & ~std::uint64_t{kDraftNumberMask}) != 0) return -EOVERFLOW;
+  found.ino = number_of(found.st);
+  remember(found.ino, dir, name);
+  return 0;
+}
+
+int DraftTree::open_directory(Ino ino, Fd& fd) {
+  struct stat st {};
+  return open_there(ino, O_PATH | O_DIRECTORY, fd, st);
+}
+
+int DraftTree::lookup(Ino dir, const char* name, DraftFound& found) {
+  Fd directory;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  return found_at(directory.get(), dir, name, found);
+}
+
+int DraftTree::stat(Ino ino, struct stat& st) {
+  Fd fd;
+  return open_there(ino, O_PATH, fd, st);
+}
+
+int DraftTree::read_link(Ino ino, std::string& target) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
+  std::array<char, PATH_MAX> text{};
+  const ssize_t length = ::readlinkat(fd.get(), "", text.data(), text.size());
+  if (length < 0) return -errno;
+  target.assign(text.data(), static_cast<std::size_t>(length));
+  return 0;
+}
+
+int DraftTree::list(Ino dir, off_t offset, const AddEntry& add) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(dir, O_RDONLY | O_DIRECTORY, fd, st); failed != 0) return failed;
+  const int directory = fd.get();
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(directory), ::closedir);
+  if (!list) return -errno;
+  fd.release();
+  if (offset != 0) ::seekdir(list.get(), offset);
+  errno = 0;
+  while (const dirent* entry = ::readdir(list.get())) {
+    const std::string_view name = entry->d_name;
+    DraftFound found;
+    if (name == "." || name == "..") {
+      found.ino = dir;
+      found.st = st;
+    } else if (found_at(directory, dir, entry->d_name, found) != 0) {
+      continue;  // it went meanwhile
+    }
+    if (!add(name, found, entry->d_off)) return 0;
+    errno = 0;
+  }
+  return -errno;
+}
+
+int DraftTree::access(Ino ino, int mask) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
+  if (S_ISLNK(st.st_mode)) return 0;
+  return result_of(::faccessat(AT_FDCWD, by_descriptor(fd.get()).c_str(), mask, AT_EACCESS));
+}
+
+int DraftTree::open(Ino ino, int flags, Fd& fd) {
+  struct stat st {};
+  return open_there(ino, flags & ~(O_CREAT | O_EXCL), fd, st);
+}
+
+bool DraftTree::is_shared(Ino dir) {
+  if (dir == kNewIno) return true;
+  struct stat st {};
+  return stat(dir, st) == 0 && (st.st_mode & kShared) == kShared && st.st_uid == root_st_.st_uid;
+}
+
+mode_t DraftTree::allowed(Ino dir, mode_t mode) {
+  return is_shared(dir) ? mode & 0700U : mode;
+}
+
+int DraftTree::create(Ino dir, const char* name, int flags, mode_t mode, DraftFound& made) {
+  Fd directory;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  const mode_t final_mode = allowed(dir, mode & 07777U);
+  const mode_t first_mode = final_mode | S_IRUSR | S_IWUSR;  // it is opened for both below
+  const int wanted = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (flags & (O_EXCL | O_TRUNC));
+  const Fd fd(::openat(directory.get(), name, wanted, first_mode));
+  if (!fd.valid()) return -errno;
+  return found_at(directory.get(), dir, name, made);
+}
+
+int DraftTree::finish_creating(Ino dir, mode_t mode, DraftFound& made) {
+  const mode_t wanted = allowed(dir, mode & 07777U);
+  if ((made.st.st_mode & 07777U) != (wanted | S_IRUSR | S_IWUSR) || (made.st.st_mode & 07777U) == wanted) return 0;
+  made.st.st_mode = S_IFREG | wanted;
+  return set_mode(made.ino, wanted);
+}
+
+int DraftTree::make_directory(Ino dir, const char* name, mode_t mode, DraftFound& made) {
+  Fd directory;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  if (::mkdirat(directory.get(), name, allowed(dir, mode & 07777U)) != 0) return -errno;
+  return found_at(directory.get(), dir, name, made);
+}
+
+int DraftTree::share(Ino dir, const char* name, DraftFound& made) {
+  Fd directory, shared;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  if (::mkdirat(directory.get(), name, 0700) != 0 && errno != EEXIST) return -errno;
+  if (const int failed = open_beneath(directory.get(), name, O_RDONLY | O_DIRECTORY, shared); failed != 0)
+    return failed;
+  if (::fchown(shared.get(), root_st_.st_uid, root_st_.st_gid) != 0) return -errno;
+  if (::fchmod(shared.get(), kShared) != 0) return -errno;
+  return found_at(directory.get(), dir, name, made);
+}
+
+void DraftTree::share_directory(Ino dir) {
+  Fd fd;
+  struct stat st {};
+  if (open_there(dir, O_RDONLY | O_DIRECTORY, fd, st) != 0) return;
+  const auto names = list_directory(Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)), "a namespace of new/");
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    DraftFound draft;
+    if (found_at(fd.get(), dir, name.c_str(), draft) != 0 || S_ISLNK(draft.st.st_mode)) continue;
+    static_cast<void>(::fchmodat(fd.get(), name.c_str(), draft.st.st_mode & 07700U, 0));
+  }
+  if (::fchown(fd.get(), root_st_.st_uid, root_st_.st_gid) == 0) static_cast<void>(::fchmod(fd.get(), kShared));
+}
+
+int DraftTree::make_link(Ino dir, const char* name, const char* target, DraftFound& made) {
+  Fd directory;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  if (::symlinkat(target, directory.get(), name) != 0) return -errno;
+  return found_at(directory.get(), dir, name, made);
+}
+
+int DraftTree::remove(Ino dir, const char* name, int flags) {
+  Fd directory;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  DraftFound gone;
+  const bool known = found_at(directory.get(), dir, name, gone) == 0;
+  if (::unlinkat(directory.get(), name, flags) != 0) return -errno;
+  if (known) forget(gone.ino);
+  return 0;
+}
+
+int DraftTree::rename(Ino dir, const char* name, Ino new_dir, const char* new_name, unsigned flags) {
+  Fd from, to;
+  if (const int failed = open_directory(dir, from); failed != 0) return failed;
+  if (const int failed = open_directory(new_dir, to); failed != 0) return failed;
+  if (::renameat2(from.get(), name, to.get(), new_name, flags) != 0) return -errno;
+  DraftFound moved;
+  static_cast<void>(found_at(to.get(), new_dir, new_name, moved));
+  if ((flags & RENAME_EXCHANGE) != 0) static_cast<void>(found_at(from.get(), dir, name, moved));
+  return 0;
+}
+
+int DraftTree::set_mode(Ino ino, mode_t mode) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
+  if (S_ISLNK(st.st_mode)) return -EOPNOTSUPP;
+  return result_of(::chmod(by_descriptor(fd.get()).c_str(), mode & 07777U));
+}
+
+int DraftTree::set_owner(Ino ino, uid_t uid, gid_t gid) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
+  return result_of(::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH));
+}
+
+int DraftTree::set_size(Ino ino, std::uint64_t size) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_WRONLY, fd, st); failed != 0) return failed;
+  return result_of(::ftruncate(fd.get(), static_cast<off_t>(size)));
+}
+
+int DraftTree::set_times(Ino ino, const timespec times[2]) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
+  if (S_ISLNK(st.st_mode)) {
+    Ino dir = 0;
+    std::string path;
+    if (const int failed = known_path(ino, path); failed != 0) return failed;
+    if (const int failed = parent(ino, dir); failed != 0) return failed;
+    Fd directory;
+    if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+    const std::string name = path.substr(path.rfind('/') + 1);
+    return result_of(::utimensat(directory.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW));
+  }
+  return result_of(::utimensat(AT_FDCWD, by_descriptor(fd.get()).c_str(), times, 0));
+}
+
+int DraftTree::parent(Ino ino, Ino& dir) {
+  if (ino == kNewIno) {
+    dir = kRootIno;
+    return 0;
+  }
+  const std::lock_guard lock(mutex_);
+  const auto place = places_.find(ino);
+  if (place == places_.end()) return -ESTALE;
+  dir = place->second.dir;
+  return 0;
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// `weft import` as a process of its own, with the rights of the user who publishes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "fuse/drafts/draft_check.h"
+#include "weft/result.h"
+
+namespace weft {
+
+struct ImportCommandLine {
+  std::string program;
+  std::string store;
+  std::string model;
+  std::string tag;
+  bool trust_store = false;
+  DraftFacts facts;
+};
+
+struct ImportUser {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;
+};
+
+// All stay the caller's. The process holds `lock`, an open file, locked (flock(2)) until it ends.
+struct ImportEnds {
+  int content = -1;  // its working directory, which it publishes
+  int answer = -1;   // its standard output: one JSON object
+  int lock = -1;
+};
+
+Result<pid_t> start_import(const ImportCommandLine& line, const ImportUser& user, const ImportEnds& ends);
+
+}  // namespace weft

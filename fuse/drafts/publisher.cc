@@ -1,0 +1,293 @@
+#include "fuse/drafts/publisher.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "base/errc_names.h"
+#include "base/json.h"
+#include "base/json_value.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "fuse/drafts/caller.h"
+#include "fuse/drafts/draft_check.h"
+#include "fuse/drafts/import_process.h"
+#include "fuse/kernel/errors.h"
+
+namespace weft {
+namespace {
+
+constexpr char kContent[] = "content";
+constexpr char kOrder[] = "order";
+constexpr char kLock[] = "lock";
+constexpr char kAnswer[] = "answer";  // what the import printed
+constexpr std::size_t kAnswerBytesMax = 1U << 20U;
+constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
+constexpr time_t kForgottenAfterS = 120;  // the kernel asks a new server at once
+
+std::string folder_name(std::uint64_t request) {
+  return fmt::format("{:016x}", request);
+}
+
+int write_text(int folder, const char* name, const std::string& text) {
+  const Fd file(::openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return -errno;
+  return write_exact(file.get(), 0, std::as_bytes(std::span(text)), name).ok() ? 0 : -EIO;
+}
+
+Result<std::string> read_text(int folder, const char* name) {
+  const Fd file(::openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.valid()) return sys_error(errno, name);
+  WEFT_TRY(const struct stat st, stat_fd(file.get(), name));
+  WEFT_TRY(const auto bytes, read_whole(file.get(), st, kAnswerBytesMax, name));
+  return std::string(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+// What an import said; nothing where it said nothing whole.
+std::optional<JsonValue> said_in(int folder) {
+  const auto text = read_text(folder, kAnswer);
+  if (!text.ok()) return std::nullopt;
+  auto json = JsonValue::parse(*text);
+  return json.ok() ? std::optional(std::move(*json)) : std::nullopt;
+}
+
+bool is_published(int folder) {
+  const auto said = said_in(folder);
+  return said && said->find("version") != nullptr;
+}
+
+// What a new server must know of a rename that an old one began.
+std::string encode(const PublishOrder& order) {
+  JsonWriter json;
+  json.begin_object().member("dir", std::uint64_t{order.dir}).member("name", order.name);
+  json.member("uid", std::uint64_t{order.uid})
+      .member("gid", std::uint64_t{order.gid})
+      .member("model", order.model)
+      .member("file", order.file)
+      .end_object();
+  return json.take();
+}
+
+Result<PublishOrder> decode(const std::string& text) {
+  WEFT_TRY(const JsonValue json, JsonValue::parse(text));
+  PublishOrder order;
+  WEFT_TRY(order.dir, json.number("dir"));
+  WEFT_TRY(order.name, json.text("name"));
+  WEFT_TRY(order.model, json.text("model"));
+  WEFT_TRY(order.file, json.flag("file"));
+  WEFT_TRY(const std::uint64_t uid, json.number("uid"));
+  WEFT_TRY(const std::uint64_t gid, json.number("gid"));
+  order.uid = static_cast<uid_t>(uid);
+  order.gid = static_cast<gid_t>(gid);
+  return order;
+}
+
+// Files that became packs and are none any more are the user's again.
+void give_back(int directory, const PublishOrder& order) {
+  const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    struct stat st {};
+    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISDIR(st.st_mode)) {
+      const Fd inner(::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (inner.valid()) give_back(inner.get(), order);
+    } else if (st.st_uid != order.uid) {
+      static_cast<void>(::fchownat(directory, name.c_str(), order.uid, order.gid, AT_SYMLINK_NOFOLLOW));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<PublishName> publish_name(std::string_view entry) {
+  const auto at = entry.find('@');
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  return PublishName{std::string(entry.substr(0, at)), std::string(entry.substr(at + 1))};
+}
+
+struct DraftPublisher::Folder {
+  Fd fd;
+  Fd lock;          // of the file that the import has locked while it runs
+  pid_t child = 0;    // 0: of an import that an earlier server began
+  bool over = false;  // an earlier server has published the draft
+  std::string name;
+
+  int open_content(Fd& content) const {
+    content = Fd(::openat(fd.get(), kContent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    return content.valid() ? 0 : -errno;
+  }
+  // Has the import ended?
+  bool ended() const {
+    if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) return false;
+    return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  }
+};
+
+int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pause) {
+  recover();
+  Folder folder;
+  folder.name = folder_name(order.request);
+  int failed = take(order, folder);
+  if (failed == 0 && folder.over) return 0;
+  if (failed == 0) failed = run(order, folder, pause);
+  if (failed == 0) return finish(order, folder);
+  if (!folder.fd.valid()) return failed;
+  const int lost = put_back(order, folder);
+  if (lost != 0) log_error("{}: the draft stays in drafts/publishing/{}", order.name, folder.name);
+  return failed;
+}
+
+// A folder that is there is of the same request: a server before has begun it.
+int DraftPublisher::take(PublishOrder& order, Folder& folder) {
+  const Fd publishing(::openat(tree_.folder(), "publishing", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!publishing.valid()) return -errno;
+  const bool made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) return -errno;
+  Fd fd(::openat(publishing.get(), folder.name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return -errno;
+  folder.lock = Fd(::openat(fd.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!folder.lock.valid()) return -errno;
+  Fd content;
+  folder.fd = std::move(fd);
+  if (!made && folder.open_content(content) == 0) {
+    const auto known = read_text(folder.fd.get(), kOrder);
+    const auto before = known.ok() ? decode(*known) : Result<PublishOrder>(known.error());
+    order.file = before.ok() && before->file;
+    return 0;
+  }
+  folder.over = !made && is_published(folder.fd.get());
+  if (folder.over) return 0;
+  if (::geteuid() == 0 && ::fchown(folder.fd.get(), order.uid, order.gid) != 0) return -errno;
+  return move_in(order, folder);
+}
+
+// The user's rights decide.
+int DraftPublisher::move_in(PublishOrder& order, const Folder& folder) {
+  const ActingAs user(order.uid, order.gid, order.groups);
+  Fd dir;
+  DraftFound draft;
+  int failed = tree_.lookup(order.dir, order.name.c_str(), draft);
+  if (failed == 0) failed = tree_.open_directory(order.dir, dir);
+  if (failed != 0) return failed;
+  order.file = S_ISREG(draft.st.st_mode);
+  if (!order.file && !S_ISDIR(draft.st.st_mode)) return -EINVAL;
+  failed = write_text(folder.fd.get(), kOrder, encode(order));
+  if (failed != 0) return failed;
+  if (order.file && ::mkdirat(folder.fd.get(), kContent, 0700) != 0) return -errno;
+  const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
+  return ::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : -errno;
+}
+
+int DraftPublisher::run(const PublishOrder& order, Folder& folder, const std::function<bool()>& pause) {
+  Fd content;
+  if (const int failed = folder.open_content(content); failed != 0) return failed;
+  const bool begun = !folder.ended() || said_in(folder.fd.get()).has_value();
+  if (!begun) {
+    auto facts = check_draft(content.get(), pause);
+    if (!facts.ok()) return refuse(content.get(), facts.error());
+    if (::renameat(content.get(), kDraftFactsFile, folder.fd.get(), kDraftFactsFile) != 0 && errno != ENOENT)
+      return -errno;
+    ImportCommandLine line{options_.program, options_.store,       order.model,
+                           order.tag,        options_.trust_store, std::move(*facts)};
+    const Fd answer(::openat(folder.fd.get(), kAnswer, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!answer.valid()) return -errno;
+    const auto child =
+        start_import(line, {order.uid, order.gid, order.groups}, {content.get(), answer.get(), folder.lock.get()});
+    if (!child.ok()) return refuse(content.get(), child.error());
+    folder.child = *child;
+    // The child has the lock by the same open file. Another one tells when it ends.
+    folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  }
+  auto time = kPauseMin;
+  for (bool asked = false; !folder.ended();) {
+    std::this_thread::sleep_for(time);
+    time = std::min(2 * time, kPauseMax);
+    if (pause() || asked || folder.child == 0) continue;
+    ::kill(folder.child, SIGINT);
+    asked = true;
+  }
+  const auto answer = said_in(folder.fd.get());
+  if (!answer) return -EINTR;  // it was stopped before it could say anything
+  if (answer->find("error") == nullptr) return 0;
+  const auto code = answer->text("error");
+  const auto message = answer->text("message");
+  return refuse(content.get(), Error{errc_named(code.ok() ? *code : "").value_or(Errc::internal),
+                                     message.ok() ? *message : "the import failed"});
+}
+
+// The folder stays for a while with the answer: the kernel may ask for it again.
+int DraftPublisher::finish(const PublishOrder& order, Folder& folder) {
+  log_info("{} published by user {}", order.model, order.uid);
+  if (!tree_.is_shared(order.dir) && order.model.find('/') != std::string::npos) tree_.share_directory(order.dir);
+  const Status gone = remove_tree_at(folder.fd.get(), kContent, "drafts/publishing/" + folder.name);
+  if (!gone.ok()) log_warning("{}", gone.error().message);
+  return 0;
+}
+
+int DraftPublisher::forget(const Folder& folder) {
+  const Status gone = remove_tree_at(tree_.folder(), "publishing/" + folder.name, "drafts/publishing/" + folder.name);
+  if (!gone.ok()) log_warning("{}", gone.error().message);
+  return gone.ok() ? 0 : -EIO;
+}
+
+// Another draft may have its name by now: then it gets one that nobody has.
+int DraftPublisher::put_back(const PublishOrder& order, Folder& folder) {
+  Fd content, dir;
+  if (folder.open_content(content) == 0) {
+    static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
+    if (::geteuid() == 0) give_back(content.get(), order);
+    if (tree_.open_directory(order.dir, dir) != 0 && tree_.open_directory(kNewIno, dir) != 0) return -EIO;
+    const int from = order.file ? content.get() : folder.fd.get();
+    const std::string& name = order.name;
+    const std::string inner = order.file ? name : kContent;
+    const std::string other = name + "." + folder.name;
+    if (::renameat2(from, inner.c_str(), dir.get(), name.c_str(), RENAME_NOREPLACE) != 0 &&
+        ::renameat2(from, inner.c_str(), dir.get(), other.c_str(), RENAME_NOREPLACE) != 0)
+      return -errno;
+    if (order.file) ::renameat(from, kDraftErrorFile, dir.get(), (name + kDraftErrorFile).c_str());
+  }
+  return forget(folder);
+}
+
+void DraftPublisher::recover() {
+  const Fd publishing(::openat(tree_.folder(), "publishing", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!publishing.valid()) return;
+  const auto names = list_directory(Fd(::fcntl(publishing.get(), F_DUPFD_CLOEXEC, 0)), "drafts/publishing");
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    Folder folder;
+    folder.name = name;
+    folder.fd = Fd(::openat(publishing.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!folder.fd.valid()) continue;
+    struct stat st {};
+    if (::fstat(folder.fd.get(), &st) != 0 || st.st_ctime + kForgottenAfterS > ::time(nullptr)) continue;
+    folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (folder.lock.valid() && !folder.ended()) continue;
+    const auto text = read_text(folder.fd.get(), kOrder);
+    const auto order = text.ok() ? decode(*text) : Result<PublishOrder>(text.error());
+    if (!order.ok()) {
+      if (::faccessat(folder.fd.get(), kContent, F_OK, AT_SYMLINK_NOFOLLOW) != 0) forget(folder);
+      continue;
+    }
+    if (is_published(folder.fd.get())) {
+      forget(folder);
+    } else if (put_back(*order, folder) == 0) {
+      log_warning("{}: a publish that was cut short is a draft again", order->name);
+    }
+  }
+}
+
+}  // namespace weft

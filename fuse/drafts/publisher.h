@@ -1,0 +1,75 @@
+// The rename that publishes a draft: `mv new/org/m new/org/m@prod`.
+//
+// The draft moves to STORE/drafts/publishing/<id>/content, where nobody else reaches it. `weft import` then publishes
+// it as any other directory, with the rights of the user who renamed it and through the daemon if there is one. If that
+// fails, the draft comes back to its place, and what was wrong stands in its file .weft.error, or in NAME.weft.error
+// beside a draft that is a file.
+//
+// The id is the number of the kernel's request, and the import outlives a server that is killed. So the next server,
+// which the kernel asks again, waits for the same import and gives its answer: no rename publishes twice. A folder that
+// no request comes for is put back later, once its import has ended.
+// Each call returns 0, or an errno with a minus sign. Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fuse/drafts/draft_tree.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// "NAME@TAG", or "NAME@" for no tag.
+struct PublishName {
+  std::string name;
+  std::string tag;
+};
+std::optional<PublishName> publish_name(std::string_view entry);
+
+struct PublishOrder {
+  std::uint64_t request = 0;  // the kernel's number, which it uses once
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;
+  Ino dir = 0;        // where the draft lies
+  std::string name;   // in `dir`
+  bool file = false;  // and no directory; publish() finds that out
+  std::string model;
+  std::string tag;
+};
+
+struct PublisherOptions {
+  std::string store;
+  std::string program;  // weft(1)
+  bool trust_store = false;
+};
+
+class DraftPublisher {
+ public:
+  DraftPublisher(DraftTree& tree, PublisherOptions options) : tree_(tree), options_(std::move(options)) {}
+
+  // `pause` is called some times a second while the import runs; false: the user does not want it any more.
+  int publish(PublishOrder order, const std::function<bool()>& pause);
+  // Puts back what servers before left behind, but for what the kernel may still ask for.
+  void recover();
+
+ private:
+  struct Folder;
+  int take(PublishOrder& order, Folder& folder);
+  int move_in(PublishOrder& order, const Folder& folder);
+  int run(const PublishOrder& order, Folder& folder, const std::function<bool()>& pause);
+  int finish(const PublishOrder& order, Folder& folder);
+  int put_back(const PublishOrder& order, Folder& folder);
+  int forget(const Folder& folder);
+
+  DraftTree& tree_;
+  const PublisherOptions options_;
+};
+
+}  // namespace weft

@@ -1,0 +1,213 @@
+// Files of new/: their attributes, and what is open.
+#include <fcntl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <span>
+
+#include "fuse/drafts/caller.h"
+#include "fuse/drafts/draft_file.h"
+#include "fuse/kernel/init_exchange.h"
+#include "fuse/kernel/protocol.h"
+#include "fuse/ops/draft_ops.h"
+#include "fuse/ops/ops.h"
+
+namespace weft {
+namespace {
+
+ActingAs acting_for(fuse_req_t request) {
+  const RequestUser user = user_of(request);
+  return {user.uid, user.gid, user.groups};
+}
+
+// The descriptor of an open draft. The file may have no name any more.
+Result<int> open_descriptor(Server& server, fuse_ino_t node) {
+  WEFT_TRY(const auto file, server.open_files.find(node));
+  if (!file) return Error{Errc::not_found, "a draft that is not open"};
+  return file->backing_fd();
+}
+
+int stat_draft(Server& server, fuse_ino_t node, DraftFound& found) {
+  found.ino = ino_of(node);
+  const int failed = server.drafts->stat(found.ino, found.st);
+  if (failed != -ENOENT) return failed;
+  const auto fd = open_descriptor(server, node);
+  if (!fd.ok()) return -ENOENT;
+  return ::fstat(*fd, &found.st) == 0 ? 0 : -errno;
+}
+
+Status reply_attr(Server& server, fuse_req_t request, fuse_ino_t node) {
+  DraftFound found;
+  if (answered_failure(request, stat_draft(server, node, found))) return {};
+  const struct stat out = stat_of_draft(found);
+  fuse_reply_attr(request, &out, 0);
+  return {};
+}
+
+timespec time_to_set(int to_set, int given, int now, const timespec& time) {
+  if ((to_set & now) != 0) return {0, UTIME_NOW};
+  return (to_set & given) != 0 ? time : timespec{0, UTIME_OMIT};
+}
+
+int set_size(Server& server, fuse_ino_t node, off_t size, const fuse_file_info* file) {
+  if (file != nullptr)
+    if (const auto fd = open_descriptor(server, node); fd.ok()) return ::ftruncate(*fd, size) == 0 ? 0 : -errno;
+  return server.drafts->set_size(ino_of(node), static_cast<std::uint64_t>(size));
+}
+
+int set_attributes(Server& server, fuse_ino_t node, const struct stat& wanted, int to_set, const fuse_file_info* file) {
+  const Ino ino = ino_of(node);
+  int failed = 0;
+  if ((to_set & FUSE_SET_ATTR_MODE) != 0) failed = server.drafts->set_mode(ino, wanted.st_mode);
+  if (failed == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+    const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
+    const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
+    failed = server.drafts->set_owner(ino, uid, gid);
+  }
+  if (failed == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0) failed = set_size(server, node, wanted.st_size, file);
+  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+  if (failed == 0 && (to_set & kTimes) != 0) {
+    const timespec times[2] = {time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
+                               time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
+    failed = server.drafts->set_times(ino, times);
+  }
+  return failed;
+}
+
+kernel::Attr kernel_attr(const struct stat& st) {
+  kernel::Attr out{};
+  out.ino = st.st_ino;
+  out.size = static_cast<std::uint64_t>(st.st_size);
+  out.blocks = static_cast<std::uint64_t>(st.st_blocks);
+  out.atime = static_cast<std::uint64_t>(st.st_atim.tv_sec);
+  out.mtime = static_cast<std::uint64_t>(st.st_mtim.tv_sec);
+  out.ctime = static_cast<std::uint64_t>(st.st_ctim.tv_sec);
+  out.atime_ns = static_cast<std::uint32_t>(st.st_atim.tv_nsec);
+  out.mtime_ns = static_cast<std::uint32_t>(st.st_mtim.tv_nsec);
+  out.ctime_ns = static_cast<std::uint32_t>(st.st_ctim.tv_nsec);
+  out.mode = st.st_mode;
+  out.nlink = static_cast<std::uint32_t>(st.st_nlink);
+  out.uid = st.st_uid;
+  out.gid = st.st_gid;
+  out.blksize = static_cast<std::uint32_t>(st.st_blksize);
+  return out;
+}
+
+// libfuse 3.14 has no backing id in its reply.
+int reply_created(fuse_req_t request, const DraftFound& made, fuse_file_info* file, const OpenAnswer& answer) {
+  const fuse_entry_param entry = entry_of_draft(made);
+  if (answer.way != ReadWay::passthrough) {
+    file->noflush = 1;
+    file->direct_io = 1;
+    return fuse_reply_create(request, &entry, file);
+  }
+  struct {
+    kernel::EntryOut entry;
+    kernel::OpenOut open;
+  } out{};
+  static_assert(sizeof out == sizeof(kernel::EntryOut) + sizeof(kernel::OpenOut));
+  out.entry.nodeid = made.ino;
+  out.entry.attr = kernel_attr(entry.attr);
+  out.open = {file->fh, kernel::kOpenPassthrough | kernel::kOpenNoFlush, answer.backing_id};
+  return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof out);
+}
+
+}  // namespace
+
+Status draft_getattr(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info*) {
+  return reply_attr(server, request, node);
+}
+
+Status draft_setattr(Server& server, fuse_req_t request, fuse_ino_t node, struct stat* wanted, int to_set,
+                     fuse_file_info* file) {
+  int failed = 0;
+  {
+    const ActingAs user = acting_for(request);
+    failed = set_attributes(server, node, *wanted, to_set, file);
+  }
+  if (answered_failure(request, failed)) return {};
+  return reply_attr(server, request, node);
+}
+
+Status draft_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask) {
+  const ActingAs user = acting_for(request);
+  fuse_reply_err(request, -server.drafts->access(ino_of(node), mask));
+  return {};
+}
+
+Status draft_readlink(Server& server, fuse_req_t request, fuse_ino_t node) {
+  std::string target;
+  if (answered_failure(request, server.drafts->read_link(ino_of(node), target))) return {};
+  fuse_reply_readlink(request, target.c_str());
+  return {};
+}
+
+// The user's rights are asked for by opening it as he wants it; what is kept open is shared by all who have it open.
+Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  {
+    const ActingAs user = acting_for(request);
+    Fd tried;
+    const int flags = file->flags & (O_ACCMODE | O_TRUNC);
+    if (answered_failure(request, server.drafts->open(ino_of(node), flags, tried))) return {};
+  }
+  file->fh = current_request();
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, file->fh));
+  if (send_opened(request, file, answer) == -ENOENT) server.open_files.close(node, file->fh);
+  return {};
+}
+
+Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode,
+                    fuse_file_info* file) {
+  const ActingAs user = acting_for(request);
+  DraftFound made;
+  if (answered_failure(request, server.drafts->create(ino_of(dir), name, file->flags, mode, made))) return {};
+  file->fh = current_request();
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(made.ino, file->fh));
+  if (answered_failure(request, server.drafts->finish_creating(ino_of(dir), mode, made))) {
+    server.open_files.close(made.ino, file->fh);
+    return {};
+  }
+  if (reply_created(request, made, file, answer) == -ENOENT) server.open_files.close(made.ino, file->fh);
+  return {};
+}
+
+Status draft_write(Server& server, fuse_req_t request, fuse_ino_t node, const char* bytes, size_t size, off_t offset,
+                   fuse_file_info*) {
+  WEFT_TRY(const auto file, server.open_files.find(node));
+  if (!file || offset < 0) return Error{Errc::invalid, "a write to a draft that is not open"};
+  WEFT_CHECK(file->write(static_cast<std::uint64_t>(offset), std::as_bytes(std::span(bytes, size))));
+  fuse_reply_write(request, size);
+  return {};
+}
+
+Status draft_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info*) {
+  WEFT_TRY(const int fd, open_descriptor(server, node));
+  const off_t found = ::lseek(fd, offset, whence);
+  if (answered_failure(request, found < 0 ? -errno : 0)) return {};
+  fuse_reply_lseek(request, found);
+  return {};
+}
+
+Status draft_fsync(Server& server, fuse_req_t request, fuse_ino_t node, int data_only, fuse_file_info*) {
+  WEFT_TRY(const int fd, open_descriptor(server, node));
+  const int done = data_only != 0 ? ::fdatasync(fd) : ::fsync(fd);
+  fuse_reply_err(request, done == 0 ? 0 : errno);
+  return {};
+}
+
+Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int, fuse_file_info*) {
+  Fd fd;
+  if (answered_failure(request, server.drafts->open(ino_of(dir), O_RDONLY | O_DIRECTORY, fd))) return {};
+  fuse_reply_err(request, ::fsync(fd.get()) == 0 ? 0 : errno);
+  return {};
+}
+
+Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
+                       fuse_file_info*) {
+  WEFT_TRY(const int fd, open_descriptor(server, node));
+  fuse_reply_err(request, ::fallocate(fd, mode, offset, length) == 0 ? 0 : errno);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,202 @@
+// Names of new/: looking them up, listing them, making and removing them.
+#include <fcntl.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "fuse/drafts/caller.h"
+#include "fuse/kernel/protocol.h"
+#include "fuse/ops/draft_ops.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+constexpr int kGroupsMax = 256;
+
+ActingAs acting_for(fuse_req_t request) {
+  const RequestUser user = user_of(request);
+  return {user.uid, user.gid, user.groups};
+}
+
+// The directory of models/ that stands for the same name, if it is one of a namespace.
+bool is_namespace(Server& server, const std::string& path) {
+  Ino dir = kModelsIno;
+  std::size_t begin = 0;
+  while (begin <= path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const auto attr = server.vfs.lookup(dir, path.substr(begin, end - begin));
+    if (!attr.ok() || attr->type != FileType::directory) return false;
+    dir = attr->ino;
+    begin = end + 1;
+  }
+  return !server.vfs.lookup(dir, "latest").ok();  // which each model has, and none is called
+}
+
+// A namespace of models/ has a folder here as soon as somebody asks for it.
+int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found) {
+  std::string path;
+  if (!server.drafts->is_shared(dir) || server.drafts->path(dir, path) != 0) return -ENOENT;
+  path += path.empty() ? name : std::string("/") + name;
+  return is_namespace(server, path) ? server.drafts->share(dir, name, found) : -ENOENT;
+}
+
+Status reply_entry(fuse_req_t request, const DraftFound& found) {
+  const fuse_entry_param entry = entry_of_draft(found);
+  fuse_reply_entry(request, &entry);
+  return {};
+}
+
+Status reply_done(fuse_req_t request, int failed) {
+  fuse_reply_err(request, -failed);
+  return {};
+}
+
+using AddOne = std::size_t (*)(fuse_req_t, char*, std::size_t, const char*, const DraftFound&, off_t);
+
+std::size_t add_name(fuse_req_t request, char* to, std::size_t room, const char* name, const DraftFound& found,
+                     off_t next) {
+  const struct stat facts = stat_of_draft(found);
+  return fuse_add_direntry(request, to, room, name, &facts, next);
+}
+
+// The kernel takes the name, inode and type alone: what may change is asked for when it is wanted.
+std::size_t add_bare_entry(fuse_req_t request, char* to, std::size_t room, const char* name, const DraftFound& found,
+                           off_t next) {
+  fuse_entry_param entry = entry_of_draft(found);
+  entry.ino = 0;
+  return fuse_add_direntry_plus(request, to, room, name, &entry, next);
+}
+
+// So few bytes the kernel passes over; with none it would keep the listing (dir.cc).
+constexpr char kEndNotKept[8] = {};
+
+Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddOne add) {
+  const ActingAs user = acting_for(request);
+  std::vector<char> bytes(std::min(size, kReadBytesMax));
+  std::size_t used = 0;
+  const int failed =
+      server.drafts->list(ino_of(dir), offset, [&](std::string_view name, const DraftFound& found, off_t next) {
+        const std::size_t room = bytes.size() - used;
+        const std::size_t needed = add(request, bytes.data() + used, room, std::string(name).c_str(), found, next);
+        if (needed <= room) used += needed;
+        return needed <= room;
+      });
+  if (answered_failure(request, failed)) return {};
+  if (used == 0)
+    fuse_reply_buf(request, kEndNotKept, std::min(size, sizeof kEndNotKept));
+  else
+    fuse_reply_buf(request, bytes.data(), used);
+  return {};
+}
+
+}  // namespace
+
+RequestUser user_of(fuse_req_t request) {
+  const fuse_ctx* context = fuse_req_ctx(request);
+  RequestUser user{context->uid, context->gid, {}};
+  if (user.uid == 0) return user;
+  user.groups.resize(kGroupsMax);
+  const int count = fuse_req_getgroups(request, kGroupsMax, user.groups.data());
+  user.groups.resize(static_cast<std::size_t>(std::clamp(count, 0, kGroupsMax)));
+  return user;
+}
+
+bool answered_failure(fuse_req_t request, int failed) {
+  if (failed == 0) return false;
+  fuse_reply_err(request, -failed);
+  return true;
+}
+
+struct stat stat_of_draft(const DraftFound& found) {
+  struct stat out = found.st;
+  out.st_ino = found.ino;
+  return out;
+}
+
+// Nothing is kept: another mount of the store may change it.
+fuse_entry_param entry_of_draft(const DraftFound& found) {
+  fuse_entry_param entry{};
+  entry.ino = found.ino;
+  entry.attr = stat_of_draft(found);
+  return entry;
+}
+
+Status draft_lookup_top(Server& server, fuse_req_t request) {
+  DraftFound found{kNewIno, {}};
+  if (answered_failure(request, server.drafts->stat(kNewIno, found.st))) return {};
+  return reply_entry(request, found);
+}
+
+Status draft_lookup(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+  DraftFound found;
+  int failed = 0;
+  {
+    const ActingAs user = acting_for(request);
+    failed = server.drafts->lookup(ino_of(dir), name, found);
+  }
+  if (failed == -ENOENT) failed = share_namespace(server, ino_of(dir), name, found);
+  if (answered_failure(request, failed)) return {};
+  return reply_entry(request, found);
+}
+
+Status draft_opendir(Server& server, fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
+  if (opens_directories(server.shared.head().init)) {
+    fuse_reply_err(request, ENOSYS);
+    return {};
+  }
+  fuse_reply_open(request, file);
+  return {};
+}
+
+Status draft_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info*) {
+  return reply_list(server, request, dir, size, offset, add_name);
+}
+
+Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
+                         fuse_file_info*) {
+  return reply_list(server, request, dir, size, offset, add_bare_entry);
+}
+
+Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode) {
+  const ActingAs user = acting_for(request);
+  DraftFound made;
+  if (answered_failure(request, server.drafts->make_directory(ino_of(dir), name, mode, made))) return {};
+  return reply_entry(request, made);
+}
+
+Status draft_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+  const ActingAs user = acting_for(request);
+  return reply_done(request, server.drafts->remove(ino_of(dir), name, 0));
+}
+
+Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+  const ActingAs user = acting_for(request);
+  return reply_done(request, server.drafts->remove(ino_of(dir), name, AT_REMOVEDIR));
+}
+
+Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
+  if (!is_draft(ino_of(dir))) return reply_done(request, -EROFS);
+  const ActingAs user = acting_for(request);
+  DraftFound made;
+  if (answered_failure(request, server.drafts->make_link(ino_of(dir), name, target, made))) return {};
+  return reply_entry(request, made);
+}
+
+Status draft_mknod(Server&, fuse_req_t request, fuse_ino_t, const char*, mode_t, dev_t) {
+  return reply_done(request, -EPERM);
+}
+
+Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t, const char*) {
+  return reply_done(request, -EPERM);
+}
+
+Status draft_setxattr(Server&, fuse_req_t request, fuse_ino_t, const char*, const char*, size_t, int) {
+  return reply_done(request, -EOPNOTSUPP);
+}
+
+Status draft_removexattr(Server&, fuse_req_t request, fuse_ino_t, const char*) {
+  return reply_done(request, -EOPNOTSUPP);
+}
+
+}  // namespace weft

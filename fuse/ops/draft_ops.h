@@ -1,0 +1,61 @@
+// The operations of new/ (fuse/drafts). As in ops.h; an errno of the kernel's is answered as it is.
+#pragma once
+
+#include "fuse/state/server.h"
+#include "weft/result.h"
+
+namespace weft {
+
+Status draft_lookup_top(Server& server, fuse_req_t request);  // new/ itself
+Status draft_lookup(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);
+Status draft_getattr(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file);
+Status draft_setattr(Server& server, fuse_req_t request, fuse_ino_t node, struct stat* wanted, int to_set,
+                     fuse_file_info* file);
+Status draft_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask);
+Status draft_readlink(Server& server, fuse_req_t request, fuse_ino_t node);
+
+Status draft_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file);
+Status draft_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
+                     fuse_file_info* file);
+Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
+                         fuse_file_info* file);
+Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode);
+Status draft_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);
+Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);
+Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name);
+Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, fuse_ino_t new_dir,
+                    const char* new_name, unsigned flags);
+
+Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file);
+Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode,
+                    fuse_file_info* file);
+Status draft_write(Server& server, fuse_req_t request, fuse_ino_t node, const char* bytes, size_t size, off_t offset,
+                   fuse_file_info* file);
+Status draft_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info* file);
+Status draft_fsync(Server& server, fuse_req_t request, fuse_ino_t node, int data_only, fuse_file_info* file);
+Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int data_only, fuse_file_info* file);
+Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
+                       fuse_file_info* file);
+
+// Second names, devices and attributes of a user's own: programs do without.
+Status draft_mknod(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode, dev_t device);
+Status draft_link(Server& server, fuse_req_t request, fuse_ino_t node, fuse_ino_t dir, const char* name);
+Status draft_setxattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name, const char* value,
+                      size_t size, int flags);
+Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name);
+
+// The user whose request it is, for the thread that serves it.
+struct RequestUser {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;
+};
+RequestUser user_of(fuse_req_t request);
+
+// Entries and attributes, as the kernel has them.
+struct stat stat_of_draft(const DraftFound& found);
+fuse_entry_param entry_of_draft(const DraftFound& found);
+// Answers with the errno, unless it is 0. True: it did.
+bool answered_failure(fuse_req_t request, int failed);
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// Renames in new/. One to a name with an @ publishes (fuse/drafts/publisher.h).
+#include <cerrno>
+#include <string>
+
+#include "fuse/drafts/caller.h"
+#include "fuse/kernel/init_exchange.h"
+#include "fuse/ops/draft_ops.h"
+
+namespace weft {
+namespace {
+
+Status publish(Server& server, fuse_req_t request, PublishOrder order) {
+  RequestUser user = user_of(request);
+  order.request = current_request();
+  order.uid = user.uid;
+  order.gid = user.gid;
+  order.groups = std::move(user.groups);
+  const int failed = server.publisher->publish(std::move(order), [&server, request] {
+    server.requests.alive();
+    return fuse_req_interrupted(request) == 0;
+  });
+  fuse_reply_err(request, -failed);
+  return {};
+}
+
+// What a rename publishes; nothing where it is a rename like any other: a name with an @ may be a file's own.
+bool is_publish(Server& server, Ino dir, const char* name, Ino new_dir, const PublishName& to, PublishOrder& order) {
+  DraftFound draft;
+  const bool there = server.drafts->lookup(dir, name, draft) == 0;  // if not, a server before has taken it, perhaps
+  if (there && S_ISREG(draft.st.st_mode) && !server.drafts->is_shared(new_dir)) return false;
+  order.dir = dir;
+  order.name = name;
+  order.tag = to.tag;
+  if (server.drafts->path(new_dir, order.model) != 0) return false;
+  if (!order.model.empty()) order.model += "/";
+  order.model += to.name;
+  return true;
+}
+
+}  // namespace
+
+Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, fuse_ino_t new_dir,
+                    const char* new_name, unsigned flags) {
+  if (!is_draft(ino_of(new_dir))) {
+    fuse_reply_err(request, EROFS);
+    return {};
+  }
+  PublishOrder order;
+  const auto to = publish_name(new_name);
+  if (to && is_publish(server, ino_of(dir), name, ino_of(new_dir), *to, order))
+    return publish(server, request, std::move(order));
+  const RequestUser user = user_of(request);
+  const ActingAs acting(user.uid, user.gid, user.groups);
+  fuse_reply_err(request, -server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags));
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+#include "base/errc_names.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::pair<Errc, std::string_view>, 18> kCodes = {{
+    {Errc::invalid, "invalid"},
+    {Errc::not_found, "not_found"},
+    {Errc::exists, "exists"},
+    {Errc::permission, "permission"},
+    {Errc::no_space, "no_space"},
+    {Errc::busy, "busy"},
+    {Errc::corrupt, "corrupt"},
+    {Errc::io, "io"},
+    {Errc::unsupported, "unsupported"},
+    {Errc::changed, "changed"},
+    {Errc::cancelled, "cancelled"},
+    {Errc::read_only, "read_only"},
+    {Errc::is_dir, "is_dir"},
+    {Errc::not_dir, "not_dir"},
+    {Errc::timed_out, "timed_out"},
+    {Errc::unreachable, "unreachable"},
+    {Errc::absent, "absent"},
+    {Errc::internal, "internal"},
+}};
+
+}  // namespace
+
+std::string_view errc_name(Errc code) {
+  const auto* found =
+      std::find_if(kCodes.begin(), kCodes.end(), [&](const auto& entry) { return entry.first == code; });
+  return found == kCodes.end() ? "internal" : found->second;
+}
+
+std::optional<Errc> errc_named(std::string_view name) {
+  const auto* found =
+      std::find_if(kCodes.begin(), kCodes.end(), [&](const auto& entry) { return entry.second == name; });
+  return found == kCodes.end() ? std::nullopt : std::optional(found->first);
+}
+
+}  // namespace weft

@@ -1,0 +1,329 @@
+"""new/ of a mount that publishes: what programs write there becomes a version by one rename."""
+import errno
+import json
+import mmap
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import threading
+
+import pytest
+
+from weftlib import (NOBODY, Mount, Store, files_below, process_of, random_bytes, random_tensors, run, safetensors_bytes,
+                     wait_until, write_model)
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    with Mount(Store(tmp_path / "store"), tmp_path / "mnt", "publish") as mount:
+        yield mount
+
+
+def refused_by(number, act, *arguments):
+    with pytest.raises(OSError) as failed:
+        act(*arguments)
+    assert failed.value.errno == number, failed.value
+
+
+def published(mount, name="m", tag=""):
+    """Renames new/NAME and returns the directory that `latest` then leads to."""
+    os.rename(mount / "new" / name, mount / "new" / f"{name}@{tag}")
+    return pathlib.Path(os.path.realpath(mount / "models" / name / "latest"))
+
+
+def test_a_rename_publishes_a_directory(mounted, tmp_path):
+    model = write_model(tmp_path / "model", random_tensors(6, 1 << 20, seed="new"), files=[("a/b/config.json", b"{}")])
+    shutil.copytree(model, mounted / "new/m")
+    version = published(mounted, tag="prod")
+    assert version == mounted.version("m", 1)
+    assert files_below(version) == files_below(model)
+    assert os.readlink(mounted / "models/m/prod") == "1"
+    assert os.listdir(mounted / "new") == []
+    assert not list((mounted.store.path / "drafts/publishing").glob("*/content"))
+    mounted.store.assert_sound()
+
+
+def test_the_same_two_lines_publish_the_next_version(mounted):
+    for number in range(1, 6):
+        (mounted / "new/m").mkdir()
+        (mounted / "new/m/x").write_bytes(random_bytes(3_000_000, number))
+        assert published(mounted).name == str(number)
+    (mounted / "new/m").mkdir()
+    (mounted / "new/m/x").write_bytes(random_bytes(3_000_000, 5))
+    assert published(mounted).name == "5", "equal content makes no version"
+
+
+def test_a_file_can_be_a_draft(mounted):
+    content = safetensors_bytes(random_tensors(2, 1 << 20, seed="file"))
+    (mounted / "new/model.safetensors").write_bytes(content)
+    os.rename(mounted / "new/model.safetensors", mounted / "new/one@v1")
+    assert (mounted / "models/one/v1/model.safetensors").read_bytes() == content
+
+
+def test_mv_publishes(mounted):
+    (mounted / "new/run").mkdir()
+    (mounted / "new/run/checkpoint-500").mkdir()
+    (mounted / "new/run/checkpoint-500/w.bin").write_bytes(random_bytes(2_000_000, "mv"))
+    (mounted / "new/org").mkdir()
+    run(["mv", mounted / "new/run/checkpoint-500", mounted / "new/org/m@prod"])
+    assert (mounted / "models/org/m/prod/w.bin").stat().st_size == 2_000_000
+    assert os.listdir(mounted / "new/run") == []
+
+
+def test_facts_go_with_the_draft(mounted):
+    (mounted / "new/m").mkdir()
+    (mounted / "new/m/x").write_bytes(b"x")
+    facts = {"message": "step 7", "metrics": {"loss": 0.25, "step": 7}, "tags": ["a", "b"]}
+    (mounted / "new/m/.weft.json").write_text(json.dumps(facts))
+    version = published(mounted)
+    assert os.listdir(version) == ["x"]
+    log = mounted.store.json("log", "m@1")
+    assert "step 7" in json.dumps(log) and "0.25" in json.dumps(log)
+    assert {"a", "b"} <= set(os.listdir(mounted / "models/m"))
+
+
+def test_what_a_file_holds_is_taken_and_not_copied(mounted):
+    """A large file of which nothing is known becomes the pack as it lies."""
+    (mounted / "new/m").mkdir()
+    draft = mounted / "new/m/x.bin"
+    draft.write_bytes(random_bytes(8 << 20, "taken"))
+    number = (mounted.store.path / "drafts/tree/m/x.bin").stat().st_ino
+    published(mounted)
+    packs = {path.stat().st_ino: path for path in (mounted.store.path / "packs").glob("*.pack")}
+    assert number in packs and packs[number].stat().st_nlink == 1
+    assert stat.S_IMODE(packs[number].stat().st_mode) == 0o644
+
+
+def test_what_is_known_is_not_stored_again(mounted):
+    tensors = random_tensors(8, 1 << 20, seed="derived")
+    write_model(mounted / "new/m", tensors)
+    published(mounted)
+    before = mounted.store.pack_bytes()
+    changed = dict(tensors)
+    name = next(iter(changed))
+    changed[name] = next(iter(random_tensors(1, 1 << 20, seed="other").values()))
+    model = write_model(mounted / "new/m", changed)
+    expected = files_below(model)
+    version = published(mounted)
+    assert files_below(version) == expected
+    assert mounted.store.pack_bytes() - before < (2 << 20)
+    mounted.store.assert_sound()
+
+
+def test_outside_new_everything_is_read_only(mounted):
+    (mounted / "new/m").mkdir()
+    (mounted / "new/m/x").write_bytes(b"x")
+    version = published(mounted)
+    for act, *arguments in [(os.mkdir, mounted / "models/y"), (os.unlink, version / "x"), (os.rmdir, version),
+                            (os.open, version / "x", os.O_WRONLY), (os.open, version / "y", os.O_WRONLY | os.O_CREAT),
+                            (os.truncate, version / "x", 0), (os.chmod, version / "x", 0o600),
+                            (os.symlink, "a", mounted / "models/link"), (os.rename, version, mounted / "models/m/7"),
+                            (os.link, version / "x", version / "z"), (os.mkdir, mounted / "y"),
+                            (os.rename, version, mounted / "new/m@")]:
+        refused_by(errno.EROFS, act, *arguments)
+
+
+def test_a_draft_that_is_written_to_is_busy(mounted):
+    (mounted / "new/m").mkdir()
+    draft = mounted / "new/m/x"
+    with open(draft, "wb") as file:
+        file.write(b"half")
+        file.flush()
+        refused_by(errno.EBUSY, published, mounted)
+    assert "x: somebody has it open for writing" in (mounted / "new/m/.weft.error").read_text()
+    assert published(mounted).name == "1"
+
+
+def test_a_draft_that_is_mapped_is_busy(mounted):
+    (mounted / "new/m").mkdir()
+    with open(mounted / "new/m/x", "w+b") as file:
+        file.truncate(1 << 20)
+        mapping = mmap.mmap(file.fileno(), 1 << 20)
+    mapping[5] = 7
+    refused_by(errno.EBUSY, published, mounted)
+    mapping.close()
+    assert (published(mounted) / "x").read_bytes()[5] == 7
+
+
+BAD_DRAFTS = {
+    "a link that leads out": lambda draft: os.symlink("/etc/passwd", draft / "link"),
+    "a link that climbs out": lambda draft: os.symlink("../../../store/weft-store", draft / "link"),
+    "a name that is not UTF-8": lambda draft: (draft / os.fsdecode(b"\xff")).write_bytes(b"x"),
+    "facts that are no JSON": lambda draft: (draft / ".weft.json").write_text("{"),
+    "facts of another kind": lambda draft: (draft / ".weft.json").write_text('{"metrics": 7}'),
+    "facts nobody knows": lambda draft: (draft / ".weft.json").write_text('{"colour": "red"}'),
+    "facts above their bound": lambda draft: (draft / ".weft.json").write_text(" " * (1 << 20) + "{}"),
+    "a distributed checkpoint without its index": lambda draft: (draft / "__0_0.distcp").write_bytes(b"x"),
+    "a distributed checkpoint without a part": lambda draft: (draft / ".metadata").write_bytes(b"\x80 __1_0.distcp\0"),
+    "a safetensors file that is cut off": lambda draft: (draft / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_DRAFTS)
+def test_a_bad_draft_stays(what, mounted):
+    draft = mounted / "new/m"
+    draft.mkdir()
+    (draft / "x").write_bytes(b"x")
+    BAD_DRAFTS[what](draft)
+    names = set(os.listdir(os.fsencode(draft)))
+    state = mounted.store.state()
+    refused_by(errno.EINVAL, published, mounted)
+    assert set(os.listdir(os.fsencode(draft))) == names | {b".weft.error"}
+    assert (draft / ".weft.error").read_text().strip()
+    assert mounted.store.state() == state
+
+
+def test_a_name_that_no_model_can_have(mounted):
+    (mounted / "new/m").mkdir()
+    (mounted / "new/m/x").write_bytes(b"x")
+    for name in ("a b@", "m@a@b", "latest@", "m@7"):
+        refused_by(errno.EINVAL, os.rename, mounted / "new/m", mounted / "new" / name)
+    assert published(mounted).name == "1"
+    (mounted / "new/x").mkdir()
+    (mounted / "new/x/y").write_bytes(b"y")
+    (mounted / "new/m").mkdir()
+    refused_by(errno.EEXIST, os.rename, mounted / "new/x", mounted / "new/m/inner@")
+
+
+def test_writers_use_it_as_any_file_system(mounted, tmp_path):
+    """What cp, tar, rsync and plain programs do; each result equals what was written."""
+    source = write_model(tmp_path / "model", random_tensors(5, 300_000, seed="tools"), files=[("deep/er/x", b"1" * 70_000)])
+    os.symlink("deep/er/x", source / "link")
+    new = mounted / "new"
+    run(["cp", "-a", source, new / "copied"])
+    run(["tar", "-C", source, "-cf", tmp_path / "m.tar", "."])
+    (new / "untarred").mkdir()
+    run(["tar", "-C", new / "untarred", "-xf", tmp_path / "m.tar"])
+    if shutil.which("rsync"):
+        run(["rsync", "-a", f"{source}/", f"{new}/synced/"])
+    for name in os.listdir(new):
+        version = published(mounted, name)
+        assert files_below(version) == files_below(source), name
+    run(["git", "init", "-q", new / "repository"])
+    run(["rm", "-r", new / "repository"])
+    assert os.listdir(new) == []
+
+
+def test_files_behave(mounted):
+    draft = mounted / "new/d"
+    draft.mkdir()
+    path = draft / "f"
+    with open(path, "w+b") as file:
+        file.write(b"0123456789")
+        file.seek(3)
+        file.write(b"xyz")
+        file.flush()
+        os.fsync(file.fileno())
+        assert path.read_bytes() == b"012xyz6789"
+        file.truncate(4)
+        assert path.stat().st_size == 4
+        os.posix_fallocate(file.fileno(), 0, 8192)
+        assert path.stat().st_size == 8192
+        os.unlink(path)
+        assert os.fstat(file.fileno()).st_nlink == 0
+        file.seek(0)
+        assert file.read(4) == b"012x"
+    with open(path, "ab") as file:
+        file.write(b"one")
+    with open(path, "ab") as file:
+        file.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    os.chmod(path, 0o640)
+    os.utime(path, ns=(5, 7_000_000_001))
+    facts = path.stat()
+    assert stat.S_IMODE(facts.st_mode) == 0o640 and facts.st_mtime_ns == 7_000_000_001
+    os.rename(path, draft / "g")
+    os.mkdir(draft / "h")
+    refused_by(errno.ENOTEMPTY, lambda: (os.rename(draft / "g", draft / "h/g"), os.rmdir(draft / "h")))
+    refused_by(errno.EEXIST, os.mkdir, draft / "h")
+    refused_by(errno.ENOENT, os.unlink, draft / "f")
+    refused_by(errno.ENOTDIR, os.listdir, draft / "h/g")
+    many = {f"file-{i}" for i in range(3000)}
+    for name in many:
+        (draft / name).touch()
+    assert set(os.listdir(draft)) == many | {"h"}
+    shutil.rmtree(draft)
+    assert os.listdir(mounted / "new") == []
+
+
+def test_users_do_not_meet(mounted):
+    new = mounted / "new"
+    (new / "mine").mkdir()
+    (new / "mine/x").write_bytes(b"x")
+    for parent in mounted.path.parents:
+        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
+            os.chmod(parent, 0o755)
+    outcome = []
+
+    def other(companion):
+        seen = []
+        for act, *arguments in [(os.listdir, new / "mine"), (os.open, new / "mine/x", os.O_RDONLY),
+                                (os.open, new / "mine/x", os.O_WRONLY), (os.unlink, new / "mine/x"),
+                                (os.rename, new / "mine", new / "stolen"), (os.rename, new / "mine", new / "stolen@")]:
+            try:
+                act(*arguments)
+                seen.append(0)
+            except OSError as error:
+                seen.append(error.errno)
+        (new / "theirs").mkdir()
+        (new / "theirs/y").write_bytes(b"y")
+        facts = (new / "theirs/y").stat()
+        (new / "theirs" / f"saw-{'-'.join(map(str, seen))}-{facts.st_uid}").touch()
+        companion.is_ready()
+
+    with process_of(NOBODY, other):
+        outcome = [name for name in os.listdir(new / "theirs") if name.startswith("saw")]
+    numbers = [int(part) for part in outcome[0].split("-")[1:]]
+    assert numbers[-1] == NOBODY
+    assert all(number in (errno.EACCES, errno.EPERM) for number in numbers[:-1]), numbers
+    assert stat.S_IMODE((new / "theirs").stat().st_mode) == 0o700
+    assert published(mounted, "mine").name == "1"
+
+
+def test_a_namespace_is_shared(mounted):
+    (mounted / "new/org").mkdir()
+    (mounted / "new/org/m").mkdir()
+    (mounted / "new/org/m/x").write_bytes(b"x")
+    published(mounted, "org/m")
+    assert stat.S_IMODE((mounted / "new/org").stat().st_mode) == 0o1777
+    os.rmdir(mounted / "new/org")
+    (mounted / "new/org/n").mkdir()  # it is there as soon as somebody asks for it
+    (mounted / "new/org/n/x").write_bytes(b"y")
+    assert published(mounted, "org/n").name == "1"
+
+
+def test_a_server_that_is_killed_loses_no_draft_and_publishes_once(mounted):
+    """At many moments of a publish: the version is whole or not there, and the draft is whole or gone."""
+    for round_ in range(8):
+        content = random_bytes(6 << 20, f"killed {round_}")
+        (mounted / "new/m").mkdir()
+        (mounted / "new/m/x").write_bytes(content)
+        versions = len(mounted.store.json("ls")["models"] and mounted.store.json("log", "m")["versions"])
+        server = json.loads((mounted / ".weft/status").read_text())["mount"]["pid"]
+        timer = threading.Timer(0.004 * round_ + 0.001, os.kill, (server, signal.SIGKILL))
+        timer.start()
+        try:
+            os.rename(mounted / "new/m", mounted / "new/m@")
+        except OSError as error:
+            assert error.errno in (errno.EINTR, errno.EIO), error
+            assert (mounted / "new/m/x").read_bytes() == content
+            shutil.rmtree(mounted / "new/m")
+        else:
+            assert (mounted / "models/m/latest/x").read_bytes() == content
+            assert not os.path.exists(mounted / "new/m")
+            assert len(mounted.store.json("log", "m")["versions"]) == versions + 1
+        finally:
+            timer.join()
+        wait_until(lambda: os.path.isdir(mounted / "models"))
+    mounted.store.assert_sound()
+
+
+def test_a_mount_without_the_option_has_none(tmp_path):
+    with Mount(Store(tmp_path / "store"), tmp_path / "mnt") as mount:
+        assert "new" not in os.listdir(mount.path)
+        refused_by(errno.ENOENT, os.stat, mount / "new")
+        refused_by(errno.EROFS, os.mkdir, mount / "new")
