@@ -58,7 +58,8 @@ class Training:
                 changed = self.random.random(values.size, dtype=numpy.float32) < ulps
                 values += changed * self.random.choice(numpy.array([1, 0xFFFF], dtype=numpy.uint16), values.size)
             tensors[f"layer.{number}.weight"] = ("BF16", [values.size], values.tobytes())
-        tensors[f"step.{self.written}"] = ("U8", [1], b"1")  # no two headers are equal
+        mark = str(self.written).encode()
+        tensors[f"step.{self.written}"] = ("U8", [len(mark)], mark)  # no header is that of another version
         made = write_model(self.directory / f"checkpoint {self.written}", tensors)
         shutil.rmtree(self.directory / f"checkpoint {self.written - 2}", ignore_errors=True)
         return made
