@@ -4,6 +4,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX
+from strangers import impostor
 from weftlib import wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -206,3 +207,17 @@ def test_a_giver_whose_base_is_damaged_is_asked_for_plain_bytes(cluster, three, 
     now = sparse(three[2])
     assert now["failed"] > 0
     three[2].store.assert_sound()
+
+
+@pytest.mark.parametrize("fault", ["miscoded", "mistabled"])
+def test_a_peer_that_codes_wrongly_gives_plain_bytes_from_then_on(cluster, three, tmp_path, fault):
+    sources = publish_steps(cluster, three[0], tmp_path, 2)
+    taker = three[1]
+    taker.store.weft("prefetch", "model@1")
+    taker.store.weft("info", "model@2")  # its manifest
+    with impostor(cluster, three[0], fault):
+        reads_equal(taker, sources[2], 2)
+        now = sparse(taker)
+        assert 0 < now["failed"] <= 16
+        assert now["coded"] < BYTES >> 20
+    taker.store.assert_sound()
