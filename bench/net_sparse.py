@@ -12,8 +12,8 @@ import time
 
 import numpy
 
-from measure import PAIR_HEAD, Pairs, settle
-from net_nodes import FILE, MIB, PATIENCE, Account, Cluster, Wire, cat, wait_until, warm, write_model
+from measure import PAIR_HEAD, Pairs, seconds, settle
+from net_nodes import FILE, MIB, PATIENCE, WEFT, Account, Cluster, Wire, cat, wait_until, warm, write_model
 
 TENSOR_BYTES = 16 * MIB
 STEP = 0.24  # root mean square of a step's change ÷ learning rate
@@ -66,19 +66,20 @@ class Training:
 
 
 class Follower:
-    """A node that reads each version through its mount, and keeps the last."""
+    """A node that fetches each version, and keeps the last."""
 
     def __init__(self, node, mount):
         self.node, self.mount, self.account = node, mount, Account()
         self.received = self.took = self.kept = 0
 
-    def read(self, number, *others):
-        """Seconds from when the version is seen to its verified bytes."""
+    def read(self, number, *others, through_mount=False):
+        """Seconds from when the version is seen to its verified bytes on this node, or in a reader of its mount."""
         spec = f"model@{number}"
         wait_until(lambda: self.node.knows(spec), seconds_max=PATIENCE, pause=0.001)
         before = self.wire()
         with self.account.measured_mount(self.mount, self.node, *others):
-            self.took = cat(self.mount.version("model", number) / FILE)
+            self.took = (cat(self.mount.version("model", number) / FILE) if through_mount else
+                         seconds(WEFT, "--store", self.node.store.path, "prefetch", "-q", spec))
         self.received = self.wire() - before
         return self.took
 
@@ -111,10 +112,10 @@ def compare(source, follower, number):
 class World:
     """A node that publishes, and followers: the first asks for differences, the second never does. A context."""
 
-    def __init__(self, directory, args, settings=("auto", "never"), megabytes=None):
+    def __init__(self, directory, args, settings=("auto", "never"), megabytes=None, link=None):
         self.training = Training(directory, megabytes or args.megabytes)
         self.directory, self.args, self.settings = directory, args, settings
-        self.number, self.shaped = 0, False
+        self.number, self.shaped, self.link = 0, False, link
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -125,6 +126,7 @@ class World:
                 node = self.cluster.node("--provider", self.args.provider, "--sparse", setting, "--cache-max", "0")
                 self.followers.append(Follower(node, stack.enter_context(node.mounted())))
             self.stack = stack.pop_all()
+        self.shape(self.link)
         self.publish()
         for follower in self.followers:
             follower.read(self.number)
@@ -143,13 +145,13 @@ class World:
         for pack in (self.giver.directory / "store").rglob("*.pack"):
             warm(pack)
 
-    def round(self, rate=None, **options):
-        """A new version, read by each follower; who is first takes turns. Returns their seconds."""
+    def round(self, rate=None, through_mount=False, **options):
+        """A new version, fetched by each follower; who is first takes turns. Returns their seconds."""
         self.publish(rate, **options)
         order = self.followers if self.number % 2 else self.followers[::-1]
         for follower in order:
             settle()
-            follower.read(self.number, self.giver)
+            follower.read(self.number, self.giver, through_mount=through_mount)
         for follower in self.followers:
             compare(self.source, follower, self.number)
             follower.settle(self.number)
@@ -169,9 +171,11 @@ class World:
 
 
 def wire_bytes(directory, args):
-    print(f"One version of {args.megabytes} MiB, of which a node has the version before; all bytes of its interface\n")
-    print("| change | elements changed | bytes ÷ file | goal | met | chunks coded, plain | saved |\n|---|---|---|---|---|---|---|")
-    with World(directory, args, ("auto",)) as world:
+    print(f"One version of {args.megabytes} MiB, of which a node has the version before, at 1 Gbit/s; all bytes of its "
+          "interface\n")
+    print("| change | elements changed | bytes ÷ file | goal | met | chunks coded, plain | saved |\n"
+          "|---|---|---|---|---|---|---|")
+    with World(directory, args, ("auto",), link="1gbit") as world:
         follower = world.followers[0]
         for name, goal, rate, ulps in (("a step at 1e-6", WIRE_PART_MAX, RATE, 0), ("a step at 1e-5", None, 1e-5, 0),
                                        ("1 unit in the last place, 1 % of elements", None, None, 0.01),
@@ -188,17 +192,18 @@ def wire_bytes(directory, args):
 
 
 def times(directory, args):
-    print(f"{args.megabytes} MiB, a step at {RATE}: from the version being seen to its verified bytes, through a mount\n")
+    print(f"{args.megabytes} MiB, a step at {RATE}: from the version being seen to its verified bytes on another node\n")
     print(PAIR_HEAD.replace("weft | peer | peer ÷ weft", "differences | plain | plain ÷ differences"))
     with World(directory, args) as world:
         coded, plain = world.followers
-        for link, goal in (("1gbit", TIMES_MIN), ("10gbit", None), (None, None)):
+        for link, goal, through_mount in (("1gbit", TIMES_MIN, False), ("1gbit", None, True), ("10gbit", None, False),
+                                          (None, None, False)):
             world.shape(link)
             coded.account, plain.account = Account(), Account()
             pairs = Pairs()
             for _ in range(args.pairs):
-                pairs.add(*world.round(RATE))
-            print(pairs.row(link or "no bound", goal))
+                pairs.add(*world.round(RATE, through_mount))
+            print(pairs.row((link or "no bound") + (", through a mount" if through_mount else ""), goal))
             print(f"\n- differences: {coded.account.text()}\n- plain: {plain.account.text()}\n", flush=True)
         pairs = Pairs()
         world.shape("10gbit")
@@ -239,6 +244,7 @@ def followers(directory, args):
             world.publish(RATE)
             alone.append(world.followers[0].read(world.number))
             for follower in world.followers:
+                follower.read(world.number)
                 follower.settle(world.number)
             world.publish(RATE)
             given = Wire(world.giver.host).sent
@@ -249,9 +255,9 @@ def followers(directory, args):
                 compare(world.source, follower, world.number)
                 follower.settle(world.number)
         coded = world.giver.daemon.status()["sparse"]["coded_here"]
-    print(f"{FOLLOWERS} followers of {megabytes} MiB at 1 Gbit/s each: the last has it after {statistics.median(together):.3f} s, "
-          f"one alone after {statistics.median(alone):.3f} s; the publisher sent {statistics.median(parts):.4f} of the file "
-          f"and coded {coded} chunks.\n", flush=True)
+    print(f"{FOLLOWERS} followers of {megabytes} MiB at 1 Gbit/s each: the last has it after "
+          f"{statistics.median(together):.3f} s, one alone after {statistics.median(alone):.3f} s; the publisher sent "
+          f"{statistics.median(parts):.4f} of the file and coded {coded} chunks in {2 * args.pairs} versions.\n", flush=True)
 
 
 def lost_bases(directory, args):
