@@ -83,11 +83,14 @@ class PeerLinks {
   void end_turn(std::uint32_t number);
   struct Link {
     std::uint32_t number = 0;
-    unsigned reads = 0;       // now, those that wait for their answer or their turn included
-    unsigned turns = 0;       // now
-    double wire_rate = 0;     // bytes a second from its windows, of all its reads together; 0: not known
-    bool plain_only = false;  // it coded wrongly
-    double rate = 0;          // bytes a second, of all its reads together; a moving average. 0: not known
+    unsigned reads = 0;  // now, those that wait for their answer or their turn included
+    unsigned turns = 0;  // now
+    // Of reads of its windows, the latest counting most: bytes, and seconds as if there had been one read at a time. A
+    // ratio of sums: a short read that a buffer on the way takes at once says little.
+    double wire_bytes = 0, wire_seconds = 0;
+    double wire_rate() const { return wire_seconds > 0 ? wire_bytes / wire_seconds : 0; }  // 0: not known
+    bool plain_only = false;                                                               // it coded wrongly
+    double rate = 0;  // bytes a second, of all its reads together; a moving average. 0: not known
     Clock::time_point rests_until{};
     Clock::time_point full_until{};
     Clock::time_point full_since{};  // long ago: it has given something since
