@@ -1,4 +1,4 @@
-// The raw loop that reads through weft are held against: fi_read, one thread, nothing else.
+// The raw loop that reads through weft are held against: fi_read on one connection, one thread, nothing else.
 //   net_raw serve PROVIDER HOST FILE
 //       opens FILE to be read, prints one line that says where, and serves until its standard input ends
 //   net_raw read PROVIDER HOST INTO BLOCK DEPTH BYTES WHERE…
@@ -24,9 +24,8 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "net/transport/datagrams.h"
 #include "net/transport/fabric.h"
-#include "net/transport/provider.h"
+#include "net_raw_end.h"
 #include "os/sys.h"
 
 namespace {
@@ -41,11 +40,6 @@ Result<std::span<std::byte>> map_file(const Fd& file, std::size_t size, bool wri
   void* const at = ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.get(), 0);
   if (at == MAP_FAILED) return Error{Errc::io, "mmap failed"};
   return std::span(static_cast<std::byte*>(at), size);
-}
-
-Result<std::unique_ptr<net::Datagrams>> open_endpoint(const std::string& provider, const std::string& host) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider(provider, FI_EP_RDM, host, 0));
-  return net::Datagrams::open(std::move(info));
 }
 
 std::string hex(std::span<const std::byte> bytes) {
@@ -66,13 +60,13 @@ std::vector<std::byte> unhex(const std::string& text) {
 }
 
 Status serve(const std::string& provider, const std::string& host, const std::string& path) {
-  WEFT_TRY(const auto endpoint, open_endpoint(provider, host));
+  WEFT_TRY(const auto end, bench::RawEnd::listening(provider, host));
   WEFT_TRY(const Fd file, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(file.get(), path));
   WEFT_TRY(const auto bytes, map_file(file, static_cast<std::size_t>(facts.st_size), false));
-  WEFT_TRY(const auto window, net::Registration::make(endpoint->domain(), bytes, FI_REMOTE_READ));
-  const bool by_address = endpoint->domain().needs(FI_MR_VIRT_ADDR);
-  std::printf("%s %llu %llu\n", hex(endpoint->address()).c_str(),
+  WEFT_TRY(const auto window, net::Registration::make(end->domain(), bytes, FI_REMOTE_READ));
+  const bool by_address = end->domain().needs(FI_MR_VIRT_ADDR);
+  std::printf("%s %llu %llu\n", hex(end->address()).c_str(),
               static_cast<unsigned long long>(by_address ? reinterpret_cast<std::uint64_t>(bytes.data()) : 0),
               static_cast<unsigned long long>(window.key()));
   std::fflush(stdout);
@@ -82,10 +76,10 @@ Status serve(const std::string& provider, const std::string& host, const std::st
     }
     over = true;
   });
-  fi_cq_msg_entry entry{};
-  while (!over) fi_cq_sread(endpoint->domain().queue.get(), &entry, 1, nullptr, kWaitMs);
+  Status served;
+  while (!over && served.ok()) served = end->serve_a_while();
   waiting.join();
-  return {};
+  return served;
 }
 
 // One end of the loop.
@@ -98,8 +92,7 @@ class Loop {
     std::uint64_t bytes = 0;
     std::uint64_t address = 0, key = 0;
   };
-  Loop(net::Datagrams& endpoint, fi_addr_t peer, Options options)
-      : endpoint_(endpoint), peer_(peer), options_(std::move(options)), slots_(options_.depth) {}
+  Loop(bench::RawEnd& end, Options options) : end_(end), options_(std::move(options)), slots_(options_.depth) {}
 
   Status prepare();
   Status run();
@@ -122,8 +115,7 @@ class Loop {
   Status finish(Slot& slot);
   Result<Slot*> wait();
 
-  net::Datagrams& endpoint_;
-  fi_addr_t peer_;
+  bench::RawEnd& end_;
   Options options_;
   std::vector<Slot> slots_;
   Fd file_;
@@ -147,7 +139,7 @@ Status Loop::prepare() {
     own_.resize(size);
     memory_ = own_;
   }
-  WEFT_TRY(registration_, net::Registration::make(endpoint_.domain(), memory_, FI_READ));
+  WEFT_TRY(registration_, net::Registration::make(end_.domain(), memory_, FI_READ));
   return {};
 }
 
@@ -157,18 +149,18 @@ Status Loop::post(Slot& slot) {
   slot.posted = Clock::now();
   next_ += slot.length;
   for (;;) {
-    const ssize_t failed = fi_read(endpoint_.endpoint(), place(slot).data(), slot.length, registration_.descriptor(),
-                                   peer_, options_.address + slot.at, options_.key, &slot.context);
+    const ssize_t failed = fi_read(end_.endpoint(), place(slot).data(), slot.length, registration_.descriptor(),
+                                   FI_ADDR_UNSPEC, options_.address + slot.at, options_.key, &slot.context);
     if (failed == 0) return {};
     if (failed != -FI_EAGAIN) return net::fabric_error(failed, "fi_read");
-    fi_cq_read(endpoint_.domain().queue.get(), nullptr, 0);
+    fi_cq_read(end_.domain().queue.get(), nullptr, 0);
   }
 }
 
 Result<Loop::Slot*> Loop::wait() {
-  fi_cq_msg_entry entry{};
+  fi_cq_data_entry entry{};
   for (;;) {
-    const ssize_t count = fi_cq_sread(endpoint_.domain().queue.get(), &entry, 1, nullptr, kWaitMs);
+    const ssize_t count = fi_cq_sread(end_.domain().queue.get(), &entry, 1, nullptr, kWaitMs);
     if (count == 1) break;
     if (count != -FI_EAGAIN && count != -FI_ETIMEDOUT) return net::fabric_error(count, "fi_cq_sread");
   }
@@ -233,18 +225,15 @@ Status read(const std::vector<std::string>& words) {
   const std::vector<std::byte> address = unhex(words[7]);
   options.address = std::stoull(words[8]);
   options.key = std::stoull(words[9]);
-  WEFT_TRY(const auto endpoint, open_endpoint(words[1], words[2]));
-  fi_addr_t peer = FI_ADDR_UNSPEC;
-  if (fi_av_insert(endpoint->peers(), address.data(), 1, &peer, 0, nullptr) != 1)
-    return Error{Errc::invalid, "no such address"};
+  WEFT_TRY(const auto end, bench::RawEnd::connected(words[1], words[2], address));
   Loop::Options first = options;
   first.into = "memory";
   first.bytes = first.block = 1;
   first.depth = 1;
-  Loop connecting(*endpoint, peer, first);  // what is measured has its connection
-  WEFT_CHECK(connecting.prepare());
-  WEFT_CHECK(connecting.run());
-  Loop loop(*endpoint, peer, options);
+  Loop before(*end, first);  // what is measured does not begin with the first read of a connection
+  WEFT_CHECK(before.prepare());
+  WEFT_CHECK(before.run());
+  Loop loop(*end, options);
   WEFT_CHECK(loop.prepare());
   const double cpu = cpu_seconds();
   const auto begin = Clock::now();

@@ -123,8 +123,8 @@ class Daemon {
     options.self.name = config->name;
     options.self.provider = config->provider;
     if (peers_) {
-      options.self.address = endpoint_text(peers_->exchange().address());
-      options.self.provider = peers_->exchange().provider();
+      options.self.address = addresses_text(peers_->exchange().endpoints());
+      options.self.provider = providers_text(peers_->exchange().endpoints());
     }
     return cluster_registry(*store_, std::move(options));
   }

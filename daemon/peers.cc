@@ -1,6 +1,7 @@
 #include "daemon/peers.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/core.h>
 
@@ -30,22 +31,23 @@ Peers::Peers(ClusterStore& store)
       view_(store, self_),
       links_([this] { return reachable(); }, steady_time(), [this] { return exchange_->is_hardware(); }) {}
 
-// Members whose transport has this node's provider: transports of different ones do not understand each other.
+// Members by the best provider that both have: transports of different ones do not understand each other.
 std::vector<Member> Peers::reachable() {
   const Registry* registry = registry_;
   if (registry == nullptr) return {};
-  std::vector<Member> members = registry->members();
-  const std::string& own = exchange_->provider();
+  const auto own = exchange_->endpoints();
+  std::vector<Member> out;
   const std::lock_guard lock(mutex_);
-  std::erase_if(members, [&](const Member& member) {
-    const bool unlike = !member.provider.empty() && member.provider != own;
-    if (!unlike) unlike_.erase(member.node);
-    if (unlike && unlike_.insert(member.node).second)
+  for (const Member& member : registry->members()) {
+    if (auto reached = reached_by(member, own)) {
+      unlike_.erase(member.node);
+      out.push_back(*std::move(reached));
+    } else if (unlike_.insert(member.node).second) {
       log_warning("{} uses provider {}, this node {}: they read nothing from each other", member.name, member.provider,
-                  own);
-    return unlike;
-  });
-  return members;
+                  providers_text(own));
+    }
+  }
+  return out;
 }
 
 Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& config) {
@@ -80,22 +82,28 @@ double Peers::share() {
 
 void write_peers_status(JsonWriter& json, const Peers& peers) {
   const ExchangeFigures now = peers.exchange().figures();
-  json.key("exchange").begin_object().member("provider", now.provider).key("passed_over").begin_array();
+  json.key("exchange").begin_object().member("provider", providers_text(peers.exchange().endpoints()));
+  json.key("passed_over").begin_array();
   for (const PassedOver& one : now.passed_over)
     json.begin_object().member("name", one.provider).member("reason", one.reason).end_object();
   json.end_array();
-  json.member("address", endpoint_text(peers.exchange().address())).member("sessions", now.sessions);
+  json.member("address", addresses_text(peers.exchange().endpoints())).member("sessions", now.sessions);
   json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);
   json.member("answers", now.answers).member("busy", now.busy).member("refused", now.refused);
   json.member("windows", now.windows).member("window_bytes", now.window_bytes).member("lease_ends", now.lease_ends);
   json.member("read_bytes", now.read_bytes).member("served_bytes", now.served_bytes);
-  json.member("pinned_bytes", now.pinned_bytes).member("buffers_aside", now.buffers_aside).end_object();
+  json.member("pinned_bytes", now.pinned_bytes).member("buffers_aside", now.buffers_aside);
+  const TransportCounters& transport = now.transport;
+  json.key("transport").begin_object().member("messages_sent", transport.messages_sent);
+  json.member("messages_received", transport.messages_received).member("reads", transport.reads_done);
+  json.member("registrations", transport.registrations).member("half_open", transport.half_open);
+  json.end_object().end_object();
 }
 
 void add_peer_figures(Figures& figures, const Peers& peers) {
   const auto add = [&](const char* name, const char* type, const char* help, auto member) {
     figures.add(name, type, help, std::function<double()>([&peers, member] {
-                  return static_cast<double>(peers.exchange().figures().*member);
+                  return static_cast<double>(std::invoke(member, peers.exchange().figures()));
                 }));
   };
   add("weft_peer_sessions", "gauge", "Open sessions with other daemons.", &ExchangeFigures::sessions);
@@ -107,6 +115,8 @@ void add_peer_figures(Figures& figures, const Peers& peers) {
       &ExchangeFigures::refused);
   add("weft_peer_windows", "gauge", "Open windows on this node's bytes.", &ExchangeFigures::windows);
   add("weft_peer_pinned_bytes", "gauge", "Memory that RDMA hardware holds in place.", &ExchangeFigures::pinned_bytes);
+  add("weft_peer_registrations_total", "counter", "Registrations of memory with the hardware.",
+      [](const ExchangeFigures& now) { return now.transport.registrations; });
   add("weft_peer_lease_ends_total", "counter", "Answers whose windows the reader did not close in time.",
       &ExchangeFigures::lease_ends);
   add("weft_peer_read_bytes_total", "counter", "Bytes read from peers.", &ExchangeFigures::read_bytes);

@@ -46,7 +46,7 @@ class Peers {
   std::vector<Member> reachable();
   const std::string self_;
   std::mutex mutex_;
-  std::set<std::string> unlike_;  // guarded by mutex_; nodes with another provider, which the log has named
+  std::set<std::string> unlike_;  // guarded by mutex_; nodes without a provider of ours, which the log has named
   std::atomic<const Registry*> registry_ = nullptr;
   PeerDirectory directory_;
   PeerCoding coding_;

@@ -264,6 +264,10 @@ def linux_version():
     return tuple(int(word) for word in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
 
 
+# The kernel has passthrough, and a new server can follow one that was lost.
+HAS_LINUX_6_9 = linux_version() >= (6, 9)
+
+
 def needs_mtab():
     """fusermount3 and automount read /etc/mtab, which a bare chroot lacks."""
     if not pathlib.Path("/etc/mtab").exists():

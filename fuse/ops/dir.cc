@@ -13,24 +13,26 @@ class EntryBuffer {
   EntryBuffer(Server& server, fuse_req_t request, std::size_t size, bool attributes)
       : server_(server), request_(request), bytes_(size), attributes_(attributes) {}
 
-  // False when it does not fit any more. `next` is where a later call goes on.
-  bool add(const DirEntry& entry, off_t next) {
+  // False when it does not fit any more.
+  bool add(const DirEntry& entry) {
     struct stat facts {};
     facts.st_ino = entry.attr.ino;
     facts.st_mode = mode_of(entry.attr.type, server_.options);
-    return took(fuse_add_direntry(request_, here(), room(), entry.name.c_str(), &facts, next));
+    return took(fuse_add_direntry(request_, here(), room(), entry.name.c_str(), &facts, next_of(entry)));
   }
 
-  bool add_plus(const DirEntry& entry, off_t next) {
+  bool add_plus(const DirEntry& entry) {
     fuse_entry_param facts = to_entry(entry.attr, server_.options);
     facts.ino = choose_node(server_, entry.attr);
     if (!entry.attr_known || !attributes_) facts.ino = 0;  // the kernel then takes the name, inode and type alone
-    return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next));
+    return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next_of(entry)));
   }
 
   void reply() { fuse_reply_buf(request_, bytes_.data(), used_); }
 
  private:
+  // Where a later call goes on.
+  static off_t next_of(const DirEntry& entry) { return static_cast<off_t>(entry.place); }
   char* here() { return bytes_.data() + used_; }
   std::size_t room() const { return bytes_.size() - used_; }
   bool took(std::size_t needed) {
@@ -46,26 +48,23 @@ class EntryBuffer {
   std::size_t used_ = 0;
 };
 
-using AddEntry = bool (EntryBuffer::*)(const DirEntry&, off_t);
+using AddEntry = bool (EntryBuffer::*)(const DirEntry&);
 
 // The end of names that change. The kernel keeps a listing that ends with no bytes; so few it passes over, and it asks
 // for the listing again when somebody else wants it.
 constexpr char kEndNotKept[8] = {};
 
 Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddEntry add) {
-  ListingPlace place = ListingPlace::at(offset);
+  const ListPlace place = offset < 0 ? 0 : static_cast<ListPlace>(offset);
   WEFT_TRY(const auto found, server.listings.find(server.vfs, dir, place));
-  const auto& listing = found.listing;
-  const auto& entries = listing->entries;
-  if (place.index >= entries.size() && !listing->lasting) {
+  const auto& entries = found.listing->page.entries;
+  if (found.index == entries.size() && !found.listing->lasting) {
     fuse_reply_buf(request, kEndNotKept, std::min(size, sizeof kEndNotKept));
     return {};
   }
   EntryBuffer buffer(server, request, std::min(size, kReadBytesMax), found.current);
-  for (place.number = listing->number; place.index < entries.size();) {
-    const DirEntry& entry = entries[place.index++];
-    if (!(buffer.*add)(entry, place.offset())) break;
-  }
+  for (std::size_t i = found.index; i < entries.size(); ++i)
+    if (!(buffer.*add)(entries[i])) break;
   buffer.reply();
   return {};
 }

@@ -1,82 +1,89 @@
 #include "fuse/state/listings.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace weft {
 namespace {
 
-constexpr std::uint32_t kNumberMax = 0x7fffffff;  // a place is a positive off_t
+constexpr ListPlace kSelfPlace = 1, kParentPlace = 2;
 
-DirEntry directory_entry(std::string name, Ino ino) {
+DirEntry directory_entry(std::string name, Ino ino, ListPlace place) {
   DirEntry entry;
   entry.name = std::move(name);
   entry.attr.ino = ino;
   entry.attr.type = FileType::directory;
+  entry.place = place;
   return entry;
 }
 
-Result<Listing> render(Vfs& vfs, Ino dir, std::uint64_t position) {
-  WEFT_TRY(const Attr attr, vfs.getattr(dir));
-  WEFT_TRY(const Ino parent, vfs.parent(dir));
-  WEFT_TRY(auto entries, vfs.list(dir));
-  Listing listing{dir, attr.lasting_entries, {}, position, 0};
-  auto& all = listing.entries;
-  all.reserve(entries.size() + 2);
-  all.push_back(directory_entry(".", dir));
-  all.push_back(directory_entry("..", parent));
-  all.insert(all.end(), std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()));
-  return listing;
+std::size_t memory_bytes(const ListingPage& listing) {
+  std::size_t bytes = sizeof listing + listing.page.entries.capacity() * sizeof(DirEntry) +
+                      listing.places.capacity() * sizeof(ListPlace);
+  for (const DirEntry& entry : listing.page.entries) bytes += entry.name.capacity();
+  return bytes;
 }
 
-std::size_t memory_bytes(const Listing& listing) {
-  std::size_t bytes = sizeof listing + listing.entries.capacity() * sizeof(DirEntry);
-  for (const DirEntry& entry : listing.entries) bytes += entry.name.capacity();
-  return bytes;
+Result<std::shared_ptr<const ListingPage>> make_page(Vfs& vfs, Ino dir, ListPlace from, std::uint64_t position) {
+  WEFT_TRY(const Attr attr, vfs.getattr(dir));
+  auto out = std::make_shared<ListingPage>(ListingPage{attr.lasting_entries, from, {}, {}, position});
+  WEFT_TRY(out->page, vfs.list(dir, from));
+  auto& entries = out->page.entries;
+  if (from == 0) {
+    WEFT_TRY(const Ino parent, vfs.parent(dir));
+    entries.insert(entries.begin(),
+                   {directory_entry(".", dir, kSelfPlace), directory_entry("..", parent, kParentPlace)});
+  }
+  entries.shrink_to_fit();
+  for (const DirEntry& entry : entries) out->places.push_back(entry.place);
+  out->bytes = memory_bytes(*out);
+  return std::shared_ptr<const ListingPage>(std::move(out));
 }
 
 }  // namespace
 
-ListingPlace ListingPlace::at(std::int64_t offset) {
-  if (offset < 0) return {};
-  return {static_cast<std::uint32_t>(offset >> 32U), static_cast<std::uint32_t>(offset)};
-}
-
-std::shared_ptr<const Listing> Listings::known(Ino dir, ListingPlace place, std::uint64_t position) {
-  if (place.number != 0) {
-    auto listing = numbered_.find(place.number);
-    return listing && listing->dir == dir ? listing : nullptr;
-  }
-  auto listing = latest_.find(dir);
-  if (!listing) return nullptr;
-  const bool usable = place.index > 0 ? listing->lasting : listing->position == position;
-  return usable ? listing : nullptr;
-}
-
-std::uint32_t Listings::next_number() {
-  const std::lock_guard lock(mutex_);
-  numbers_ = numbers_ >= kNumberMax ? 1 : numbers_ + 1;
-  return numbers_;
-}
-
-Result<Listings::Found> Listings::find(Vfs& vfs, Ino dir, ListingPlace place) {
-  WEFT_TRY(const std::uint64_t position, vfs.position());
-  if (auto listing = known(dir, place, position)) {
+// A reader who stands at the end of a page goes on in one that is not older.
+Listings::Found Listings::known(const Pages& pages, ListPlace place, std::uint64_t position) {
+  std::uint64_t oldest = 0;
+  for (const auto& listing : pages) {
+    if (listing->position < oldest) break;
     const bool current = listing->position == position;
-    return Found{std::move(listing), current};
+    if (listing->from == place && (place != 0 || current)) return {listing, 0, current};
+    const auto found = std::ranges::find(listing->places, place);
+    if (place == 0 || found == listing->places.end()) continue;
+    const auto index = static_cast<std::size_t>(found - listing->places.begin()) + 1;
+    if (index < listing->places.size() || listing->page.last) return {listing, index, current};
+    oldest = listing->position;
   }
-  WEFT_TRY(Listing rendered, render(vfs, dir, position));
-  if (!rendered.lasting) rendered.number = next_number();
-  const std::size_t bytes = memory_bytes(rendered);
-  auto listing = std::make_shared<const Listing>(std::move(rendered));
-  latest_.put(dir, listing, bytes);
-  if (!listing->lasting) numbered_.put(listing->number, listing, bytes);
-  return Found{std::move(listing), true};
+  return {};
 }
 
-void Listings::trim() {
-  latest_.drop_unused(kKeptFor);
-  numbered_.drop_unused(kNumberedKeptFor);
+void Listings::keep(Ino dir, const std::shared_ptr<const ListingPage>& made) {
+  const std::lock_guard lock(keeping_);
+  Pages pages;
+  if (const auto known = directories_.find(dir)) pages = *known;
+  const auto newer = [&](const auto& page) { return page->position > made->position; };
+  pages.insert(std::ranges::find_if_not(pages, newer), made);
+  std::size_t bytes = 0;
+  for (const auto& page : pages) bytes += page->bytes;
+  while (pages.size() > 1 && (bytes > kBytesEachMax || pages.size() > kPagesEachMax)) {
+    bytes -= pages.back()->bytes;
+    pages.pop_back();
+  }
+  directories_.put(dir, std::make_shared<const Pages>(std::move(pages)), bytes + sizeof(Pages));
+}
+
+Result<Listings::Found> Listings::find(Vfs& vfs, Ino dir, ListPlace place) {
+  WEFT_TRY(const std::uint64_t position, vfs.position());
+  if (const auto pages = directories_.find(dir)) {
+    Found found = known(*pages, place, position);
+    if (found.listing) return found;
+  }
+  const bool at_beginning = place <= kParentPlace;
+  WEFT_TRY(const auto made, make_page(vfs, dir, at_beginning ? 0 : place, position));
+  keep(dir, made);
+  return Found{made, at_beginning ? static_cast<std::size_t>(place) : 0, true};
 }
 
 }  // namespace weft

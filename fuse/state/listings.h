@@ -1,6 +1,7 @@
-// What directories list. Nobody tells when a directory is opened or closed: whoever reads on names the place where he
-// is, and that finds the listing he began with, so that one opendir(3) shows one state. Names that last are where they
-// were in every listing; the others' listings have numbers, which are part of a place.
+// What directories list, in pages. Nobody tells when a directory is opened or closed: whoever reads on names the place
+// behind which he is, and places stay (weft/vfs.h), so that any server can go on there. A page is made once for all who
+// read in it. A reader may find a page that is older than another, but none that is older than the one he comes from:
+// so he finds each entry that is there all the while once.
 #pragma once
 
 #include <chrono>
@@ -15,55 +16,44 @@
 
 namespace weft {
 
-// "." and ".." come first. Immutable once made.
-struct Listing {
-  Ino dir = 0;
+// Immutable once made. The first page of a directory begins with "." and "..".
+struct ListingPage {
   bool lasting = false;  // the names
-  std::vector<DirEntry> entries;
-  std::uint64_t position = 0;  // of the tree, before they were read
-  std::uint32_t number = 0;    // 0 when the names last
-};
-
-// A place in a listing, as the kernel hands it back.
-struct ListingPlace {
-  std::uint32_t number = 0;  // of the listing
-  std::uint32_t index = 0;   // in it
-
-  static ListingPlace at(std::int64_t offset);
-  std::int64_t offset() const { return static_cast<std::int64_t>(number) << 32U | index; }
+  ListPlace from = 0;    // behind which it begins
+  DirPage page;
+  std::vector<ListPlace> places;  // of its entries
+  std::uint64_t position = 0;     // of the tree, before they were read
+  std::size_t bytes = 0;          // of memory
 };
 
 // Any thread.
 class Listings {
  public:
-  // `generation`: how many servers this mount had before. Their listings are none of ours.
-  explicit Listings(std::uint32_t generation) : numbers_(generation << kNumberBits) {}
-
   struct Found {
-    std::shared_ptr<const Listing> listing;
-    bool current = false;  // no commit came since
+    std::shared_ptr<const ListingPage> listing;
+    std::size_t index = 0;  // where to go on in it; its size only at the end of the directory
+    bool current = false;   // no commit came since
   };
-  // The listing of `dir` that goes on at `place`; at its beginning a current one. When that was too long ago, and after
-  // a restart, another takes its place.
-  Result<Found> find(Vfs& vfs, Ino dir, ListingPlace place);
+  // Where the listing of `dir` goes on behind `place`; at the beginning as it is now.
+  Result<Found> find(Vfs& vfs, Ino dir, ListPlace place);
 
   // Gives back memory that was not used for some time.
-  void trim();
+  void trim() { directories_.drop_unused(kKeptFor); }
 
  private:
-  // Of the numbered ones every reader may need his own; the others can be made again.
   static constexpr std::size_t kBytesMax = 8U << 20U;
+  static constexpr std::size_t kBytesEachMax = kBytesMax / 2;  // of one directory
+  static constexpr std::size_t kPagesEachMax = 64;
   static constexpr std::chrono::seconds kKeptFor{10};
-  static constexpr std::chrono::minutes kNumberedKeptFor{10};
-  static constexpr unsigned kNumberBits = 20;
 
-  std::shared_ptr<const Listing> known(Ino dir, ListingPlace place, std::uint64_t position);
-  std::uint32_t next_number();
+  // Of one directory, the newest state first. Where memory is short the oldest go first, or all.
+  using Pages = std::vector<std::shared_ptr<const ListingPage>>;
 
-  LruCache<Listing> latest_{kBytesMax};    // by directory
-  LruCache<Listing> numbered_{kBytesMax};  // by number
-  std::mutex mutex_;
-  std::uint32_t numbers_;  // guarded by mutex_
+  static Found known(const Pages& pages, ListPlace place, std::uint64_t position);
+  void keep(Ino dir, const std::shared_ptr<const ListingPage>& made);
+
+  LruCache<Pages> directories_{kBytesMax};
+  std::mutex keeping_;  // one page is added at a time
 };
 
 }  // namespace weft

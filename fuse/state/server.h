@@ -28,7 +28,7 @@ struct Server {
   InitExchange exchange{shared.head().init, passthrough, requests};
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, passthrough, open_table, shared.head().init};
-  Listings listings{shared.head().generation};
+  Listings listings;
   Notifier notifier;
   int device = -1;  // /dev/fuse of this mount
 };

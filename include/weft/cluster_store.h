@@ -138,7 +138,7 @@ class ClusterStore : public Store {
   virtual Result<std::vector<Digest>> chunks(const ContentId& id) = 0;
 
   // This pack is cache from now on: the caller knows that what versions need of it can be had elsewhere for good.
-  // False: it stays, because a publish of this process relies on it, or did a moment ago.
+  // False: it stays, because a publish of this process relies on it, or did a moment ago, or because it holds manifests.
   virtual Result<bool> make_evictable(PackId pack) = 0;
 
   // If the stored bytes of a blob that versions need are damaged or missing, the blob is absent from now on, so that it

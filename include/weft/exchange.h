@@ -5,7 +5,8 @@
 // heads of answers came from it, unchanged and once. What is read from a window is not authenticated: it is checked
 // against its digest by whoever uses it. Messages are encrypted, windows are not. Requests are hostile bytes all the
 // same: a node that holds the key may be broken. Threads: every call from any thread; calls to one peer run at once.
-// Waiting: every call returns by its deadline. Memory is bounded, whatever peers and strangers send: limits.h.
+// Waiting: every call returns by its deadline. Memory is bounded, whatever peers and strangers send: limits.h,
+// for each endpoint.
 // Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
@@ -35,9 +36,16 @@ inline constexpr std::size_t kLandingBufferBytes = 1U << 20U;
 // Windows of an answer are open for so long, at most: ask for no more than can be read in this time.
 inline constexpr std::chrono::milliseconds kWindowLease{5'000};
 
+// Where an exchange can be called.
+struct Endpoint {
+  std::string provider;
+  EndpointAddress address;
+};
+
 struct PeerAddress {
   std::string node;  // its id; who answers must prove to be it
   EndpointAddress address;
+  std::string provider = {};  // of the address; "": that of the caller's first endpoint
 };
 
 // What is given to a request.
@@ -112,8 +120,8 @@ struct PeerFigures {
   double read_bytes_per_second = 0;       // while reads of one answer were in flight
 };
 
+// Of all endpoints together.
 struct ExchangeFigures {
-  std::string provider;
   std::vector<PassedOver> passed_over;  // providers that could not be used
   std::uint64_t sessions = 0;           // that are open, both ways
   std::uint64_t handshakes = 0;         // that were completed
@@ -130,11 +138,13 @@ struct ExchangeFigures {
   std::uint64_t pinned_bytes = 0;       // that hardware holds in place now
   std::uint64_t buffers_aside = 0;      // landing buffers that a read may still write to, and nobody waits for
   TransportCounters transport;
-  std::vector<PeerFigures> peers;  // by node
+  std::vector<PeerFigures> peers;  // by endpoint and node
 };
 
 struct ExchangeOptions {
-  std::string provider = "auto";  // as TransportOptions
+  // As TransportOptions. With "auto" an exchange over hardware has a second endpoint, over TCP: for nodes without this
+  // hardware.
+  std::string provider = "auto";
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;
   std::string node;              // this node's id
@@ -154,13 +164,14 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  const std::string& provider() const;
-  bool is_hardware() const;                // false for providers over TCP
-  const EndpointAddress& address() const;  // what others call this one by
+  // What others call this one by, the best first.
+  std::span<const Endpoint> endpoints() const;
+  bool is_hardware() const;  // false where the best of them is over TCP
 
-  // Connects when there is no session. Errc::timed_out at the deadline; Errc::permission: whoever is at this address
-  // does not hold the cluster's key, or is another node; Errc::busy: the peer has too much to do; else what its server
-  // said. A session that the peer no longer knows is made anew, once.
+  // Connects when there is no session. Errc::unsupported: a provider that is none of endpoints(). Errc::timed_out at
+  // the deadline; Errc::permission: whoever is at this address does not hold the cluster's key, or is another node;
+  // Errc::busy: the peer has too much to do; else what its server said. A session that the peer no longer knows is made
+  // anew, once.
   Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline);
 
   // Errc::busy when none was free by the deadline.

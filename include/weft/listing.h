@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -106,6 +107,20 @@ inline Result<std::vector<VersionId>> pinned_versions(Store& store) {
     if (more.empty()) return pinned;
     pinned.insert(pinned.end(), more.begin(), more.end());
   }
+}
+
+// The tags of a version, by name.
+inline Result<std::vector<std::string>> tags_of(Renewed& renewed, const VersionRow& version) {
+  std::vector<std::string> tags;
+  std::string from;
+  do {
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(Page<std::string> page, now->tags_of(version.model, version.number, from));
+    WEFT_CHECK(renewed.get(page.rows.size()));
+    tags.insert(tags.end(), std::move_iterator(page.rows.begin()), std::move_iterator(page.rows.end()));
+    from = std::move(page.next);
+  } while (!from.empty());
+  return tags;
 }
 
 // The bytes that the files of a version own together; 0 while the version is bare.

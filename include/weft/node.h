@@ -54,7 +54,7 @@ struct LoadedVersion {
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
 VersionFacts facts_of(const VersionRow& row);
 
-// The store's view of a manifest: what publish and fsck --rebuild need. Decodes, builds the tree, counts links.
+// The store's view of a manifest: what publish and fsck --rebuild need. Errc::invalid where VersionTree::build() fails.
 Result<VersionContent> content_of(const Manifest& manifest);
 ContentDecoder content_decoder();
 

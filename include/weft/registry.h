@@ -31,8 +31,8 @@ namespace weft {
 struct Member {
   std::string node;      // the uuid that its store has in the cluster
   std::string name;      // for people: the host
-  std::string address;   // where its transport listens, as its provider writes it; may be empty
-  std::string provider;  // of its transport; may be empty
+  std::string address;   // where its transports listen, each as its provider writes it, with commas; may be empty
+  std::string provider;  // of its transports, as many; may be empty
   std::uint64_t since_ns = 0;
   bool operator==(const Member&) const = default;
 };

@@ -30,8 +30,9 @@ struct IndexState {
   bool operator==(const IndexState&) const = default;
 };
 
-// A part of a listing, of at most limits::kRowsPerSnapshot rows read. `next` says where the listing goes on, in this
-// snapshot or in a later one; "": this is the last part. A part may have no rows and not be the last.
+// A part of a listing, for which at most limits::kRowsPerSnapshot rows are read, or as many as the caller says. `next`
+// says where the listing goes on, in this snapshot or in a later one; "": this is the last part. A part may have no
+// rows and not be the last.
 template <class Row>
 struct Page {
   std::vector<Row> rows;
@@ -40,7 +41,8 @@ struct Page {
 
 // One consistent state of the index. Holding it keeps writers from reusing pages, and after a bounded wait from
 // committing: take it, read, drop it; never sleep, print or wait for I/O of others while one is held. A listing begins
-// at `from` "" and goes on at the `next` of the page before.
+// at `from` "" and goes on at the `next` of the page before, or behind any row: `from` is then the row's name, or in
+// decimal digits its number or id. The row may be gone by then.
 class Snapshot {
  public:
   virtual ~Snapshot() = default;
@@ -52,29 +54,37 @@ class Snapshot {
   virtual Result<ModelRow> model(std::string_view name) = 0;
   virtual Result<ModelRow> model(ModelId id) = 0;
   // By name, those whose names begin with `prefix`.
-  virtual Result<Page<ModelRow>> models(std::string_view from = {}, std::string_view prefix = {}) = 0;
+  virtual Result<Page<ModelRow>> models(std::string_view from = {}, std::string_view prefix = {},
+                                        std::size_t rows_max = limits::kRowsPerSnapshot) = 0;
   // The entries of models/<prefix>; "" for models/ itself. not_found when no such directory is there. Models whose
   // versions are all removed are not shown (they keep their numbers).
-  virtual Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from = {}) = 0;
+  virtual Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from = {},
+                                                         std::size_t rows_max = limits::kRowsPerSnapshot) = 0;
   virtual Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) = 0;
 
   virtual Result<VersionRow> version(VersionId id) = 0;                         // tombstones too
   virtual Result<VersionRow> version(ModelId model, std::uint64_t number) = 0;  // tombstones too
-  virtual Result<Page<VersionRow>> versions(ModelId model,
-                                            std::string_view from = {}) = 0;  // by number, tombstones too
+  virtual Result<Page<VersionRow>> versions(
+      ModelId model, std::string_view from = {},
+      std::size_t rows_max = limits::kRowsPerSnapshot) = 0;  // by number, tombstones too
   // The oldest live version of the model whose manifest's digest begins with these kRevisionBytes; nothing if there is
   // none. All that are the oldest with their content, by digest.
   virtual Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) = 0;
-  virtual Result<Page<VersionId>> distinct(ModelId model, std::string_view from = {}) = 0;
-  virtual Result<Page<TagRow>> tags(ModelId model, std::string_view from = {}) = 0;  // by name
+  virtual Result<Page<VersionId>> distinct(ModelId model, std::string_view from = {},
+                                           std::size_t rows_max = limits::kRowsPerSnapshot) = 0;
+  virtual Result<Page<TagRow>> tags(ModelId model, std::string_view from = {},
+                                    std::size_t rows_max = limits::kRowsPerSnapshot) = 0;  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
+  // The names of those that lead to this version, by name.
+  virtual Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from = {}) = 0;
   // Versions that have it as a parent, by age; tombstones too.
-  virtual Result<Page<VersionId>> children(VersionId id, std::string_view from = {}) = 0;
+  virtual Result<Page<VersionId>> children(VersionId id, std::string_view from = {},
+                                           std::size_t rows_max = limits::kRowsPerSnapshot) = 0;
 
   virtual Result<LocalRow> local(VersionId id) = 0;
   // Bytes of this published file that no earlier live holder brought: its share of `du`.
   virtual Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) = 0;
-  // The same of its files, in their order; none while it is bare.
+  // The same of its files, in their order; none while it is bare. `from` is the `next` of another page alone.
   virtual Result<Page<std::uint64_t>> owned_by_files(VersionId id, std::string_view from = {}) = 0;
   virtual Result<InodeRow> inode(Ino ino) = 0;
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/result.h"
@@ -47,7 +48,8 @@ class Window {
 };
 
 // Memory of ours that reads land in, registered once and used for any number of reads. It is kept, with its owner,
-// until the last read into it is over, also one that nobody waits for any more.
+// until the last read into it is over, also one that nobody waits for any more. Transports over TCP register no
+// landings: they also read into those of another transport of this process, which ends after them.
 class Landing {
  public:
   virtual ~Landing() = default;
@@ -76,6 +78,10 @@ struct TransportCounters {
   std::uint64_t messages_sent = 0, messages_received = 0;
   std::uint64_t reads_done = 0, reads_failed = 0, read_bytes = 0;
   std::uint64_t reads_in_flight = 0, reads_set_aside = 0;  // set aside: in flight, and nobody waits for it
+  std::uint64_t registrations = 0;                         // of memory: of windows, landings and message buffers
+  std::uint64_t half_open = 0;  // connections that others have begun, and that are not up yet
+
+  TransportCounters& operator+=(const TransportCounters& more);
 };
 
 class Transport {
@@ -118,16 +124,17 @@ class Transport {
 };
 
 struct TransportOptions {
-  std::string provider = "auto";  // or a provider's name: verbs, efa, cxi, psm3, psm2, net, tcp
+  std::string provider = "auto";  // or "auto-tcp", or a provider's name: verbs, efa, cxi, psm3, psm2, net, tcp
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any
   Transport::Receiver receiver;
 };
 
 // A transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp that starts: it has
-// one-sided reads on this host, can wait on a descriptor, and may lock the memory that it needs. The log names it and
-// those that were passed over. Errc::unsupported names what each lacked. Sets FI_MR_CACHE_MONITOR of this process: call
-// it first before other threads read their environment.
+// one-sided reads on this host, can wait on a descriptor, and may lock the memory that it needs. "auto-tcp" takes the
+// first of net, tcp. The log names it and those that were passed over. Errc::unsupported names what each lacked. Sets
+// FI_MR_CACHE_MONITOR of this process: call it first before other threads read their environment.
 Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options);
+bool is_over_tcp(std::string_view provider);
 
 }  // namespace weft

@@ -72,6 +72,9 @@ class VersionTree {
   // (limits::kTreeEntriesPerTensor). Content ids are not looked at.
   static Result<std::shared_ptr<const VersionTree>> build(std::shared_ptr<const Manifest> manifest);
 
+  // How many nodes build() would make, without making them. Fails as build() does.
+  static Result<std::uint64_t> count(const Manifest& manifest);
+
   const Manifest& manifest() const { return *manifest_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
   const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size()
@@ -84,8 +87,6 @@ class VersionTree {
   // Position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into
   // LocalRow::view_inos.
   std::uint32_t tensor_ordinal(std::uint32_t file, std::uint32_t tensor) const { return first_tensor_[file] + tensor; }
-  // How many directory entries show each tensor, by ordinal: its part of the view's st_nlink.
-  std::vector<std::uint32_t> view_links() const;
   std::size_t memory_bytes() const;  // what this and its manifest keep, about
 
  private:

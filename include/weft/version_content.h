@@ -22,17 +22,15 @@ struct ArchItem {
   std::vector<std::uint32_t> inputs;  // positions of items before it, ascending
 };
 
+inline constexpr std::uint32_t kLinksOfView = 2;  // one in tensors/, one in layers/
+
 struct VersionContent {
   struct FileContent {
     std::vector<Extent> extents;
   };
-  struct ViewContent {
-    ViewKey key;
-    std::uint32_t links = 0;
-  };
   std::vector<FileContent> files;
-  std::vector<ViewContent> views;  // by tensor ordinal
-  std::uint64_t tree_nodes = 0;    // inode numbers to set aside
+  std::vector<ViewKey> views;    // by tensor ordinal; of each tensor the mount shows kLinksOfView entries
+  std::uint64_t tree_nodes = 0;  // inode numbers to set aside
   std::uint64_t logical_bytes = 0;
   std::vector<ArchItem> architecture;  // distinct ids
   Digest outline;                      // manifest.h

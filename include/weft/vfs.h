@@ -47,10 +47,22 @@ struct Attr {
   bool large = false;  // a published file that is best asked for in large parts
 };
 
+// Where a listing goes on: behind an entry, which has the same place for ever. 0: at the beginning.
+using ListPlace = std::uint64_t;
+inline constexpr ListPlace kFirstPlace = ListPlace{1} << 57U;  // that an entry may have
+inline constexpr ListPlace kLastPlace = (ListPlace{1} << 62U) - 1;
+
 struct DirEntry {
   std::string name;
-  Attr attr;  // complete where `attr_known`; else only ino and type
+  Attr attr;  // complete where `attr_known`; else only ino, which may be another valid one of the same file, and type
   bool attr_known = false;
+  ListPlace place = 0;
+};
+
+// A part of a listing.
+struct DirPage {
+  std::vector<DirEntry> entries;  // none only at the end
+  bool last = false;              // nothing comes behind them
 };
 
 // Bytes that lie in memory one part after the other.
@@ -124,7 +136,10 @@ class Vfs {
 
   virtual Result<Attr> lookup(Ino parent, std::string_view name) = 0;  // not_found, not_dir
   virtual Result<Attr> getattr(Ino ino) = 0;
-  virtual Result<std::vector<DirEntry>> list(Ino dir) = 0;  // one snapshot; without "." and ".."; by name
+  // The next entries, without "." and "..", in an order that does not change: whoever goes on at the place of the last
+  // one, whatever came and went meanwhile, finds each entry that is there all the while once. At a place that none
+  // of its entries had: some of them, or Errc::invalid.
+  virtual Result<DirPage> list(Ino dir, ListPlace from) = 0;
   virtual Result<Ino> parent(Ino dir) = 0;
   virtual Result<std::string> readlink(Ino ino) = 0;
   virtual Result<std::shared_ptr<OpenFile>> open(Ino ino) = 0;

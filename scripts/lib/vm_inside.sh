@@ -46,6 +46,16 @@ stop() { # the signal
 exchange() { weft status --json | jq -r ".daemon.exchange | $1"; } # a jq expression
 packets() { cat /sys/class/infiniband/rdma0/ports/1/hw_counters/rcvd_pkts; }
 
+figures() { # cumulative, as JSON
+  exchange ".transport + {pinned_bytes, read_bytes, packets: $(packets)}"
+}
+
+mount_tests() { # FILE::TEST… of tests/mount
+  ulimit -l unlimited
+  (cd /weft/tests && WEFT_BUILD=$build WEFT_TEST_PATIENCE=10 PYTHONDONTWRITEBYTECODE=1 timeout 280 \
+    python3 -m pytest -c pytest.ini -W ignore --basetemp /var/tmp/pytest -q "${@/#/mount/}")
+}
+
 publish() { # NAME MIB: a safetensors model of random bytes, whose copy is /out/NAME
   python3 - "$2" "/run/$1" <<'PYTHON'
 import json, os, pathlib, struct, sys

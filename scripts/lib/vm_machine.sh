@@ -2,15 +2,17 @@
 # folder /out inside is the whole of it (vm_init). $images/SUITE is an image. No machine reaches anything but the other one.
 # shellcheck shell=bash disable=SC2016,SC2154
 
-# make_image SUITE   Debian 12 with rdma-core, libfabric, etcd and FUSE, and the kernel of SUITE: bookworm (6.1) or
-# bookworm-backports (6.12). The packages come while the image is made.
+# make_image SUITE   Debian 12 with rdma-core, libfabric, etcd, FUSE and pytest, and the kernel of SUITE: bookworm (6.1) or
+# bookworm-backports (6.12). The packages come while the image is made. It is made again when they, or vm_init, are others.
 make_image() {
   local suite=$1 image=$images/$1 root=$images/$1/root
-  [ ! -e "$image/disk.img" ] || return 0
-  local mirror packages=(
+  local mirror made_from packages=(
     rdma-core ibverbs-providers libfabric1 iproute2 kmod udev procps util-linux e2fsprogs initramfs-tools python3 jq
     etcd-server etcd-client fuse3 liblmdb0 libxxhash0 libfmt9 libspdlog1.10 libsodium23 libcurl4 libssl3 libflatbuffers2
+    python3-pytest autofs
   )
+  made_from="${packages[*]} $(cksum <scripts/lib/vm_init)"
+  if [ -e "$image/disk.img" ] && [ "$(cat "$image/made-from" 2>/dev/null)" = "$made_from" ]; then return 0; fi
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' | sed -n 's/ bookworm$//p' | head -n 1)
   note "an image of $suite, with packages from $mirror"
   mkdir -p "$image"
@@ -31,10 +33,13 @@ make_image() {
   in_image "$root" apt-get -q install -y --no-install-recommends -t "$suite" linux-image-amd64
   in_image "$root" apt-get clean
   install -m 755 scripts/lib/vm_init "$root/sbin/weft-init"
-  cp "$root"/boot/vmlinuz-* "$image/vmlinuz"
-  cp "$root"/boot/initrd.img-* "$image/initrd.img"
+  cp "$(newest "$root"/boot/vmlinuz-*)" "$image/vmlinuz"
+  cp "$(newest "$root"/boot/initrd.img-*)" "$image/initrd.img"
+  rm -f "$image/disk.img"
   quietly mke2fs -q -t ext4 -O ^has_journal -d "$root" "$image/disk.img" 4G
+  printf '%s\n' "$made_from" >"$image/made-from"
 }
+newest() { printf '%s\n' "$@" | sort -V | tail -n 1; }
 in_image() { quietly chroot "$1" /usr/bin/env -i PATH="$PATH" DEBIAN_FRONTEND=noninteractive "${@:2}"; }
 
 # boot SUITE NAME ADDRESS LINK   LINK: what qemu's end of the wire between the two machines does, server=on or server=off.

@@ -36,6 +36,7 @@ inline constexpr std::size_t kPathComponentsMax = 64;
 // A version.
 inline constexpr std::size_t kFilesPerVersionMax = 1'000'000;
 inline constexpr std::uint64_t kManifestMax = 1ULL << 30U;
+inline constexpr std::uint64_t kPackedManifestMax = 1U << 20U;  // one chunk; a larger one stays a file
 inline constexpr std::uint64_t kVersionBytesMax = 1ULL << 62U;  // of all files together: offsets and sums fit off_t
 inline constexpr std::size_t kFormatNameMax = 32;
 inline constexpr std::uint64_t kTreeEntriesPerTensor = 64;  // generated nodes and references; models need about 12

@@ -1,6 +1,7 @@
 #include "catalog/apply.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
 #include "catalog/giving_back.h"
+#include "index/gc_queue.h"
+#include "index/manifests.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -84,18 +87,19 @@ Status put_local(Txn& txn, const PublishEvent& event, const VersionContent* cont
   inode.count = event.local.ino_count;
   inode.version = version.id;
   WEFT_CHECK(put(txn, Table::inodes, key_of(inode.base), inode));
-  std::string key = digest_key(version.manifest);
-  WEFT_TRY(std::optional<NumberRow> count, find_row<NumberRow>(txn, Table::manifests, key));
-  return put(txn, Table::manifests, key, NumberRow{count ? count->value + 1 : 1});
+  return need_manifest(txn, version.manifest);
 }
 
 Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
   std::uint64_t bytes = 0;
+  std::set<PackId> packs;
   for (const NewBlob& blob : blobs) {
     WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
     WEFT_CHECK(put_hint(txn, blob.id, blob.hint));
     if (made) bytes += blob.id.length;
+    packs.insert(blob.place.pack);
   }
+  for (const PackId pack : packs) WEFT_CHECK(queue_pack(txn, pack));
   return bytes;
 }
 
@@ -227,7 +231,7 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   note_change(*model, event.time_ns);
   for (const TagChange& change : event.changes) {
     if (change.number == 0) {
-      WEFT_CHECK(delete_tag(txn, *model, change.name, change.ino));
+      WEFT_CHECK(delete_tag(txn, *model, change.name));
       continue;
     }
     WEFT_TRY(Counters counters, get_counters(txn));

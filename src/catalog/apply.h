@@ -31,7 +31,7 @@ struct PublishInput {
   std::span<const NewBlob> new_blobs;
   bool absent = false;  // blobs that the index lacks become rows without a place; false: they are refused
   bool own = false;     // this node is its publisher, by a registry
-  // Rebuild: where a view first appeared, by inode; and the count of extents that are in no pack here.
+  // Rebuild: where a view first appeared, by inode; and the count of its blobs that are in no pack here.
   const std::unordered_map<Ino, FirstView>* first_views = nullptr;
   std::uint64_t* missing_extents = nullptr;
 };

@@ -142,30 +142,33 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
 
 Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag) {
   const std::string key = tag_key(model.id, tag.name);
-  WEFT_TRY(const std::optional<Bytes> known, txn.get(Table::tags, key));
+  WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
+  if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, known->number, tag.name)));
   if (!known) ++model.tags;
   WEFT_CHECK(put(txn, Table::tags, key, tag));
+  WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, tag.number, tag.name), NumberRow{0}));
   return put_inode(txn, InodeKind::tag_link, tag.ino, model.id, tag.name);
 }
 
-Status delete_tag(Txn& txn, ModelRow& model, std::string_view name, Ino ino) {
+// The row of its inode stays: who lists a model's tags may stand at this one.
+Status delete_tag(Txn& txn, ModelRow& model, std::string_view name) {
   const std::string key = tag_key(model.id, name);
-  WEFT_TRY(const std::optional<Bytes> known, txn.get(Table::tags, key));
-  if (known && model.tags != 0) --model.tags;
-  WEFT_CHECK(txn.erase(Table::tags, key));
-  return txn.erase(Table::inodes, key_of(ino));
+  WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
+  if (!known) return {};
+  if (model.tags != 0) --model.tags;
+  WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, known->number, name)));
+  return txn.erase(Table::tags, key);
 }
 
 // Its tags go with a version.
 Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
-  if (model.tags == 0) return {};
-  std::vector<TagRow> gone;
-  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model.id), [&](const Entry& entry) -> Status {
-    WEFT_TRY(TagRow tag, row_from<TagRow>(txn, Table::tags, entry.key, entry.value));
-    if (tag.number == number) gone.push_back(std::move(tag));
+  const std::string prefix = version_tag_key(model.id, number, {});
+  std::vector<std::string> gone;
+  WEFT_CHECK(each_entry(txn, Table::version_tags, prefix, [&](const Entry& entry) -> Status {
+    gone.emplace_back(entry.key.substr(prefix.size()));
     return {};
   }));
-  for (const TagRow& tag : gone) WEFT_CHECK(delete_tag(txn, model, tag.name, tag.ino));
+  for (const std::string& name : gone) WEFT_CHECK(delete_tag(txn, model, name));
   return {};
 }
 

@@ -18,7 +18,7 @@ void note_change(ModelRow& model, std::uint64_t time_ns);                   // a
 Status set_tags_of(Txn& txn, const PublishEvent& event);
 // The caller stores the model's row afterwards: it counts the tags.
 Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag);
-Status delete_tag(Txn& txn, ModelRow& model, std::string_view name, Ino ino);
+Status delete_tag(Txn& txn, ModelRow& model, std::string_view name);
 Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number);  // of a version that goes
 
 }  // namespace weft

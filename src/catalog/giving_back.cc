@@ -10,6 +10,8 @@
 #include "base/limits.h"
 #include "catalog/apply.h"
 #include "catalog/content.h"
+#include "catalog/plan.h"
+#include "index/gc_queue.h"
 
 namespace weft {
 namespace {
@@ -25,7 +27,9 @@ std::span<const Step> part(const std::vector<Step>& steps, std::size_t before, s
 
 // A blob that is not here is known only as long as somebody needs it.
 Status bury(Txn& txn, const FoundBlob& blob) {
-  return blob.row.absent() ? erase_blob(txn, blob) : mark_dead(txn, blob.key);
+  if (blob.row.absent()) return erase_blob(txn, blob);
+  WEFT_CHECK(queue_pack(txn, blob.row.place.pack));
+  return mark_dead(txn, blob.key);
 }
 
 Status remove_links(Txn& txn, Ino ino, std::uint64_t links) {
@@ -48,15 +52,12 @@ Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps) {
 
 GivingBack::GivingBack(VersionId version, const LocalRow& local, const VersionContent& content)
     : version_(version), files_(content.files.size()) {
-  std::map<ContentId, std::vector<std::uint32_t>> blobs;
-  for (std::uint32_t file = 0; file < content.files.size(); ++file)
-    for (const Extent& extent : content.files[file].extents) {
-      std::vector<std::uint32_t>& files = blobs[extent.id];
-      if (files.empty() || files.back() != file) files.push_back(file);
-    }
-  for (auto& [id, files] : blobs) blobs_.push_back({id, std::move(files)});
+  for (const BlobUse& use : blob_uses(content)) {
+    if (use.place == blobs_.size()) blobs_.push_back({*use.blob, {}});
+    blobs_.back().files.push_back(use.file);
+  }
   std::map<Ino, std::uint64_t> views;
-  for (std::size_t i = 0; i < content.views.size(); ++i) views[local.view_inos[i]] += content.views[i].links;
+  for (std::size_t i = 0; i < content.views.size(); ++i) views[local.view_inos[i]] += kLinksOfView;
   views_.assign(views.begin(), views.end());
 }
 

@@ -12,11 +12,13 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "os/file_ops.h"
+#include "packs/manifest_packs.h"
 
 namespace weft {
 namespace {
 
 constexpr std::string_view kTemporary = "new-";
+constexpr int kMoves = 16;  // of a manifest from one pack to another, while it is opened; more means damage
 
 class MappedManifest final : public ManifestReader {
  public:
@@ -26,6 +28,19 @@ class MappedManifest final : public ManifestReader {
  private:
   MappedFile file_;
 };
+
+class ReadManifest final : public ManifestReader {
+ public:
+  explicit ReadManifest(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::span<const std::byte> bytes() const override { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+Result<std::shared_ptr<const ManifestReader>> not_in_pack() {
+  return Error{Errc::not_found, "in no pack"};
+}
 
 }  // namespace
 
@@ -52,7 +67,24 @@ Status Manifests::create() const {
   return make_directories(dir_);
 }
 
-Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
+Result<std::optional<ManifestRow>> Manifests::packed_row(const Digest& digest) const {
+  if (!packed_) return std::optional<ManifestRow>();
+  WEFT_TRY(Txn txn, packed_->index.read());
+  WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
+  return row && row->packed() ? row : std::nullopt;
+}
+
+Result<std::shared_ptr<const ManifestReader>> Manifests::open_packed(const Digest& digest,
+                                                                     const ManifestRow& row) const {
+  WEFT_TRY(const auto pack, packed_->packs.open(row.place.pack));
+  const SafePath where = packed_->packs.pack_file(row.place.pack);
+  if (row.place.offset > pack->size() || row.length > pack->size() - row.place.offset)
+    return Error{Errc::corrupt, fmt::format("{}: manifest {} lies behind its end", where, to_hex(digest))};
+  WEFT_TRY(std::vector<std::byte> bytes, read_manifest(pack->fd(), row.place.offset, row.length, digest, where));
+  return std::shared_ptr<const ManifestReader>(std::make_shared<ReadManifest>(std::move(bytes)));
+}
+
+Result<std::shared_ptr<const ManifestReader>> Manifests::open_file_of(const Digest& digest) const {
   const SafePath path = path_of(digest);
   WEFT_TRY(const OpenedFile opened, open_with_stat(path, O_RDONLY));
   auto size = static_cast<std::uint64_t>(opened.st.st_size);
@@ -64,6 +96,26 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
   return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(file)));
 }
 
+// gc may move it between the looks at the index and at the files. A file is read where its pack is damaged: somebody
+// has put it back.
+Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
+  for (int attempt = 1;; ++attempt) {
+    WEFT_TRY(const std::optional<ManifestRow> row, packed_row(digest));
+    auto packed = row ? open_packed(digest, *row) : not_in_pack();
+    if (packed.ok()) return packed;
+    auto file = open_file_of(digest);
+    if (file.ok() || (!row && file.error().code != Errc::not_found)) return file;
+    if (row && packed.error().code != Errc::not_found) return packed;
+    if (attempt == kMoves) return Error{Errc::corrupt, packed.error().message + "; run `weft fsck --rebuild`"};
+    WEFT_TRY(const std::optional<ManifestRow> now, packed_row(digest));
+    if (!now) return file;
+  }
+}
+
+bool Manifests::is_there(const Digest& digest, Kept kept) const {
+  return (kept == Kept::as_file ? open_file_of(digest) : open(digest)).ok();
+}
+
 Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
   const SafePath temporary = dir_ / fmt::format("{}{}", kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
@@ -73,28 +125,33 @@ Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const 
 }
 
 // A gc may have taken what was staged for a left-over of a process that died.
-Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const {
-  if (has(digest)) return {};
-  return staged.place(path_of(digest)).ok() ? Status{} : put(digest, bytes);
+Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes,
+                        Kept kept) const {
+  if (has(digest, kept)) return {};
+  if (staged.place(path_of(digest)).ok()) return {};
+  return write_file_of(digest, bytes);
 }
 
 Status Manifests::sync() const {
   return sync_directory(dir_);
 }
 
-bool Manifests::has(const Digest& digest) const {
-  if (!open(digest).ok()) return false;
-  const auto fd = open_file(path_of(digest), O_RDONLY);
-  if (fd.ok()) touch_file(fd->get());
-  return fd.ok();
+bool Manifests::has(const Digest& digest, Kept kept) const {
+  if (!is_there(digest, kept)) return false;
+  if (const auto fd = open_file(path_of(digest), O_RDONLY); fd.ok()) touch_file(fd->get());
+  return true;
 }
 
-Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
-  if (has(digest)) return sync();  // who renamed it may have died before this
+Status Manifests::write_file_of(const Digest& digest, std::span<const std::byte> bytes) const {
   WEFT_TRY(StagedManifest staged, stage(bytes));
   WEFT_CHECK(staged.sync());
   WEFT_CHECK(staged.place(path_of(digest)));
   return sync();
+}
+
+Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
+  if (has(digest, Kept::anywhere)) return sync();  // who renamed it may have died before this
+  return write_file_of(digest, bytes);
 }
 
 Result<std::vector<Digest>> Manifests::list() const {

@@ -1,16 +1,21 @@
-// manifests/<sha256>: content-addressed files, which never change. gc alone removes them. A reader that has one open
+// Manifests by their digest. A publish makes each a file, manifests/<sha256>, which never changes. gc moves small ones
+// into packs (packs/manifest_packs.h): the index has the new place before the file goes. A reader that has one open
 // keeps it.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "index/manifests.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
+#include "packs/packs.h"
 #include "weft/content.h"
 #include "weft/pack.h"
 #include "weft/progress.h"
@@ -36,25 +41,41 @@ class StagedManifest {
   Fd fd_;  // none: nothing was staged, or it is placed
 };
 
+// Manifests in packs, and the index that says where.
+struct PackedManifests {
+  PackDir& packs;
+  Env& index;
+};
+
+// Where a publish needs a manifest to be. A publish that a registry decides on relies on it before any row of the index
+// does, so a place in a pack does not keep it.
+enum class Kept : std::uint8_t { anywhere, as_file };
+
 // Any thread.
 class Manifests {
  public:
-  explicit Manifests(const SafePath& store_path) : dir_((store_path / "manifests").held()) {}
+  // Without `packed` it knows files alone.
+  explicit Manifests(const SafePath& store_path, std::optional<PackedManifests> packed = {})
+      : dir_((store_path / "manifests").held()), packed_(packed) {}
 
   Status create() const;
-  // Errc::not_found; Errc::corrupt when its bytes are not what its name says.
+  // From its pack, or else its file. Errc::not_found; Errc::corrupt when its bytes are not what its name says.
   Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
-  // Makes sure that a whole file of these bytes is there, durably. Under the writer lock, against gc. One that is there
-  // already is young again (is_young()).
+  Result<std::shared_ptr<const ManifestReader>> open_packed(const Digest& digest, const ManifestRow& row) const;
+  Result<std::shared_ptr<const ManifestReader>> open_file_of(const Digest& digest) const;
+  bool is_there(const Digest& digest, Kept kept) const;
+  // Makes sure that its bytes are there, durably. Under the writer lock, against gc. A file that is there already is
+  // young again (is_young()).
   Status put(const Digest& digest, std::span<const std::byte> bytes) const;
   // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
   // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
   Result<StagedManifest> stage(std::span<const std::byte> bytes) const;
-  Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes) const;
+  Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes,
+               Kept kept = Kept::anywhere) const;
   Status sync() const;
-  Result<std::vector<Digest>> list() const;
+  Result<std::vector<Digest>> list() const;  // those that are files
   SafePath path_of(const Digest& digest) const { return dir_ / to_hex(digest); }
-  Status remove(const Digest& digest) const;  // for gc, under the writer lock
+  Status remove(const Digest& digest) const;  // the file; for gc
   // Gives manifests that lie under the names of others their own names. Under the writer lock, for a rebuild. Returns
   // those that are whole again.
   Result<std::vector<Digest>> mend() const;
@@ -62,8 +83,11 @@ class Manifests {
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
  private:
-  bool has(const Digest& digest) const;
+  Result<std::optional<ManifestRow>> packed_row(const Digest& digest) const;
+  bool has(const Digest& digest, Kept kept) const;
+  Status write_file_of(const Digest& digest, std::span<const std::byte> bytes) const;
   SafePath dir_;
+  std::optional<PackedManifests> packed_;
 };
 
 }  // namespace weft

@@ -1,9 +1,9 @@
 #include "catalog/plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -103,32 +103,61 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
   return {};
 }
 
+std::vector<std::uint32_t> first_alike(const std::vector<ViewKey>& views) {
+  std::vector<std::uint32_t> order(views.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto key = [&views](std::uint32_t i) {
+    return std::tie(views[i].content, views[i].dtype, views[i].shape, views[i].descr);
+  };
+  std::sort(order.begin(), order.end(),
+            [&key](std::uint32_t a, std::uint32_t b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
+  std::vector<std::uint32_t> first(views.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    first[order[i]] = i != 0 && key(order[i]) == key(order[i - 1]) ? first[order[i - 1]] : order[i];
+  return first;
+}
+
 Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
                                     const std::vector<Ino>& given) {
-  std::unordered_map<std::string, Ino> fresh;
-  std::vector<Ino> view_inos;
-  view_inos.reserve(content.views.size());
-  for (const auto& view : content.views) {
-    std::string key = view_key(view.key);
-    WEFT_TRY(std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, key));
-    if (known) {
-      view_inos.push_back(known->value);
+  const std::vector<ViewKey>& views = content.views;
+  const std::vector<std::uint32_t> first = first_alike(views);
+  std::vector<Ino> view_inos(views.size());
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (first[i] != i) {
+      view_inos[i] = view_inos[first[i]];
       continue;
     }
-    auto [found, made] = fresh.try_emplace(key, 0);
-    if (made) found->second = given.size() == content.views.size() ? given[view_inos.size()] : inos.one();
-    view_inos.push_back(found->second);
+    WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, view_key(views[i])));
+    view_inos[i] = known ? known->value : given.size() == views.size() ? given[i] : inos.one();
   }
   return view_inos;
 }
 
-std::vector<ContentId> blobs_of(const VersionContent& content) {
-  std::vector<ContentId> blobs;
-  std::unordered_set<ContentId> known;
-  for (const auto& file : content.files)
-    for (const Extent& extent : file.extents)
-      if (known.insert(extent.id).second) blobs.push_back(extent.id);
-  return blobs;
+std::vector<BlobUse> blob_uses(const VersionContent& content) {
+  std::vector<BlobUse> uses;
+  for (std::uint32_t file = 0; file < content.files.size(); ++file)
+    for (const Extent& extent : content.files[file].extents)
+      uses.push_back({&extent.id, static_cast<std::uint32_t>(uses.size()), file});
+  // Equal blobs come together, the first of them first; each takes the position of the first.
+  std::sort(uses.begin(), uses.end(), [](const BlobUse& a, const BlobUse& b) {
+    return *a.blob != *b.blob ? *a.blob < *b.blob : a.place < b.place;
+  });
+  for (std::size_t i = 1; i < uses.size(); ++i)
+    if (*uses[i].blob == *uses[i - 1].blob) uses[i].place = uses[i - 1].place;
+  std::sort(uses.begin(), uses.end(),
+            [](const BlobUse& a, const BlobUse& b) { return std::tie(a.place, a.file) < std::tie(b.place, b.file); });
+  const auto same = [](const BlobUse& a, const BlobUse& b) { return a.place == b.place && a.file == b.file; };
+  uses.erase(std::unique(uses.begin(), uses.end(), same), uses.end());
+  std::uint32_t place = 0, position = 0;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (i != 0 && uses[i].place != position) ++place;
+    position = std::exchange(uses[i].place, place);
+  }
+  return uses;
+}
+
+std::size_t blob_count(std::span<const BlobUse> uses) {
+  return uses.empty() ? 0 : std::size_t{uses.back().place} + 1;
 }
 
 std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs) {
@@ -140,14 +169,15 @@ std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs) {
 
 Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
                                       const std::vector<Range>& given) {
-  const std::vector<ContentId> blobs = blobs_of(content);
+  const std::vector<BlobUse> uses = blob_uses(content);
   const std::vector<std::uint64_t> before = numbers_in(given);
   std::vector<Range> runs;
-  for (std::size_t i = 0; i < blobs.size(); ++i) {
-    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, blobs[i]));
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (i != 0 && uses[i].place == uses[i - 1].place) continue;
+    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, *uses[i].blob));
     const bool numbered = known && known->row.number != 0;
-    const bool again = !numbered && before.size() == blobs.size();
-    append_run(runs, Range{numbered ? known->row.number : again ? before[i] : next, 1});
+    const bool again = !numbered && before.size() == blob_count(uses);
+    append_run(runs, Range{numbered ? known->row.number : again ? before[uses[i].place] : next, 1});
     if (!numbered && !again) ++next;
   }
   return runs;
@@ -166,7 +196,7 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
   version.metrics = request.metrics;
   version.elsewhere = request.elsewhere;
   version.tensors = request.content.views.size();
-  for (const auto& view : request.content.views) version.tensor_bytes += view.key.content.length;
+  for (const auto& view : request.content.views) version.tensor_bytes += view.content.length;
   return version;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,8 +67,17 @@ Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, All
 // The numbers of its blobs (LocalRow::blobs): of a blob that has one that, else one of `given`, as above, or the next.
 Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
                                       const std::vector<Range>& given = {});
-// The blobs that its files name, each once, in the order in which they first name them.
-std::vector<ContentId> blobs_of(const VersionContent& content);
+// A blob that a file of a version names. A blob that it names twice is one use.
+struct BlobUse {
+  const ContentId* blob = nullptr;  // of the content
+  std::uint32_t place = 0;  // of the blob among the version's: they are in the order in which it first names them
+  std::uint32_t file = 0;
+};
+// By place, then by file.
+std::vector<BlobUse> blob_uses(const VersionContent& content);
+std::size_t blob_count(std::span<const BlobUse> uses);
 std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs);
+// For each view the first that equals it: its own position, if that is the first.
+std::vector<std::uint32_t> first_alike(const std::vector<ViewKey>& views);
 
 }  // namespace weft

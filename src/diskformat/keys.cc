@@ -1,5 +1,6 @@
 #include "diskformat/keys.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -12,9 +13,10 @@ namespace {
 
 // Of literals: each ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",      "models",        "model_ids", "names",         "dirs",       "versions", "numbers",   "tags",
-    "locals",    "owned",         "blobs",     "holders",       "dead",       "views",    "inodes",    "children",
-    "manifests", "architectures", "arch_of",   "arch_versions", "arch_items", "hints",    "revisions", "packs"};
+    "meta",       "models",       "model_ids", "names",     "dirs",          "versions", "numbers",
+    "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",  "dead",
+    "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",  "arch_versions",
+    "arch_items", "hints",        "revisions", "packs"};
 
 template <class Number>
 void append(std::string& key, Number value) {
@@ -68,6 +70,12 @@ std::string tag_key(ModelId model, std::string_view tag) {
   return key;
 }
 
+std::string version_tag_key(ModelId model, std::uint64_t number, std::string_view tag) {
+  std::string key = key_of(model, number);
+  key += tag;
+  return key;
+}
+
 std::string name_key(std::string_view prefix, std::string_view component) {
   std::string key(prefix);
   key += '\0';
@@ -83,6 +91,12 @@ std::string blob_key(const ContentId& id) {
 
 std::string hint_key(std::uint64_t length, std::uint64_t hint) {
   return key_of(length, hint);
+}
+
+Digest digest_of(Bytes digest_key) {
+  Digest digest;
+  std::memcpy(digest.bytes.data(), digest_key.data(), std::min(digest_key.size(), digest.bytes.size()));
+  return digest;
 }
 
 std::string digest_key(const Digest& digest) {

@@ -21,6 +21,7 @@ enum class Table : std::uint8_t {
   versions,
   numbers,
   tags,
+  version_tags,
   locals,
   owned,
   blobs,
@@ -38,7 +39,7 @@ enum class Table : std::uint8_t {
   revisions,
   packs,
 };
-inline constexpr std::size_t kTableCount = 24;
+inline constexpr std::size_t kTableCount = 25;
 bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
 std::string_view table_name(Table table);
 
@@ -48,10 +49,12 @@ std::string key_of(std::uint64_t number);
 std::string key_of(std::uint64_t first, std::uint64_t second);
 std::string file_key(VersionId version, std::uint32_t file);
 std::string tag_key(ModelId model, std::string_view tag);
+std::string version_tag_key(ModelId model, std::uint64_t number, std::string_view tag);
 std::string name_key(std::string_view prefix, std::string_view component);
 std::string blob_key(const ContentId& id);  // length, root
 std::string hint_key(std::uint64_t length, std::uint64_t hint);
 std::string digest_key(const Digest& digest);
+Digest digest_of(Bytes digest_key);
 // Of `revisions`: model, the first kRevisionBytes of its manifest's digest, version. The table has a row for each live
 // version, so that the versions of one model with one content stand together, the oldest first.
 inline constexpr std::size_t kRevisionBytes = 20;

@@ -5,7 +5,23 @@
 
 #include <fmt/core.h>
 
+#include "os/sys.h"
+
 namespace weft {
+namespace {
+
+constexpr PackId kManifestsBit = PackId{1} << 63U;
+
+}  // namespace
+
+PackId new_pack_id(PackKind kind) {
+  const PackId random = *pack_of_name(random_hex(8), "");
+  return kind == PackKind::manifests ? random | kManifestsBit : random & ~kManifestsBit;
+}
+
+PackKind kind_of_pack(PackId pack) {
+  return (pack & kManifestsBit) != 0 ? PackKind::manifests : PackKind::blobs;
+}
 
 std::string pack_name(PackId pack) {
   return fmt::format("{:016x}", pack);

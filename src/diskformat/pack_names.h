@@ -1,6 +1,7 @@
 // The names of a store's packs on disk.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,12 @@
 #include "weft/store_rows.h"
 
 namespace weft {
+
+// Ids are random. The highest bit is set in those of packs of manifests, and in no others, so that the name alone tells
+// what a pack holds.
+enum class PackKind : std::uint8_t { blobs, manifests };
+PackId new_pack_id(PackKind kind);
+PackKind kind_of_pack(PackId pack);
 
 std::string pack_name(PackId pack);  // 16 hex digits
 SafePath packs_dir(const SafePath& store_path);

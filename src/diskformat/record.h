@@ -17,7 +17,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; others are refused
-inline constexpr std::uint32_t kStoreFormat = 8;    // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 9;    // of the store as a whole, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -28,7 +28,8 @@ enum class RecordKind : std::uint16_t {
   cluster = 5,   // STORE/cluster
   said_tag = 6,  // of an origin: journal/<time>-<hash>.tag
   said_removal = 7,
-  publish = 16,  // journal: 16 to 31
+  packed_manifest = 8,  // in a pack of manifests: the payload is a manifest
+  publish = 16,         // journal: 16 to 31
   tags = 17,
   removal = 18,
   repair = 19,
@@ -47,6 +48,7 @@ enum class RecordKind : std::uint16_t {
   inode,
   architecture,
   hint,
+  manifest,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,

@@ -1,5 +1,6 @@
 #include "diskformat/rows.h"
 
+#include "base/limits.h"
 #include "diskformat/flat.h"
 
 namespace weft {
@@ -271,6 +272,25 @@ Result<BlobRow> decode_row(std::span<const std::byte> payload, std::string_view 
   const auto* in = flat::root<records::Blob>(payload);
   if (in == nullptr) return flat::bad(where, "not a blob");
   return BlobRow{{in->pack(), in->offset()}, in->number()};
+}
+
+template <>
+RecordKind record_kind_of<ManifestRow>() {
+  return RecordKind::manifest;
+}
+
+template <>
+std::vector<std::byte> encode_row(const ManifestRow& row) {
+  Builder builder;
+  return flat::finish(builder,
+                      records::CreateManifest(builder, row.versions, row.place.pack, row.place.offset, row.length));
+}
+
+template <>
+Result<ManifestRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Manifest>(payload);
+  if (in == nullptr || in->length() > limits::kPackedManifestMax) return flat::bad(where, "not a manifest's place");
+  return ManifestRow{in->versions(), {in->pack(), in->offset()}, in->length()};
 }
 
 template <>

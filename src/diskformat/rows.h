@@ -62,6 +62,14 @@ struct BlobRow {
   bool absent() const { return place.pack == 0; }
 };
 
+// A manifest that versions need. It lies at a place in a pack, or it is a file of its own.
+struct ManifestRow {
+  std::uint64_t versions = 0;  // that need it
+  BlobPlace place;             // pack 0: a file
+  std::uint64_t length = 0;    // where it is in a pack: bytes, at most limits::kPackedManifestMax
+  bool packed() const { return place.pack != 0; }
+};
+
 // The content that a hint leads to (BlobIndex::hinted).
 struct HintRow {
   Digest root;
@@ -94,6 +102,7 @@ WEFT_ROW(TagRow)
 WEFT_ROW(LocalRow)
 WEFT_ROW(BlobRow)
 WEFT_ROW(HintRow)
+WEFT_ROW(ManifestRow)
 WEFT_ROW(InodeRow)
 #undef WEFT_ROW
 

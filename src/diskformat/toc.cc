@@ -102,8 +102,8 @@ std::vector<std::byte> encode_toc(const PackToc& toc) {
   auto entry_list = builder.CreateVectorOfStructs(entries);
   auto chunk_list = builder.CreateVectorOfStructs(chunks);
   auto boot = toc.boot.empty() ? flatbuffers::Offset<flatbuffers::String>() : builder.CreateString(toc.boot);
-  builder.Finish(
-      records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached, toc.promoted, boot));
+  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached, toc.promoted,
+                                    toc.merged, boot));
   return seal_record(RecordKind::toc, std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
 }
 
@@ -112,7 +112,7 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
   if (!records::VerifyTocBuffer(verifier)) return corrupt(where, "not a table of contents");
   const records::Toc* in = records::GetToc(payload.data());
-  PackToc toc{in->pack(), in->size(), {}, in->cached(), in->promoted(), {}};
+  PackToc toc{in->pack(), in->size(), {}, in->cached(), in->promoted(), in->merged(), {}};
   if (in->boot() != nullptr) toc.boot = in->boot()->str();
   if (in->entries() != nullptr) {
     if (!lies_aligned<records::TocEntry>(*in->entries())) return corrupt(where, "entries out of alignment");

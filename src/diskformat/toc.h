@@ -35,6 +35,7 @@ struct PackToc {
   std::vector<PackEntry> entries;  // by offset
   bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
   bool promoted = false;           // not cached any more, since a publish needed it; others have its bytes too
+  bool merged = false;             // gc made it of several packs: it is not the pack of one file
   std::string boot = {};           // of an assembled file: the boot of the machine under which it was last verified
 };
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "index/gc_queue.h"
 #include "index/tables.h"
 
 namespace weft {
@@ -15,15 +16,6 @@ std::uint64_t group_of(std::uint64_t number) {
 }
 std::uint64_t bit_of(std::uint64_t number) {
   return std::uint64_t{1} << (number % kBlobsPerGroup);
-}
-
-Status count_in_pack(Txn& txn, PackId pack, std::int64_t change) {
-  if (pack == 0) return {};
-  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::packs, key_of(pack)));
-  const std::uint64_t count = (row ? row->value : 0) + static_cast<std::uint64_t>(change);
-  if (change < 0 && (!row || row->value == 0))
-    return damaged(txn, fmt::format("pack {:x} has fewer blobs than rows", pack));
-  return count == 0 ? txn.erase(Table::packs, key_of(pack)) : put(txn, Table::packs, key_of(pack), NumberRow{count});
 }
 
 Result<std::uint64_t> bits_of(Txn& txn, const Entry& entry) {
@@ -75,6 +67,15 @@ Result<std::uint64_t> held_bits(Txn& txn, Bytes key) {
 
 }  // namespace
 
+Status count_in_pack(Txn& txn, PackId pack, std::int64_t change) {
+  if (pack == 0) return {};
+  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::packs, key_of(pack)));
+  const std::uint64_t count = (row ? row->value : 0) + static_cast<std::uint64_t>(change);
+  if (change < 0 && (!row || row->value == 0))
+    return damaged(txn, fmt::format("pack {:x} has fewer blobs than rows", pack));
+  return count == 0 ? txn.erase(Table::packs, key_of(pack)) : put(txn, Table::packs, key_of(pack), NumberRow{count});
+}
+
 Result<std::optional<FoundBlob>> find_blob(Txn& txn, const ContentId& id) {
   std::string key = blob_key(id);
   WEFT_TRY(std::optional<BlobRow> row, find_row<BlobRow>(txn, Table::blobs, key));
@@ -91,6 +92,7 @@ Result<FoundBlob> make_blob(Txn& txn, const ContentId& id, const BlobPlace& plac
 Status place_blob(Txn& txn, FoundBlob blob, const BlobPlace& place) {
   if (blob.row.place.pack != place.pack) {
     WEFT_CHECK(count_in_pack(txn, blob.row.place.pack, -1));
+    WEFT_CHECK(queue_pack(txn, blob.row.place.pack));
     WEFT_CHECK(count_in_pack(txn, place.pack, 1));
   }
   blob.row.place = place;

@@ -37,7 +37,10 @@ Status place_blob(Txn& txn, FoundBlob blob, const BlobPlace& place);
 Status number_blob(Txn& txn, FoundBlob& blob, std::uint64_t number);
 Status erase_blob(Txn& txn, const FoundBlob& blob);  // which nobody holds
 
-// Blobs whose rows name this pack. A pack whose table of contents shows fewer has lost rows: gc leaves it alone.
+// So many rows more (or fewer) name this pack; pack 0: nothing.
+Status count_in_pack(Txn& txn, PackId pack, std::int64_t change);
+// Blobs, or manifests, whose rows name this pack. A pack whose table of contents shows fewer has lost rows: gc leaves
+// it alone.
 Result<std::uint64_t> blobs_in_pack(Txn& txn, PackId pack);
 
 // Which files of which versions hold a blob: live versions, in the order of their ids.

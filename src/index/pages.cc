@@ -5,7 +5,7 @@
 namespace weft {
 
 Result<std::string> visit_page(Txn& txn, Table table, Bytes prefix, Bytes from,
-                               const std::function<Status(const Entry&)>& visit) {
+                               const std::function<Status(const Entry&)>& visit, std::size_t rows_max) {
   WEFT_TRY(Cursor cursor, txn.cursor(table));
   WEFT_TRY(std::optional<Entry> entry, cursor.seek(from.empty() ? prefix : from));
   if (entry && !from.empty() && entry->key == from) {
@@ -13,7 +13,7 @@ Result<std::string> visit_page(Txn& txn, Table table, Bytes prefix, Bytes from,
   }
   std::string last;
   for (std::size_t rows = 0; entry && entry->key.starts_with(prefix); ++rows) {
-    if (rows == limits::kRowsPerSnapshot) return last;
+    if (rows == rows_max) return last;
     WEFT_CHECK(visit(*entry));
     last = entry->key;
     WEFT_TRY(entry, cursor.next());

@@ -16,11 +16,11 @@
 
 namespace weft {
 
-// Calls visit(entry) for the first limits::kRowsPerSnapshot entries whose keys begin with `prefix`, behind the key
-// `from`; "": from the first. Returns the last key that was visited, and "" where no entry follows it. Not for tables
-// that keep sets.
+// Calls visit(entry) for the first `rows_max` entries whose keys begin with `prefix`, behind the key `from`; "": from
+// the first. Returns the last key that was visited, and "" where no entry follows it. Not for tables that keep sets.
 Result<std::string> visit_page(Txn& txn, Table table, Bytes prefix, Bytes from,
-                               const std::function<Status(const Entry&)>& visit);
+                               const std::function<Status(const Entry&)>& visit,
+                               std::size_t rows_max = limits::kRowsPerSnapshot);
 
 // All of these entries, in as many transactions as it takes. An entry that comes or goes meanwhile may be visited.
 Status visit_all(Env& env, Table table, Bytes prefix, const std::function<Status(Txn&, const Entry&)>& visit);

@@ -71,8 +71,9 @@ inline constexpr std::string_view kPinned = "pinned";
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, and gc has not given its content back yet
 // Removed, and it is still a holder of what it held; the value says how much of that is given back (giving_back.h).
 inline constexpr std::string_view kGivingBack = "giving";
-// Not of a version, of a pack: it is cached.
+// Not of versions, of packs: it is cached; it was, until a publish needed it.
 inline constexpr std::string_view kCached = "cached";
+inline constexpr std::string_view kPromoted = "promoted";
 
 std::string note_key(std::string_view note, std::uint64_t id);
 Status put_note(Txn& txn, std::string_view note, std::uint64_t id);

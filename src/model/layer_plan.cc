@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace weft {
@@ -39,7 +40,10 @@ class LayerPlanner {
     return {};
   }
 
-  LayerPlan take() { return std::move(plan_); }
+  Result<LayerPlan> take() {
+    for (const PlannedLayer& planned : plan_.layers) WEFT_CHECK(check_container(planned));
+    return std::move(plan_);
+  }
 
  private:
   std::uint32_t layer_of(std::string_view prefix) {
@@ -66,6 +70,15 @@ class LayerPlanner {
     }
   }
 
+  static Status check_container(const PlannedLayer& planned) {
+    if (!planned.container) return {};
+    const std::size_t bytes = container_name(planned.component).size();
+    if (bytes <= limits::kNameMax) return {};
+    return Error{Errc::invalid,
+                 fmt::format("layer \"{}\": its container's name would have {} bytes, expected at most {}",
+                             printable(planned.layer.name), bytes, limits::kNameMax)};
+  }
+
   const Manifest& manifest_;
   std::uint64_t& entries_left_;
   LayerPlan plan_;
@@ -73,6 +86,14 @@ class LayerPlanner {
 };
 
 }  // namespace
+
+std::string container_name(std::string_view component) {
+  return escape_component(component) + ".safetensors";
+}
+
+std::uint64_t layer_entries_max(std::uint64_t tensors) {
+  return limits::kTreeEntriesSpare + limits::kTreeEntriesPerTensor * tensors;
+}
 
 Result<LayerPlan> plan_layers(const Manifest& manifest, const Scope& scope, std::uint64_t& entries_left) {
   LayerPlanner planner(manifest, entries_left);

@@ -1,5 +1,8 @@
 #include "weft/manifest.h"
 
+#include <span>
+#include <string_view>
+
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "model/manifest_check.h"
@@ -25,16 +28,46 @@ std::uint64_t logical_bytes(const Manifest& manifest) {
   return bytes;
 }
 
-Digest outline_of(const Manifest& manifest) {
-  Manifest bare = manifest;
-  for (File& file : bare.files) {
-    file.size = 0;
-    file.extents.clear();
-    file.metadata.clear();
-    for (Tensor& tensor : file.tensors) tensor.extent = kNoExtent;
+namespace {
+
+// Feeds a digest with values whose ends can be told.
+class Outline {
+ public:
+  void add(std::uint64_t number) { digest_.update(std::as_bytes(std::span(&number, 1))); }
+  void add(std::string_view text) {
+    add(std::uint64_t{text.size()});
+    digest_.update(std::as_bytes(std::span(text)));
   }
-  const auto bytes = encode_unchecked(bare);
-  return bytes.ok() ? sha256(*bytes) : Digest{};  // it is smaller than the manifest, which could be encoded
+  void add(const Tensor& tensor) {
+    add(tensor.name);
+    add(static_cast<std::uint64_t>(tensor.dtype));
+    add(std::uint64_t{tensor.shape.size()});
+    for (const std::uint64_t dimension : tensor.shape) add(dimension);
+    add(tensor.descr);
+  }
+  void add(const File& file) {
+    add(file.path);
+    add(file.format);
+    add(std::uint64_t{file.tensors.size()});
+    for (const Tensor& tensor : file.tensors) add(tensor);
+  }
+  void add(std::span<const std::byte> bytes) { digest_.update(bytes); }
+  Digest finish() { return digest_.finish(); }
+
+ private:
+  Sha256 digest_;
+};
+
+}  // namespace
+
+Digest outline_of(const Manifest& manifest) {
+  Outline outline;
+  outline.add(std::uint64_t{manifest.files.size()});
+  for (const File& file : manifest.files) outline.add(file);
+  const auto architecture = encode_unchecked(Manifest{{}, manifest.architecture});
+  if (!architecture.ok()) return {};  // it is smaller than the manifest, which could be encoded
+  outline.add(std::span(*architecture));
+  return outline.finish();
 }
 
 std::size_t tensor_count(const Manifest& manifest) {

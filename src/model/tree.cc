@@ -67,13 +67,6 @@ const std::vector<Digest>& VersionTree::vertex_ids() const {
   return ids_;
 }
 
-std::vector<std::uint32_t> VersionTree::view_links() const {
-  std::vector<std::uint32_t> links(tensor_count(*manifest_));
-  for (const Node& node : nodes_)
-    if (node.kind == NodeKind::tensor_view) ++links[tensor_ordinal(node.file, node.tensor)];
-  return links;
-}
-
 std::size_t VersionTree::memory_bytes() const {
   std::size_t bytes = sizeof(VersionTree) + sizeof(Manifest) + heap_bytes(*manifest_) + heap_bytes(nodes_) +
                       heap_bytes(child_list_) + heap_bytes(child_of_) + heap_bytes(layers_) +

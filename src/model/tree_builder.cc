@@ -82,7 +82,7 @@ void TreeBuilder::add_scope_tensors(const Scope& scope, std::uint32_t dir) {
 
 Status TreeBuilder::add_layers() {
   if (tensor_count(manifest()) == 0) return {};
-  entries_left_ = limits::kTreeEntriesSpare + limits::kTreeEntriesPerTensor * tensor_count(manifest());
+  entries_left_ = layer_entries_max(tensor_count(manifest()));
   for (const Scope& scope : scopes_)
     WEFT_CHECK(add_scope_layers(scope, scope.dir.empty() ? kLayersRoot : add(NodeKind::dir, kLayersRoot, scope.dir)));
   return {};
@@ -95,7 +95,7 @@ Status TreeBuilder::add_scope_layers(const Scope& scope, std::uint32_t dir) {
   for (PlannedLayer& planned : plan.layers) {
     if (!dirs.empty()) dir = add(NodeKind::dir, dirs[planned.parent], escape_component(planned.component));
     dirs.push_back(dir);
-    WEFT_CHECK(add_layer(planned, dir));
+    add_layer(planned, dir);
   }
   auto home = plan.home.begin();
   for_each_tensor(manifest(), scope, [&](TensorRef ref, std::string_view name) {
@@ -105,22 +105,16 @@ Status TreeBuilder::add_scope_layers(const Scope& scope, std::uint32_t dir) {
 }
 
 // What belongs to a layer whose directory is there: layer.json in it, the container beside it.
-Status TreeBuilder::add_layer(PlannedLayer& planned, std::uint32_t dir) {
+void TreeBuilder::add_layer(PlannedLayer& planned, std::uint32_t dir) {
   auto layer = static_cast<std::uint32_t>(tree_->layers_.size());
   tree_->nodes_[dir].layer = layer;
   tree_->nodes_[add(NodeKind::layer_json, dir, "layer.json")].layer = layer;
   if (planned.container) {
-    std::string name = tree_->nodes_[dir].name + ".safetensors";
-    if (name.size() > limits::kNameMax)
-      return Error{Errc::invalid,
-                   fmt::format("layer \"{}\": its container's name would have {} bytes, expected at most {}",
-                               printable(planned.layer.name), name.size(), limits::kNameMax)};
-    std::uint32_t parent = tree_->nodes_[dir].parent;
-    tree_->nodes_[add(NodeKind::layer_container, parent, std::move(name))].layer = layer;
+    const std::uint32_t parent = tree_->nodes_[dir].parent;
+    tree_->nodes_[add(NodeKind::layer_container, parent, container_name(planned.component))].layer = layer;
   }
   planned.layer.dir = dir;
   tree_->layers_.push_back(std::move(planned.layer));
-  return {};
 }
 
 void TreeBuilder::number_tensors() {

@@ -28,7 +28,7 @@ class TreeBuilder {
   void add_scope_tensors(const Scope& scope, std::uint32_t dir);
   Status add_layers();
   Status add_scope_layers(const Scope& scope, std::uint32_t dir);
-  Status add_layer(PlannedLayer& planned, std::uint32_t dir);
+  void add_layer(PlannedLayer& planned, std::uint32_t dir);
 
   void number_tensors();
   void link_children();

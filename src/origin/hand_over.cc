@@ -102,7 +102,8 @@ class HandOver {
     std::set<PackId> packs;
     WEFT_TRY(const auto names, list_directory(store_.directory() / "packs"));
     for (const std::string& name : names)
-      if (const auto pack = pack_of_name(name, ".pack")) packs.insert(*pack);
+      if (const auto pack = pack_of_name(name, ".pack"); pack && kind_of_pack(*pack) == PackKind::blobs)
+        packs.insert(*pack);
     return packs;
   }
 

@@ -153,7 +153,7 @@ class Staging {
     WEFT_TRY(PackToc toc, read_toc_of(store_path_, pack.id()));
     toc.cached = toc.promoted = false;  // there it is for good
     if (toc_of(pack.id()) != nullptr) {
-      toc.pack = *pack_of_name(random_hex(8), "");
+      toc.pack = new_pack_id(PackKind::blobs);
       std::erase_if(toc.entries, [&](const PackEntry& entry) {
         return std::ranges::none_of(members, [&](std::size_t i) { return places_.blobs[i].first == entry.id; });
       });

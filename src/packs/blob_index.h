@@ -1,6 +1,7 @@
 // What packs, imports and gc ask of the index, and what they give it. The room `index` is not among what they know.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diskformat/pack_look.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
@@ -31,10 +33,14 @@ class BlobIndex {
   virtual Result<std::optional<BlobPlace>> find(const ContentId& id) = 0;
   // Content of this length that may begin with the bytes that the hint is of (tables.h).
   virtual Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) = 0;
-  virtual Result<bool> is_held(const ContentId& id) = 0;    // does a live version need it?
-  virtual Result<bool> is_absent(const ContentId& id) = 0;  // does one, and it is not here?
-  virtual Result<std::uint64_t> in_pack(PackId pack) = 0;   // blobs that it has in this pack
-  virtual Result<std::vector<VersionId>> unreaped() = 0;    // removed versions that a reader may have open
+  virtual Result<bool> is_held(const ContentId& id) = 0;                             // does a live version need it?
+  virtual Result<bool> is_absent(const ContentId& id) = 0;                           // does one, and it is not here?
+  virtual Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) = 0;  // in a pack, that a version needs
+  virtual Result<std::uint64_t> in_pack(PackId pack) = 0;  // blobs or manifests that it has in this pack
+  virtual Result<std::vector<VersionId>> unreaped() = 0;   // removed versions that a reader may have open
+  // Packs that gc has to look at, and those in which it has left dead bytes: the first that are not below `from`.
+  virtual Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) = 0;
+  virtual Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) = 0;
 };
 
 // A write transaction: lost unless commit() is called.
@@ -42,6 +48,9 @@ class BlobWriter : public BlobIndex {
  public:
   virtual Status put(const ContentId& id, const BlobPlace& place) = 0;  // new or moved
   virtual Status erase(const ContentId& id, std::uint64_t hint) = 0;    // must not be held
+  virtual Status put_manifest(const Digest& digest, const BlobPlace& place,
+                              std::uint64_t length) = 0;  // of one that is needed
+  virtual Status looked(const PackLook& look) = 0;
   virtual Status commit() = 0;
 };
 

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -14,6 +16,7 @@
 #include "os/file_lock.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
+#include "packs/manifest_packs.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
 #include "weft/snapshot.h"
@@ -21,16 +24,21 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kDeadShare = 5;           // a pack with more than 1 / 5 dead is rewritten on every file system
-constexpr std::uint64_t kTinyLive = 512U << 10U;  // packs with less
-constexpr std::size_t kTinyPacksMin = 16;         // are merged when there are so many,
-constexpr std::size_t kTinyGroup = 256;           // so many into one
+constexpr std::uint64_t kDeadShare = 5;  // a pack with more than 1 / 5 dead is rewritten on every file system
+// Small packs of one kind are merged once there are so many. A merged pack is small as long as it is below kMergedMax.
+// The pack of a file (kWholeFileMin and more) is read as that file, and stays as it is.
+constexpr std::size_t kSmallPacksMin = 16;
+constexpr std::size_t kSmallGroup = 256;  // so many into one
+constexpr std::uint64_t kSmallLive = 512U << 10U;
+constexpr std::uint64_t kMergedMax = 16U << 20U;
 
 // A pack that has live blobs.
 struct Kept {
   PackId id = 0;
   std::uint64_t listed = 0, live = 0;  // bytes
   std::uint64_t dead_blobs = 0;
+  bool merged = false;  // or of manifests
+  bool is_small() const { return live < (merged ? kMergedMax : kSmallLive); }
   std::uint64_t dead() const { return listed - live; }
 };
 
@@ -47,17 +55,32 @@ void add_to(RewriteGroup& group, const Kept& pack) {
   group.dead_bytes += pack.dead();
 }
 
+// Those of the small packs, by size, that are merged. A pack is, if it is no larger than all smaller ones together: so
+// few remain, and a blob is copied once for each time that its pack doubles.
+std::size_t count_to_merge(std::span<const Kept> small) {
+  std::size_t count = 0;
+  for (std::uint64_t live = 0; count < small.size(); ++count) {
+    if (count >= kSmallPacksMin && small[count].live > live) break;
+    live += small[count].live;
+  }
+  return count;
+}
+
 Status judge_entries(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc,
                      std::span<const PackEntry> entries, JudgedPack& judged) {
+  const bool manifests = kind_of_pack(toc.pack) == PackKind::manifests;
   for (const PackEntry& entry : entries) {
-    WEFT_TRY(std::optional<BlobPlace> place, index.find(entry.id));
+    WEFT_TRY(std::optional<BlobPlace> place,
+             manifests ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id));
     if (!place) {
       judged.unlisted.push_back(entry);
     } else if (place->pack != toc.pack || place->offset != entry.offset) {
       ++judged.moved;
     } else {
-      WEFT_TRY(const bool held, index.is_held(entry.id));
-      (held || unreaped.has(entry.id) ? judged.live : judged.unheld).push_back(entry);
+      WEFT_TRY(const bool held, manifests ? Result<bool>(true) : index.is_held(entry.id));
+      const bool open = !held && unreaped.has(entry.id);
+      if (open) ++judged.open;
+      (held || open ? judged.live : judged.unheld).push_back(entry);
     }
   }
   return {};
@@ -67,13 +90,25 @@ class Collector {
  public:
   explicit Collector(const CollectContext& context) : context_(context) {}
 
-  Status clear_temporaries();
-  Status look(PackId pack);
+  Status look_at_all();
   Status delete_dead();
   Status clear_orphans();
   std::vector<RewriteGroup> plan();
+  Status settle();
 
  private:
+  using Numbers = std::map<PackId, std::uint64_t>;
+  using ReadNotes = Result<std::vector<NotedPack>> (BlobIndex::*)(PackId from, std::size_t count_max);
+  // What is noted of a pack in the end, if it is still there.
+  struct Outlook {
+    bool again = false;
+    std::uint64_t dead_bytes = 0;
+  };
+  Result<Numbers> noted(ReadNotes read);
+  Status look(PackId pack);
+  void leave(PackId pack, bool again, std::uint64_t dead_bytes);
+  Result<std::optional<PackLook>> outlook_of(PackId pack) const;
+  void plan_kind(PackKind kind, std::vector<RewriteGroup>& groups);
   bool dry_run() const { return context_.input.options.dry_run; }
   bool lost_some(PackId pack) const;
   bool is_busy(const PackToc& toc);
@@ -89,20 +124,10 @@ class Collector {
   const CollectContext& context_;
   std::vector<PackId> dead_;
   std::vector<Kept> kept_;
+  Numbers queued_, left_dead_;  // before this gc
+  std::map<PackId, Outlook> looked_;
   std::optional<bool> shares_blocks_;
 };
-
-Status Collector::clear_temporaries() {
-  const SafePath tmp = context_.packs.store_path() / "tmp";
-  auto names = list_directory(tmp);
-  if (!names.ok()) return names.error().code == Errc::not_found ? Status{} : Status{names.error()};
-  for (const std::string& name : *names) {
-    auto removed = remove_if_stale(tmp / name, dry_run());
-    if (!removed.ok()) log_warning("gc: {}", removed.error().message);
-    if (removed.ok() && *removed) ++context_.report.stale_temporaries;
-  }
-  return {};
-}
 
 // A rebuild did not find all that the pack had listed. What is not listed any more may be what versions miss.
 bool Collector::lost_some(PackId pack) const {
@@ -117,11 +142,50 @@ bool Collector::is_busy(const PackToc& toc) {
   return busy;
 }
 
+Result<Collector::Numbers> Collector::noted(ReadNotes read) {
+  Numbers numbers;
+  for (PackId from = 0;;) {
+    WEFT_TRY(const std::unique_ptr<BlobIndex> now, context_.index.read());
+    WEFT_TRY(const std::vector<NotedPack> some, (now.get()->*read)(from, limits::kRowsPerSnapshot));
+    for (const NotedPack& noted : some) numbers[noted.pack] = noted.value;
+    if (some.size() < limits::kRowsPerSnapshot) return numbers;
+    from = some.back().pack + 1;
+  }
+}
+
+// All that the index says gc has to look at, or all that there are.
+Status Collector::look_at_all() {
+  WEFT_TRY(queued_, noted(&BlobIndex::queued));
+  WEFT_TRY(left_dead_, noted(&BlobIndex::left_dead));
+  std::set<PackId> packs(context_.input.also.begin(), context_.input.also.end());
+  for (const auto& [pack, when] : queued_) packs.insert(pack);
+  if (context_.input.walk) {
+    WEFT_TRY(const std::vector<PackId> all, context_.packs.list());
+    packs.insert(all.begin(), all.end());
+    for (const auto& [pack, bytes] : left_dead_) packs.insert(pack);
+  }
+  for (const auto& [pack, bytes] : left_dead_)
+    if (!packs.contains(pack)) context_.report.dead_bytes += bytes;
+  for (const PackId pack : packs) {
+    if (context_.progress.cancelled())
+      return Error{Errc::cancelled, fmt::format("{}: gc stopped", context_.packs.store_path())};
+    WEFT_CHECK(look(pack));
+  }
+  return {};
+}
+
+void Collector::leave(PackId pack, bool again, std::uint64_t dead_bytes) {
+  looked_[pack] = {again, dead_bytes};
+  context_.report.dead_bytes += dead_bytes;
+}
+
 // Without the writer lock: what is done about the pack is decided again with it.
 Status Collector::look(PackId pack) {
   auto toc = context_.packs.toc(pack);
   if (!toc.ok()) {
-    log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
+    leave(pack, true, 0);  // settle() sees whether it is gone
+    WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
+    if (there) log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
     return {};
   }
   WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
@@ -129,13 +193,14 @@ Status Collector::look(PackId pack) {
     log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
                 pack_name(pack));
   if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
-    context_.report.dead_bytes += total_bytes(toc->entries) - total_bytes(judged.live);
+    leave(pack, true, total_bytes(toc->entries) - total_bytes(judged.live));
     return {};
   }
   if (!judged.live.empty()) {
     keep(*toc, judged);
     return {};
   }
+  leave(pack, true, 0);  // unless it goes
   if (!dry_run()) {
     dead_.push_back(pack);
     return {};
@@ -151,9 +216,42 @@ Status Collector::look(PackId pack) {
 // A cached pack with live blobs is never rewritten, since the new pack would be this node's own: eviction deletes it.
 void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
   const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
-                  judged.unheld.size() + judged.unlisted.size()};
-  context_.report.dead_bytes += pack.dead();
+                  judged.unheld.size() + judged.unlisted.size(),
+                  toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
   if (!toc.cached) kept_.push_back(pack);
+  leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
+}
+
+// What stays to be done about a pack is noted; nothing: the index says so already.
+Result<std::optional<PackLook>> Collector::outlook_of(PackId pack) const {
+  const Outlook& outlook = looked_.at(pack);
+  WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
+  WEFT_TRY(const bool listed, is_there(context_.packs.toc_file(pack)));
+  PackLook look{pack, {}, there && outlook.again, there ? outlook.dead_bytes : 0, !there && !listed};
+  const auto queued = queued_.find(pack);
+  const auto dead = left_dead_.find(pack);
+  if (queued != queued_.end()) look.queued = queued->second;
+  if (!there && listed) look.again = true;
+  const bool known =
+      look.again == look.queued.has_value() && look.dead_bytes == (dead == left_dead_.end() ? 0 : dead->second);
+  return known ? std::nullopt : std::optional(look);
+}
+
+Status Collector::settle() {
+  if (dry_run()) return {};
+  std::vector<PackLook> looks;
+  for (const auto& [pack, outlook] : looked_) {
+    WEFT_TRY(const std::optional<PackLook> look, outlook_of(pack));
+    if (look) looks.push_back(*look);
+  }
+  for (std::span<const PackLook> rest(looks); !rest.empty();) {
+    const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
+    rest = rest.subspan(some.size());
+    WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+    for (const PackLook& look : some) WEFT_CHECK(index->looked(look));
+    WEFT_CHECK(index->commit());
+  }
+  return {};
 }
 
 Status Collector::delete_dead() {
@@ -248,17 +346,27 @@ bool Collector::is_worth_rewriting(const Kept& pack) {
 
 std::vector<RewriteGroup> Collector::plan() {
   std::vector<RewriteGroup> groups;
-  std::vector<Kept> tiny;
-  for (const Kept& pack : kept_)
-    if (pack.live < kTinyLive) tiny.push_back(pack);
-  const bool merges = tiny.size() >= kTinyPacksMin;
-  for (const Kept& pack : kept_)
-    if (!(merges && pack.live < kTinyLive) && is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
-  for (std::size_t i = 0; merges && i < tiny.size(); ++i) {
-    if (i % kTinyGroup == 0) groups.emplace_back();
-    add_to(groups.back(), tiny[i]);
-  }
+  plan_kind(PackKind::blobs, groups);
+  plan_kind(PackKind::manifests, groups);
+  for (const RewriteGroup& group : groups)
+    for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it goes
   return groups;
+}
+
+void Collector::plan_kind(PackKind kind, std::vector<RewriteGroup>& groups) {
+  std::vector<Kept> small;
+  std::vector<Kept> others;
+  for (const Kept& pack : kept_)
+    if (kind_of_pack(pack.id) == kind) (pack.is_small() ? small : others).push_back(pack);
+  std::ranges::sort(small, {}, &Kept::live);
+  const std::size_t merged = small.size() >= kSmallPacksMin ? count_to_merge(small) : 0;
+  for (std::size_t i = 0; i < merged; ++i) {
+    if (i % kSmallGroup == 0) groups.emplace_back();
+    add_to(groups.back(), small[i]);
+  }
+  others.insert(others.end(), small.begin() + static_cast<std::ptrdiff_t>(merged), small.end());
+  for (const Kept& pack : others)
+    if (is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
 }
 
 // Of these files of packs/ tables of contents without their pack, and what is left of one that was being replaced.
@@ -291,6 +399,20 @@ Status Collector::clear_orphans() {
 }
 
 }  // namespace
+
+Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run) {
+  const SafePath tmp = store_path / "tmp";
+  std::uint64_t count = 0;
+  auto names = list_directory(tmp);
+  if (!names.ok() && names.error().code == Errc::not_found) return count;
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    auto removed = remove_if_stale(tmp / name, dry_run);
+    if (!removed.ok()) log_warning("gc: {}", removed.error().message);
+    if (removed.ok() && *removed) ++count;
+  }
+  return count;
+}
 
 // A version whose manifest is lost cannot be read, so nothing is kept for it.
 Status UnreapedContent::look(BlobIndex& index) {
@@ -362,16 +484,15 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
     WEFT_CHECK(unreaped.look(*now));
   }
+  WEFT_TRY(const std::uint64_t temporaries, clear_temporaries(packs.store_path(), input.options.dry_run));
+  report.stale_temporaries += temporaries;
   Collector collector(context);
-  WEFT_CHECK(collector.clear_temporaries());
-  WEFT_TRY(std::vector<PackId> all, packs.list());
-  for (PackId pack : all) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", packs.store_path())};
-    WEFT_CHECK(collector.look(pack));
-  }
+  WEFT_CHECK(collector.look_at_all());
   WEFT_CHECK(collector.delete_dead());
-  WEFT_CHECK(collector.clear_orphans());
-  return rewrite_packs(context, collector.plan());
+  if (input.walk) WEFT_CHECK(collector.clear_orphans());
+  std::vector<RewriteGroup> groups = collector.plan();
+  WEFT_CHECK(rewrite_packs(context, std::move(groups)));
+  return collector.settle();
 }
 
 }  // namespace weft

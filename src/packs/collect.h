@@ -20,11 +20,18 @@ namespace weft {
 
 struct CollectInput {
   GcOptions options;
+  // All packs are looked at, and not only those that the index says: a process that died may have left packs.
+  bool walk = true;
+  // Packs that are looked at in any case: publishes that a registry decides on have brought them, and the index does
+  // not know them yet.
+  std::vector<PackId> also = {};
   // Might a publish that a registry decides on need this pack, though the index does not say so? Under the writer lock.
   std::function<bool(const PackToc&)> is_relied_on = {};
   // What a removed version needs that is not reaped. Errc::not_found, Errc::corrupt: its manifest is lost.
   std::function<Result<std::vector<ContentId>>(VersionId)> content_of = {};
 };
+// Temporaries of processes that died. Returns how many there are; `dry_run`: none goes.
+Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run);
 // Frees what no version needs. Packs in which nothing is live are deleted first; then packs with dead blobs are
 // rewritten. Temporaries of processes that died go too.
 Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress, GcReport& report);
@@ -49,8 +56,9 @@ class UnreapedContent {
 struct JudgedPack {
   std::vector<PackEntry> live;
   std::vector<PackEntry> unheld;    // indexed here, needed by no version
-  std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish
+  std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish; a manifest is not needed
   std::uint64_t moved = 0;          // entries whose blob is indexed elsewhere
+  std::uint64_t open = 0;           // of the live ones, those that only versions need which are not reaped
   // The index has more blobs in the pack than the table of contents and the index's own rows show: rows are lost, and a
   // blob of `unlisted` may be one that versions need.
   bool lost_rows = false;

@@ -1,38 +1,39 @@
-// gc's second pass: the live blobs of some packs are copied into a new one, the index is pointed there in one
-// transaction, the old packs go. Readers that have an old pack open keep it.
+// gc's second pass: the live blobs of some packs are copied into a new one, the index is pointed there, the old packs
+// go. Readers that have an old pack open keep it.
 #include <fcntl.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <optional>
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "diskformat/toc.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/collect.h"
+#include "packs/manifest_packs.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
 
 namespace weft {
 namespace {
 
+// A row of the index that is to go to the new pack, or to go.
 struct Move {
   ContentId id;
-  BlobPlace to;
+  Digest manifest;  // in packs of manifests
+  std::uint64_t hint = 0;
+  BlobPlace from;
+  std::optional<BlobPlace> to;  // none: no version needed it when the pack was copied
 };
 
 struct OldPack {
   PackId id = 0;
-  std::vector<Move> moves;  // all that was live when it was copied
-};
-
-// What is decided about one old pack under the writer lock.
-struct Settled {
-  const OldPack* pack = nullptr;
-  JudgedPack judged;
+  std::size_t moves_end = 0;                 // its moves come before this one
+  std::uint64_t freed = 0, freed_bytes = 0;  // that go with it
   std::uint64_t dead_bytes = 0;
 };
 
@@ -43,26 +44,35 @@ class Rewrite {
 
  private:
   Status copy(PackId pack);
-  Status copy_blobs(const PackToc& toc, int fd, OldPack& old);
+  Status copy_blobs(const PackToc& toc, int fd);
+  Result<PackEntry> copy_entry(int fd, std::string_view where, const PackEntry& entry);
   Status copy_blob(int fd, std::string_view where, const PackEntry& entry, std::uint64_t at);
+  void note_move(const PackToc& toc, const PackEntry& entry, std::optional<BlobPlace> to);
+  Status place();
   Status replace();
-  Result<std::optional<Settled>> settle(BlobWriter& index, const OldPack& old);
-  Status repoint(BlobWriter& index, std::span<const Settled> settled);
-  Status place_and_commit(BlobWriter& index, std::span<const Settled> settled);
-  bool is_indexed(const Settled& settled);
-  void count(const Settled& settled);
+  Result<std::size_t> replace_some(std::size_t first, std::size_t& pack);
+  Result<bool> is_busy(PackId pack) const;
+  Status move(BlobWriter& index, const Move& move, OldPack& old);
+  Status remove(const OldPack& old);
+
+  bool manifests() const { return kind_of_pack(fresh_->id()) == PackKind::manifests; }
 
   const CollectContext& context_;
   std::unique_ptr<PackWriter> fresh_;
   std::vector<OldPack> old_;
+  std::vector<Move> moves_;
+  std::uint64_t bytes_before_ = 0;  // of disk, of the packs that went
 };
 
 Status Rewrite::run(const RewriteGroup& group) {
   WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(context_.packs.store_path()));
-  WEFT_TRY(fresh_, PackWriter::create(context_.packs.store_path(), temp->path()));
+  const PackKind kind = kind_of_pack(group.packs.front());
+  WEFT_TRY(fresh_, PackWriter::create(context_.packs.store_path(), temp->path(), kind));
+  if (group.packs.size() > 1) fresh_->set_merged();
   for (const PackId pack : group.packs) WEFT_CHECK(copy(pack));
   if (fresh_->empty()) return {};
   WEFT_CHECK(fresh_->sync());
+  WEFT_CHECK(place());
   return replace();
 }
 
@@ -72,29 +82,44 @@ Status Rewrite::copy(PackId pack) {
   if (!toc.ok() || toc->cached) return {};
   auto fd = open_file(context_.packs.pack_file(pack), O_RDONLY);
   if (!fd.ok()) return fd.error().code == Errc::not_found ? Status{} : Status{fd.error()};
-  OldPack old{pack, {}};
-  Status copied = copy_blobs(*toc, fd->get(), old);
+  Status copied = copy_blobs(*toc, fd->get());
   if (!copied.ok() && (copied.error().code == Errc::corrupt || copied.error().code == Errc::io)) {
     log_warning("gc: {}", copied.error().message);
     return {};
   }
-  WEFT_CHECK(std::move(copied));
-  old_.push_back(std::move(old));
+  return copied;
+}
+
+Status Rewrite::copy_blobs(const PackToc& toc, int fd) {
+  WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, toc));
+  const SafePath where = context_.packs.pack_file(toc.pack);
+  std::vector<PackEntry> copied;
+  for (const PackEntry& entry : judged.live) {
+    WEFT_TRY(PackEntry copy, copy_entry(fd, where, entry));
+    copied.push_back(std::move(copy));
+  }
+  for (std::size_t i = 0; i < copied.size(); ++i)
+    note_move(toc, judged.live[i], BlobPlace{fresh_->id(), copied[i].offset});
+  for (const PackEntry& entry : judged.unheld) note_move(toc, entry, {});
+  for (PackEntry& entry : copied) fresh_->list(std::move(entry));
+  old_.push_back({toc.pack, moves_.size(), judged.unlisted.size(), total_bytes(judged.unlisted),
+                  total_bytes(toc.entries) - total_bytes(judged.live)});
   return {};
 }
 
-Status Rewrite::copy_blobs(const PackToc& toc, int fd, OldPack& old) {
-  WEFT_TRY(JudgedPack judged, look_at_pack(context_.index, context_.unreaped, toc));
-  const SafePath where = context_.packs.pack_file(toc.pack);
-  std::vector<PackEntry> copied;
-  for (PackEntry& entry : judged.live) {
-    const std::uint64_t at = fresh_->reserve(entry.id.length, entry.offset);
-    WEFT_CHECK(copy_blob(fd, where, entry, at));
-    old.moves.push_back({entry.id, {fresh_->id(), at}});
-    copied.push_back({entry.id, at, std::move(entry.chunks), entry.hint});
+void Rewrite::note_move(const PackToc& toc, const PackEntry& entry, std::optional<BlobPlace> to) {
+  moves_.push_back(
+      {entry.id, manifests() ? manifest_digest(entry) : Digest(), entry.hint, {toc.pack, entry.offset}, to});
+}
+
+Result<PackEntry> Rewrite::copy_entry(int fd, std::string_view where, const PackEntry& entry) {
+  if (manifests()) {
+    WEFT_TRY(const auto bytes, read_manifest(fd, entry.offset, entry.id.length, manifest_digest(entry), where));
+    return write_manifest(*fresh_, manifest_digest(entry), bytes);
   }
-  for (PackEntry& entry : copied) fresh_->list(std::move(entry));
-  return {};
+  const std::uint64_t at = fresh_->reserve(entry.id.length, entry.offset);
+  WEFT_CHECK(copy_blob(fd, where, entry, at));
+  return PackEntry{entry.id, at, entry.chunks, entry.hint};
 }
 
 // All of it is read and checked. Whole blocks are shared with the old pack where the file system can, not written.
@@ -118,83 +143,84 @@ Status Rewrite::copy_blob(int fd, std::string_view where, const PackEntry& entry
   return check_blob(fd, where, entry, context_.progress, sink);
 }
 
-// Under one writer lock. The old packs go while it is held, so that whoever fills or evicts a pack sees all or nothing.
+// The new pack is in its place before the index names it.
+Status Rewrite::place() {
+  WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
+  Status placed = fresh_->publish();
+  if (placed.ok()) placed = sync_directory(context_.packs.path());
+  if (!placed.ok()) static_cast<void>(remove_pack(context_.packs, fresh_->id()));
+  return placed;
+}
+
+// In batches. Between two of them the index names blobs in the new pack and in old ones, and all of them are there.
 Status Rewrite::replace() {
-  WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
-  WEFT_CHECK(context_.unreaped.look(*index));
-  std::vector<Settled> settled;
-  for (const OldPack& old : old_) {
-    WEFT_TRY(auto one, settle(*index, old));
-    if (one) settled.push_back(std::move(*one));
+  std::size_t pack = 0;
+  for (std::size_t at = 0; pack < old_.size();) {
+    WEFT_TRY(at, replace_some(at, pack));
   }
-  if (settled.empty()) return {};
-  WEFT_CHECK(place_and_commit(*index, settled));
-  std::uint64_t before = 0;
-  for (const Settled& one : settled) {
-    if (auto st = stat_file(context_.packs.pack_file(one.pack->id)); st.ok()) before += allocated_bytes(*st);
-    WEFT_CHECK(remove_pack(context_.packs, one.pack->id));
-    count(one);
-  }
+  WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
+  WEFT_TRY(const std::uint64_t taken, lock->in_pack(fresh_->id()));
+  if (taken == 0) return remove_pack(context_.packs, fresh_->id());
   WEFT_TRY(const struct stat st, stat_fd(fresh_->fd(), "pack"));
-  context_.report.disk_bytes_freed += before - std::min(before, allocated_bytes(st));
+  context_.report.disk_bytes_freed += bytes_before_ - std::min(bytes_before_, allocated_bytes(st));
   return {};
 }
 
-// Nothing: the pack stays as it is, because somebody needs it, or needs a blob of it that was dead when it was copied.
-Result<std::optional<Settled>> Rewrite::settle(BlobWriter& index, const OldPack& old) {
-  const auto toc = context_.packs.toc(old.id);
-  if (!toc.ok() || toc->cached) return std::optional<Settled>();
+// Moves the rows from `first` on, and deletes the packs that the index names no more, `pack` and those behind it. They
+// go while the lock is held, so that whoever fills or evicts a pack sees all or nothing. Returns where the next batch
+// begins.
+Result<std::size_t> Rewrite::replace_some(std::size_t first, std::size_t& pack) {
+  WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+  WEFT_CHECK(context_.unreaped.look(*index));
+  std::vector<const OldPack*> empty;
+  std::size_t at = first;
+  const std::size_t end = first + limits::kBatchRows;
+  const std::size_t packs_end = std::min(old_.size(), pack + limits::kBatchItems);
+  for (; pack < packs_end && at < end; ++pack) {
+    OldPack& old = old_[pack];
+    WEFT_TRY(const bool busy, is_busy(old.id));
+    if (busy) at = old.moves_end;
+    for (; at < std::min(end, old.moves_end); ++at) WEFT_CHECK(move(*index, moves_[at], old));
+    if (at < old.moves_end) break;
+    WEFT_TRY(const std::uint64_t left, index->in_pack(old.id));
+    if (left == 0 && !busy) empty.push_back(&old);
+  }
+  WEFT_CHECK(index->commit());
+  for (const OldPack* old : empty) WEFT_CHECK(remove(*old));
+  return at;
+}
+
+// Somebody fills it or relies on it, or it is gone or cached by now: it stays as it is.
+Result<bool> Rewrite::is_busy(PackId pack) const {
+  const auto toc = context_.packs.toc(pack);
+  if (!toc.ok() || toc->cached) return true;
   const auto& relied_on = context_.input.is_relied_on;
-  if ((relied_on && relied_on(*toc)) || is_being_filled(context_.packs, old.id)) {
-    ++context_.report.busy_packs;
-    return std::optional<Settled>();
-  }
-  std::unordered_set<ContentId> copied;
-  for (const Move& move : old.moves) copied.insert(move.id);
-  Settled settled{&old, {}, 0};
-  WEFT_TRY(settled.judged, judge_pack(index, context_.unreaped, *toc));
-  if (settled.judged.lost_rows) return std::optional<Settled>();
-  for (const PackEntry& entry : settled.judged.live)
-    if (!copied.contains(entry.id)) return std::optional<Settled>();
-  settled.dead_bytes = total_bytes(toc->entries) - total_bytes(settled.judged.live);
-  return std::optional(std::move(settled));
+  const bool busy = (relied_on && relied_on(*toc)) || is_being_filled(context_.packs, pack);
+  if (busy) ++context_.report.busy_packs;
+  return busy;
 }
 
-Status Rewrite::repoint(BlobWriter& index, std::span<const Settled> settled) {
-  for (const Settled& one : settled) {
-    std::unordered_set<ContentId> live;
-    for (const PackEntry& entry : one.judged.live) live.insert(entry.id);
-    for (const Move& move : one.pack->moves)
-      if (live.contains(move.id)) WEFT_CHECK(index.put(move.id, move.to));
-    for (const PackEntry& entry : one.judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
-  }
-  return index.commit();
+// What was dead when the pack was copied, and is needed again, stays where it is.
+Status Rewrite::move(BlobWriter& index, const Move& move, OldPack& old) {
+  WEFT_TRY(const auto place, manifests() ? index.find_manifest(move.manifest) : index.find(move.id));
+  if (place != move.from) return {};
+  if (manifests()) return index.put_manifest(move.manifest, *move.to, move.id.length);
+  WEFT_TRY(const bool held, index.is_held(move.id));
+  if (held || context_.unreaped.has(move.id)) return move.to ? index.put(move.id, *move.to) : Status{};
+  WEFT_CHECK(index.erase(move.id, move.hint));
+  ++old.freed;
+  old.freed_bytes += move.id.length;
+  return {};
 }
 
-// The new pack is in its place before the index names it. If the index does not take it, it goes.
-Status Rewrite::place_and_commit(BlobWriter& index, std::span<const Settled> settled) {
-  Status status = fresh_->publish();
-  if (status.ok()) status = sync_directory(context_.packs.path());
-  if (status.ok()) status = repoint(index, settled);
-  if (!status.ok() && !is_indexed(settled.front())) static_cast<void>(remove_pack(context_.packs, fresh_->id()));
-  return status;
-}
-
-// Also when that cannot be told. A commit that failed may have taken hold.
-bool Rewrite::is_indexed(const Settled& settled) {
-  const auto index = context_.index.read();
-  if (!index.ok()) return true;
-  return std::ranges::any_of(settled.pack->moves, [&](const Move& move) {
-    const auto place = (*index)->find(move.id);
-    return !place.ok() || (*place && (*place)->pack == fresh_->id());
-  });
-}
-
-void Rewrite::count(const Settled& settled) {
+Status Rewrite::remove(const OldPack& old) {
+  if (auto st = stat_file(context_.packs.pack_file(old.id)); st.ok()) bytes_before_ += allocated_bytes(*st);
+  WEFT_CHECK(remove_pack(context_.packs, old.id));
   ++context_.report.packs_compacted;
-  context_.report.blobs_freed += settled.judged.unheld.size() + settled.judged.unlisted.size();
-  context_.report.bytes_freed += total_bytes(settled.judged.unheld) + total_bytes(settled.judged.unlisted);
-  context_.report.dead_bytes -= std::min(context_.report.dead_bytes, settled.dead_bytes);
+  context_.report.blobs_freed += old.freed;
+  context_.report.bytes_freed += old.freed_bytes;
+  context_.report.dead_bytes -= std::min(context_.report.dead_bytes, old.dead_bytes);
+  return {};
 }
 
 void foresee(const RewriteGroup& group, GcReport& report) {

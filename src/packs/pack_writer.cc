@@ -30,8 +30,9 @@ std::uint64_t round_up(std::uint64_t offset) {
 
 }  // namespace
 
-Result<std::unique_ptr<PackWriter>> PackWriter::create(const SafePath& store_path, const SafePath& temp_path) {
-  return create_in(packs_dir(store_path), temp_path, *pack_of_name(random_hex(8), ""));
+Result<std::unique_ptr<PackWriter>> PackWriter::create(const SafePath& store_path, const SafePath& temp_path,
+                                                       PackKind kind) {
+  return create_in(packs_dir(store_path), temp_path, new_pack_id(kind));
 }
 
 Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& directory, const SafePath& temp_path,

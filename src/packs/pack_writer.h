@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
@@ -40,7 +41,8 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
 // more than hashing costs, leaves nothing to wait for at the end, and a publish does not push out what others read.
 class PackWriter {
  public:
-  static Result<std::unique_ptr<PackWriter>> create(const SafePath& store_path, const SafePath& temp_path);
+  static Result<std::unique_ptr<PackWriter>> create(const SafePath& store_path, const SafePath& temp_path,
+                                                    PackKind kind = PackKind::blobs);
   // For a directory of packs, with this id.
   static Result<std::unique_ptr<PackWriter>> create_in(const SafePath& directory, const SafePath& temp_path, PackId id);
 
@@ -57,6 +59,7 @@ class PackWriter {
   void give_back(std::uint64_t offset);
   void list(PackEntry entry);  // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
+  void set_merged() { toc_.merged = true; }
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
   // Gives back blocks before, between and behind the listed blobs.
   Status prune();

@@ -17,6 +17,7 @@
 #include "os/sys.h"
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
+#include "packs/manifest_packs.h"
 #include "weft/fsck.h"
 #include "weft/snapshot.h"
 
@@ -106,7 +107,8 @@ Status Verifier::verify(PackId id) {
     const auto counts = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
     if (std::ranges::none_of(used_, counts)) continue;
     report_.problems.push_back(blob.what);
-    report_.damaged.push_back(blob);
+    const bool manifest = index_ != nullptr && kind_of_pack(id) == PackKind::manifests;
+    if (!manifest) report_.damaged.push_back(blob);  // a repair is of blobs
   }
   return {};
 }
@@ -175,7 +177,8 @@ Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
 // A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it. Returns
 // false if the index has it elsewhere: the copy here may be one that was damaged, and replaced.
 Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
-  auto place = index.find(entry.id);
+  const bool manifest = kind_of_pack(toc.pack) == PackKind::manifests;
+  auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
   if (!place.ok()) {
     if (place.error().code != Errc::corrupt) return place.error();
     problem(place.error().message);
@@ -186,6 +189,7 @@ Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const Pac
     problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
                         to_hex(entry.id.root), (*place)->offset, entry.offset));
   if (*place) return (*place)->pack == toc.pack;
+  if (manifest) return false;  // no version needs it, or it is a file still
   auto absent = index.is_absent(entry.id);
   if (absent.ok() && *absent) return true;  // of a publish on its way, or of an eviction that was cut off: gc takes it
   auto held = index.is_held(entry.id);

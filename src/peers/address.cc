@@ -3,9 +3,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -67,6 +70,17 @@ std::optional<EndpointAddress> from_hex(std::string_view digits) {
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
+// The parts between commas.
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(',');
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 std::string endpoint_text(std::span<const std::byte> address) {
@@ -94,6 +108,34 @@ std::optional<EndpointAddress> parse_endpoint(std::string_view text) {
   six.sin6_family = AF_INET6;
   six.sin6_port = htons(parts->port);
   if (::inet_pton(AF_INET6, parts->host.c_str(), &six.sin6_addr) == 1) return bytes_of(six);
+  return {};
+}
+
+std::string providers_text(std::span<const Endpoint> endpoints) {
+  std::string out;
+  for (const Endpoint& one : endpoints) out += (out.empty() ? "" : ",") + one.provider;
+  return out;
+}
+
+std::string addresses_text(std::span<const Endpoint> endpoints) {
+  std::string out;
+  for (const Endpoint& one : endpoints) out += (out.empty() ? "" : ",") + endpoint_text(one.address);
+  return out;
+}
+
+std::optional<Member> reached_by(Member member, std::span<const Endpoint> own) {
+  if (member.provider.empty()) return member;
+  const auto providers = parts_of(member.provider);
+  const auto addresses = parts_of(member.address);
+  for (const Endpoint& one : own) {
+    const auto found = std::ranges::find(providers, one.provider);
+    const auto at = static_cast<std::size_t>(found - providers.begin());
+    if (at >= std::min(providers.size(), addresses.size())) continue;
+    std::string address(addresses[at]);
+    member.provider = one.provider;
+    member.address = std::move(address);
+    return member;
+  }
   return {};
 }
 

@@ -1,5 +1,6 @@
-// A transport's address as text, for the registry and for people: "10.0.0.7:4711", "[fe80::1]:4711", or "x" and hex
-// digits for what is no internet address.
+// Addresses of transports as text, for the registry and for people: "10.0.0.7:4711", "[fe80::1]:4711", or "x" and hex
+// digits for what is no internet address. A node with several has lists with commas: "verbs,net" of providers, and of
+// addresses as many.
 #pragma once
 
 #include <optional>
@@ -7,13 +8,20 @@
 #include <string>
 #include <string_view>
 
-#include "weft/transport.h"
+#include "weft/exchange.h"
+#include "weft/registry.h"
 
 namespace weft {
 
 std::string endpoint_text(std::span<const std::byte> address);
 // Nothing for what is none, nor for hex digits of an address that endpoint_text() writes otherwise.
 std::optional<EndpointAddress> parse_endpoint(std::string_view text);
+
+std::string providers_text(std::span<const Endpoint> endpoints);
+std::string addresses_text(std::span<const Endpoint> endpoints);
+// The member as this node can reach it: with the first provider of `own` that it has too, and the address of that. A
+// member without any provider is returned as it is. Nothing: they have no provider in common.
+std::optional<Member> reached_by(Member member, std::span<const Endpoint> own);
 
 // What weftd's `listen` says: "", "HOST", "HOST:PORT", "[HOST]:PORT". Without a host the loopback; port 0: any.
 struct ListenAddress {

@@ -85,7 +85,7 @@ std::optional<PeerAddress> PeerLinks::address(const std::string& node) {
   const std::lock_guard lock(mutex_);
   const Member* found = member(node);
   const auto address = found == nullptr ? std::nullopt : parse_endpoint(found->address);
-  return address ? std::optional(PeerAddress{node, *address}) : std::nullopt;
+  return address ? std::optional(PeerAddress{node, *address, found->provider}) : std::nullopt;
 }
 
 bool PeerLinks::can_be_asked(const PeerCandidate& candidate, Clock::time_point now) {

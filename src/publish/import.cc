@@ -6,7 +6,6 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/text.h"
-#include "blobs/content.h"
 #include "publish/draft.h"
 #include "publish/gather.h"
 #include "publish/import_sources.h"
@@ -99,7 +98,7 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   if (!state->inherits) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
     WEFT_TRY(state->files.manifest.architecture, draft_architecture(state->files));
-    WEFT_CHECK(VersionTree::build(std::make_shared<const Manifest>(state->files.manifest)));
+    WEFT_CHECK(VersionTree::count(state->files.manifest));
   }
   return PreparedImport(std::move(state));
 }
@@ -115,31 +114,42 @@ namespace {
 // The whole version, before and after its content is read: of the given files, and of what they inherit.
 class Whole {
  public:
-  static Result<Whole> begin(Store& store, const PreparedImport::State& state, const VersionRow* base) {
+  static Result<Whole> begin(Store& store, PreparedImport::State& state, const VersionRow* base) {
     Whole whole(state.files);
     if (base == nullptr) return whole;
     WEFT_TRY(whole.inheritance_, Inheritance::begin(store, *base, state.add));
     return whole;
   }
 
-  // Every check that needs no hashing. The tree has the architecture too.
-  Result<std::shared_ptr<const VersionTree>> draft(Store& store) const {
-    WEFT_TRY(Inherited draft, make());
-    if (inheritance_) {
-      WEFT_CHECK(check_shard_indices(files_, draft.manifest));
-      WEFT_TRY(draft.manifest.architecture, inheritance_->architecture(store, draft, files_));
-    }
-    return VersionTree::build(std::make_shared<const Manifest>(std::move(draft.manifest)));
+  // Every check that needs no hashing. Files that inherit nothing were checked when they were prepared.
+  Result<Architecture> check(Store& store) const {
+    if (!inheritance_) return files_.manifest.architecture;
+    WEFT_TRY(const Inherited draft, inheritance_->whole(files_));
+    WEFT_CHECK(check_shard_indices(files_, draft.manifest));
+    WEFT_CHECK(VersionTree::count(draft.manifest));
+    return inheritance_->architecture(store, draft, files_);
   }
-  Result<Inherited> make() const {
-    return inheritance_ ? inheritance_->whole(files_) : Result<Inherited>(Inherited{files_.manifest, {}});
+
+  // Once: a manifest may be large, so that of the files is not copied.
+  Result<Inherited> take() {
+    return inheritance_ ? inheritance_->whole(files_) : Result<Inherited>(Inherited{std::move(files_.manifest), {}});
   }
 
  private:
-  explicit Whole(const DraftFiles& files) : files_(files) {}
-  const DraftFiles& files_;
+  explicit Whole(DraftFiles& files) : files_(files) {}
+  DraftFiles& files_;
   std::optional<Inheritance> inheritance_;
 };
+
+// The version as the store takes it. Its manifest may be large: it is gone afterwards.
+Status describe_content(PublishRequest& request, ImportReport& report, Manifest manifest) {
+  WEFT_TRY(request.content, content_of(manifest));
+  report.files = manifest.files.size();
+  report.tensors = tensor_count(manifest);
+  report.logical_bytes = request.content.logical_bytes;
+  WEFT_TRY(request.manifest, encode_manifest(manifest));
+  return {};
+}
 
 }  // namespace
 
@@ -148,26 +158,22 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   PublishRequest& request = state.request;
   ParentWishes wishes{{}, {}, state.find_parent};
   WEFT_TRY(wishes.declared, resolve_parents(store, state.parents));
-  WEFT_TRY(const Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
-  WEFT_TRY(const auto tree, whole.draft(store));
+  WEFT_TRY(Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
+  WEFT_TRY(Architecture architecture, whole.check(store));
   WEFT_TRY(auto import, store.begin_import());
   MountedFiles mounted = MountedFiles::of(store);
   ImportReport report;
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
-  WEFT_TRY(Inherited version, whole.make());
-  version.manifest.architecture = tree->manifest().architecture;
+  WEFT_TRY(Inherited version, whole.take());
+  version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));
   for (Draft& one : state.files.drafts) std::ranges::move(one.bases, std::back_inserter(wishes.bases));
   WEFT_TRY(Parents parents, settle_parents(store, request.model, version.manifest, wishes));
   request.parents = std::move(parents.refs);
   request.elsewhere = std::move(parents.elsewhere);
-  WEFT_TRY(request.manifest, encode_manifest(version.manifest));
-  request.content = content_from(*tree, version.manifest);
+  WEFT_CHECK(describe_content(request, report, std::move(version.manifest)));
   if (progress.cancelled()) return cancelled_import();
   progress.phase("making it durable");
-  report.files = version.manifest.files.size();
-  report.tensors = tensor_count(version.manifest);
-  report.logical_bytes = request.content.logical_bytes;
   WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));
   import.reset();
   if (report.outcome.made) assemble_by_sharing(store, report.outcome.version);

@@ -1,4 +1,6 @@
 #include <map>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -8,9 +10,7 @@
 namespace weft {
 namespace {
 
-using TagsByNumber = std::map<std::uint64_t, std::vector<std::string>>;
-
-FindSubject subject_of(const VersionRow& row, const ModelRow& model, const TagsByNumber& tags) {
+FindSubject subject_of(const VersionRow& row, const ModelRow& model, std::vector<std::string> tags) {
   FindSubject subject;
   subject.model = row.model_name;
   subject.version = row.number;
@@ -18,21 +18,11 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, const TagsB
   subject.bytes = row.logical_bytes;
   subject.message = row.message;
   subject.metrics = row.metrics;
-  if (const auto own = tags.find(row.number); own != tags.end()) subject.tags = own->second;
+  subject.tags = std::move(tags);
   if (model.latest == row.number) subject.tags.emplace_back("latest");
   for (const ParentRef& parent : row.parents)
     subject.parents.push_back(fmt::format("{}@{}", parent.model, parent.number));
   return subject;
-}
-
-Result<TagsByNumber> tags_of(Store& store, const ModelRow& model) {
-  TagsByNumber tags;
-  if (model.tags == 0) return tags;
-  WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
-    tags[tag.number].push_back(std::move(tag.name));
-    return {};
-  }));
-  return tags;
 }
 
 // One manifest for each outline: fine-tunes of one model are asked about with the manifest of the first of them.
@@ -81,11 +71,15 @@ Status find_versions(Store& store, const Query& query, Progress& progress,
                      const std::function<Status(const VersionRow&)>& found) {
   Outlines outlines(store);
   const auto look_at = [&](const ModelRow& model) -> Status {
-    WEFT_TRY(const TagsByNumber tags, tags_of(store, model));
     return each_version(store, model.id, [&](const VersionRow& row) -> Status {
       if (row.removed) return {};
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-      FindSubject subject = subject_of(row, model, tags);
+      std::vector<std::string> tags;
+      if (model.tags != 0) {
+        Renewed renewed(store);
+        WEFT_TRY(tags, tags_of(renewed, row));
+      }
+      FindSubject subject = subject_of(row, model, std::move(tags));
       WEFT_TRY(const bool fit, fits(outlines, query, row, subject));
       return fit ? found(row) : Status{};
     });

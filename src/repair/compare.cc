@@ -10,9 +10,12 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "index/blobs.h"
+#include "index/manifests.h"
 #include "index/tables.h"
+#include "packs/manifest_packs.h"
 #include "weft/snapshot.h"
 
 namespace weft {
@@ -48,10 +51,15 @@ std::string_view difference(const Pair& row) {
   return row.have ? "differs" : "is missing";
 }
 
-// What is wrong with a row that differs. If `unless` is given, nothing is if that pack lists the row's blob there.
+struct ListedBlob {
+  ContentId id;
+  BlobPlace place;
+};
+
+// What is wrong with a row that differs. If `unless` is given, nothing is if the pack lists this blob there.
 struct Finding {
   std::string_view what;  // "": nothing
-  std::optional<BlobPlace> unless = {};
+  std::optional<ListedBlob> unless = {};
 };
 
 struct Transactions {
@@ -89,8 +97,19 @@ Result<Finding> judge_blob(Transactions txns, const RowKey& key, const Pair& row
     WEFT_TRY(const BlobRow made, row_from<BlobRow>(txns.want, Table::blobs, row.want->key, row.want->value));
     if (made.number != 0 && made.number != mine.number) return Finding{difference(row)};
   }
-  if (!mine.absent()) return Finding{difference(row), mine.place};
+  if (!mine.absent()) return Finding{difference(row), ListedBlob{blob_id(key.key), mine.place}};
   return row.want ? Finding{} : Finding{difference(row)};
+}
+
+// A manifest may lie in two packs, or in a pack and as a file, if a gc was cut off. One that is a file in the index,
+// and that packs list, was read from one of the two.
+Result<Finding> judge_manifest(Transactions txns, const RowKey& key, const Pair& row) {
+  if (!row.have || !row.want) return Finding{difference(row)};
+  WEFT_TRY(const auto mine, row_from<ManifestRow>(txns.have, Table::manifests, row.have->key, row.have->value));
+  WEFT_TRY(const auto made, row_from<ManifestRow>(txns.want, Table::manifests, row.want->key, row.want->value));
+  if (mine.versions != made.versions) return Finding{difference(row)};
+  if (!mine.packed()) return Finding{};
+  return Finding{difference(row), ListedBlob{packed_manifest_id(digest_of(key.key), mine.length), mine.place}};
 }
 
 // A dead blob that only one of the indexes knows is a matter of the table of blobs.
@@ -109,9 +128,10 @@ constexpr Subject kSubjects[] = {
     {Table::versions, "", false, as_it_is},
     {Table::numbers, "", false, as_it_is},
     {Table::tags, "", false, as_it_is},
+    {Table::version_tags, "", false, as_it_is},
     {Table::locals, "", false, as_it_is},
     {Table::children, "", false, as_it_is},
-    {Table::manifests, "", false, as_it_is},
+    {Table::manifests, "", false, judge_manifest},
     {Table::revisions, "", false, as_it_is},
     {Table::meta, kIncomplete, true, as_it_is},
     {Table::meta, kPinned, false, as_it_is},
@@ -269,15 +289,25 @@ Result<std::string_view> SubjectComparison::look_at_cached(const RowKey& row) co
   return std::string_view();
 }
 
-// How many blobs the index counts in a pack, and how many of those that the pack lists it has there.
+// Where the index has an entry of this pack.
+Result<std::optional<BlobPlace>> place_of(Txn& index, PackId pack, const PackEntry& entry) {
+  if (kind_of_pack(pack) == PackKind::manifests) {
+    WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(index, manifest_digest(entry)));
+    return row ? std::optional(row->place) : std::nullopt;
+  }
+  WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(index, entry.id));
+  return blob ? std::optional(blob->row.place) : std::nullopt;
+}
+
+// How many blobs or manifests the index counts in a pack, and how many of those that the pack lists it has there.
 Result<std::string_view> SubjectComparison::look_at_count(const RowKey& row) const {
   const PackId pack = number_at(row.key, 0);
   const auto toc = indexes_.packs.toc(pack);
   WEFT_TRY(Txn have, indexes_.have.read());
   std::uint64_t count = 0;
   for (const PackEntry& entry : toc.ok() ? toc->entries : std::vector<PackEntry>()) {
-    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(have, entry.id));
-    if (blob && blob->row.place == BlobPlace{pack, entry.offset}) ++count;
+    WEFT_TRY(const std::optional<BlobPlace> place, place_of(have, pack, entry));
+    if (place == BlobPlace{pack, entry.offset}) ++count;
   }
   WEFT_TRY(const std::uint64_t counted, blobs_in_pack(have, pack));
   return count == counted ? std::string_view() : std::string_view("differs");
@@ -296,8 +326,8 @@ Result<std::string_view> SubjectComparison::look(const RowKey& row) const {
     WEFT_TRY(finding, judge({have, want}, row, pair));
   }
   if (finding.what.empty() || !finding.unless) return finding.what;
-  const auto toc = indexes_.packs.toc(finding.unless->pack);
-  const bool listed = toc.ok() && lists_blob(*toc, blob_id(row.key), finding.unless->offset);
+  const auto toc = indexes_.packs.toc(finding.unless->place.pack);
+  const bool listed = toc.ok() && lists_blob(*toc, finding.unless->id, finding.unless->place.offset);
   return listed ? std::string_view() : finding.what;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "catalog/apply.h"
+#include "index/manifests.h"
 #include "index/pages.h"
 
 namespace weft {
@@ -112,9 +113,31 @@ Status Rebuilder::fill_gaps() {
   return {};
 }
 
+// Packs list manifests that no version needs any more.
+Status Rebuilder::drop_unneeded_manifests() {
+  std::string last;
+  do {
+    std::string next;
+    const auto drop = [&](Txn& txn) -> Status {
+      std::vector<std::pair<Digest, ManifestRow>> unneeded;
+      WEFT_TRY(next, visit_page(txn, Table::manifests, {}, last, [&](const Entry& entry) -> Status {
+                 WEFT_TRY(const auto row, row_from<ManifestRow>(txn, Table::manifests, entry.key, entry.value));
+                 if (row.versions == 0) unneeded.emplace_back(digest_of(entry.key), row);
+                 return {};
+               }));
+      for (const auto& [digest, row] : unneeded) WEFT_CHECK(erase_manifest(txn, digest, row));
+      return {};
+    };
+    WEFT_CHECK(env_.write(lock_, drop));
+    last = std::move(next);
+  } while (!last.empty());
+  return {};
+}
+
 // What was given before by a journal that says no more of it is not given again.
 Status Rebuilder::finish() {
   WEFT_CHECK(fill_gaps());
+  WEFT_CHECK(drop_unneeded_manifests());
   return env_.write(lock_, [&](Txn& txn) -> Status {
     if (input_.mend && mark_) WEFT_CHECK(raise_counters(txn, *mark_));
     WEFT_TRY(Counters counters, get_counters(txn));

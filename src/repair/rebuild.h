@@ -49,6 +49,7 @@ class Rebuilder {
   Result<WantedExtents> wanted() const;
   Status replay_all();
   Status fill_gaps();
+  Status drop_unneeded_manifests();
   Status finish();
 
   Env& env_;

@@ -12,8 +12,10 @@
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/manifests.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
+#include "packs/manifest_packs.h"
 #include "repair/rescue.h"
 #include "weft/run_list.h"
 
@@ -72,6 +74,8 @@ class PackIndexer {
  private:
   Status sort_packs();
   Status sort_pack(PackId pack);
+  Status sort_manifests(PackId pack, Result<PackToc> toc, const struct stat& st);
+  Status place_manifests(PackId pack, std::span<const PackEntry> entries, std::uint64_t size);
   Status note_mute(PackId pack, const Error& error);
   bool needs_any(const PackToc& toc) const;
   Result<bool> is_intact(const PackToc& toc);
@@ -149,6 +153,7 @@ Status PackIndexer::flush() {
     for (const PackToc& toc : packs) {
       for (const PackEntry& entry : toc.entries) WEFT_CHECK(add_entry(txn, toc.pack, entry));
       if (toc.cached && !toc.entries.empty()) WEFT_CHECK(put_note(txn, kCached, toc.pack));
+      if (toc.promoted) WEFT_CHECK(put_note(txn, kPromoted, toc.pack));
     }
     return {};
   });
@@ -181,6 +186,7 @@ Status PackIndexer::sort_pack(PackId pack) {
   auto st = stat_file(path);
   if (!st.ok() && st.error().code == Errc::not_found) return {};  // gc or a failed publish has just removed it
   if (!st.ok()) return std::move(st).error();
+  if (kind_of_pack(pack) == PackKind::manifests) return sort_manifests(pack, std::move(toc), *st);
   if (!toc.ok()) return note_mute(pack, toc.error());
   const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
   if (!input_.mend && cut && has_lost(*toc, static_cast<std::uint64_t>(st->st_size)))
@@ -196,6 +202,42 @@ Status PackIndexer::sort_pack(PackId pack) {
   }
   if (!toc->cached) return add(std::move(*toc));
   cached_.push_back(std::move(*toc));
+  return {};
+}
+
+// A pack of manifests says itself what it holds. A run that reads data, or a lost table of contents, goes by that.
+Status PackIndexer::sort_manifests(PackId pack, Result<PackToc> toc, const struct stat& st) {
+  const auto size = static_cast<std::uint64_t>(st.st_size);
+  if (!toc.ok() && !is_damage(toc.error())) return std::move(toc).error();
+  if (!toc.ok() && !input_.mend)
+    report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), toc.error().message));
+  if (!input_.mend) return toc.ok() ? place_manifests(pack, toc->entries, size) : Status{};
+  if (toc.ok() && !input_.data) return place_manifests(pack, toc->entries, size);
+  WEFT_TRY(const auto open, input_.packs.open(pack));
+  WEFT_TRY(std::vector<PackEntry> found, scan_manifests(open->fd(), size, input_.packs.pack_file(pack)));
+  WEFT_CHECK(place_manifests(pack, found, size));
+  PackToc made{pack, size, std::move(found)};
+  if (toc.ok() && has_all(*toc, made)) return {};
+  report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} manifests",
+                                         pack_name(pack), made.entries.size()));
+  found_.remade.push_back(std::move(made));
+  return {};
+}
+
+// No version needs them yet. Of a manifest in two packs, one is as good as the other.
+Status PackIndexer::place_manifests(PackId pack, std::span<const PackEntry> entries, std::uint64_t size) {
+  while (!entries.empty()) {
+    const auto batch = entries.first(std::min(kBlobsMax, entries.size()));
+    entries = entries.subspan(batch.size());
+    Status placed = env_.write(lock_, [&](Txn& txn) -> Status {
+      for (const PackEntry& entry : batch) {
+        if (entry.offset > size || entry.id.length > size - entry.offset) continue;
+        WEFT_CHECK(place_manifest(txn, manifest_digest(entry), {pack, entry.offset}, entry.id.length));
+      }
+      return {};
+    });
+    WEFT_CHECK(std::move(placed));
+  }
   return {};
 }
 

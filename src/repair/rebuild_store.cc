@@ -124,7 +124,6 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   WEFT_CHECK(remove_stale_scratch(index_dir));
   progress.phase("rebuilding the index");
   Journal journal(path);
-  Manifests manifests(path);
   NoIndex no_index;
   Packs packs(path, no_index);
   FsckReport report;
@@ -133,11 +132,12 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
       identities.size() < 2 ? ": it was damaged or gone" : ": it was damaged or gone, and the store has a new id";
   for (const std::string& file : identities) report.repaired.push_back(file + said);
   if (options.data) {
-    WEFT_TRY(const std::vector<Digest> mended, manifests.mend());
+    WEFT_TRY(const std::vector<Digest> mended, Manifests(path).mend());
     for (const Digest& digest : mended)
       report.repaired.push_back(fmt::format("manifest {}: it lay under another name", to_hex(digest)));
   }
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
+  const Manifests manifests(path, PackedManifests{packs, scratch.env()});
   RebuildInput input{journal, manifests, packs, decode, options.accept_loss, true, options.data};
   input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));

@@ -133,7 +133,7 @@ Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content conten
   if (may_lack(input_, version)) return {};
   found.missing += missing;
   if (missing != 0 && version.publisher.empty())
-    found.problems.push_back(fmt::format("{}: {} of its extents are in no pack", label(version), missing));
+    found.problems.push_back(fmt::format("{}: {} of its blobs are in no pack", label(version), missing));
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "index/gc_queue.h"
 #include "store/store_impl.h"
 
 namespace weft {
@@ -14,6 +15,17 @@ Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (!blob || blob->row.absent()) return std::optional<BlobPlace>();
   return std::optional(blob->row.place);
+}
+
+Result<std::optional<BlobPlace>> place_of_manifest(Txn& txn, const Digest& digest) {
+  WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
+  return row && row->packed() ? std::optional(row->place) : std::nullopt;
+}
+
+// One that no version needs any more stays without a row.
+Status move_manifest(Txn& txn, const Digest& digest, const BlobPlace& place, std::uint64_t length) {
+  WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
+  return row ? place_manifest(txn, digest, place, length) : Status{};
 }
 
 Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
@@ -37,6 +49,7 @@ Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
 }
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
+  WEFT_CHECK(queue_pack(txn, place.pack));
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (blob) return place_blob(txn, *std::move(blob), place);
   auto added = add_blob(txn, id, place);
@@ -62,8 +75,17 @@ class TxnBlobIndex final : public BlobIndex {
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
+  Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
+    return place_of_manifest(txn_, digest);
+  }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
+  Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) override {
+    return queued_packs(txn_, from, count_max);
+  }
+  Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) override {
+    return packs_left_dead(txn_, from, count_max);
+  }
 
  private:
   Txn txn_;
@@ -80,14 +102,29 @@ class TxnBlobWriter final : public BlobWriter {
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
   Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
+  Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
+    return place_of_manifest(*txn_, digest);
+  }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(*txn_, pack); }
   Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
+  Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) override {
+    return queued_packs(*txn_, from, count_max);
+  }
+  Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) override {
+    return packs_left_dead(*txn_, from, count_max);
+  }
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
   }
   Status erase(const ContentId& id, std::uint64_t hint) override {
     return run([id, hint](Txn& txn) { return erase_dead(txn, id, hint); });
+  }
+  Status put_manifest(const Digest& digest, const BlobPlace& place, std::uint64_t length) override {
+    return run([digest, place, length](Txn& txn) { return move_manifest(txn, digest, place, length); });
+  }
+  Status looked(const PackLook& look) override {
+    return run([look](Txn& txn) { return take_look(txn, look); });
   }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));

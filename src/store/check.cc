@@ -65,7 +65,8 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   WEFT_CHECK(lock());
   WEFT_TRY(const SafePath parent, scratch_parent(path_, options_.write));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(parent));
-  RebuildInput input{journal_, manifests_, packs_, decode};
+  const Manifests manifests(path_, PackedManifests{packs_, scratch.env()});
+  RebuildInput input{journal_, manifests, packs_, decode};
   WEFT_TRY(input.index, counters());
   input.unreaped = [this](VersionId version) { return has_local(*env_, version); };
   input.given_back = [this](VersionId version) { return steps_taken(*env_, version); };
@@ -113,6 +114,24 @@ Status StoreImpl::find_missing(FsckReport& report) {
   return {};
 }
 
+// Manifests that the index names in packs that are gone, or that cannot be read there nor as files.
+Status StoreImpl::find_missing_manifests(FsckReport& report) {
+  WEFT_TRY(const std::vector<PackId> there, packs_.list());
+  const std::set<PackId> packs(there.begin(), there.end());
+  std::vector<Digest> missing;
+  WEFT_CHECK(visit_all(*env_, Table::manifests, {}, [&](Txn& txn, const Entry& entry) -> Status {
+    WEFT_TRY(const auto row, row_from<ManifestRow>(txn, Table::manifests, entry.key, entry.value));
+    if (row.packed() && !packs.contains(row.place.pack)) missing.push_back(digest_of(entry.key));
+    return {};
+  }));
+  for (const Digest& digest : missing) {
+    const auto manifest = manifests_.open(digest);
+    if (!manifest.ok())
+      report.problems.push_back(fmt::format("manifest {}: {}", to_hex(digest), manifest.error().message));
+  }
+  return {};
+}
+
 Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) {
   FsckReport report;
   if (options.rebuild && !options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
@@ -130,6 +149,7 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   }
   WEFT_CHECK(verify_packs(packs_, *this, options.data, progress, report));
   Status missing = find_missing(report);
+  if (missing.ok()) missing = find_missing_manifests(report);
   if (!missing.ok() && missing.error().code != Errc::corrupt) return std::move(missing).error();
   AssembledPacks assembled(path_);
   WEFT_CHECK(verify_assembled(assembled, options.data, damaged_files_after(report.clean()), progress, report));

@@ -66,9 +66,8 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const SafePath& stor
                                                             std::uint64_t size) {
   std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
   WEFT_TRY(pack->temp_, TempArea::make(store_path));
-  const std::string name = random_hex(8);
-  const SafePath path = pack->temp_->path() / (name + ".pack");
-  pack->id_ = *pack_of_name(name, "");
+  pack->id_ = new_pack_id(PackKind::blobs);
+  const SafePath path = pack->temp_->path() / (pack_name(pack->id_) + ".pack");
   pack->size_ = size;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));

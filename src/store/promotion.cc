@@ -59,6 +59,13 @@ bool Reliances::is_last(PackId pack, std::uint64_t number) const {
   return at != uses_.end() && at->second.last == number;
 }
 
+std::vector<PackId> Reliances::packs() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PackId> packs;
+  for (const auto& [pack, use] : uses_) packs.push_back(pack);
+  return packs;
+}
+
 bool Reliances::is_needed(PackId pack) const {
   const std::lock_guard lock(mutex_);
   const auto at = uses_.find(pack);
@@ -86,7 +93,10 @@ Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
   }
   WEFT_CHECK(sync_directory(path_ / "packs"));
   return env_->write(lock, [&packs](Txn& txn) -> Status {
-    for (const PackId pack : packs) WEFT_CHECK(erase_note(txn, kCached, pack));
+    for (const PackId pack : packs) {
+      WEFT_CHECK(erase_note(txn, kCached, pack));
+      WEFT_CHECK(put_note(txn, kPromoted, pack));
+    }
     return bump_sequence(txn);
   });
 }
@@ -102,7 +112,10 @@ Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& pa
   }
   if (tocs.empty()) return {};
   Status noted = env_->write(lock, [&tocs](Txn& txn) -> Status {
-    for (const PackToc& toc : tocs) WEFT_CHECK(put_note(txn, kCached, toc.pack));
+    for (const PackToc& toc : tocs) {
+      WEFT_CHECK(put_note(txn, kCached, toc.pack));
+      WEFT_CHECK(erase_note(txn, kPromoted, toc.pack));
+    }
     return bump_sequence(txn);
   });
   WEFT_CHECK(std::move(noted));
@@ -139,6 +152,7 @@ void StoreImpl::published(const Promotion& promotion) {
 
 Result<bool> StoreImpl::make_evictable(PackId pack) {
   WEFT_CHECK(check_clustered());
+  if (kind_of_pack(pack) == PackKind::manifests) return false;
   WEFT_TRY(const WriterLock lock, lock_writer());
   if (reliances_.is_needed(pack)) return false;
   WEFT_CHECK(make_cached(lock, {pack}));
@@ -202,9 +216,9 @@ Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> pac
 
 // Of publishes that died before the registry decided, and of versions that are gone. Looked for without the writer
 // lock, and decided again with it.
-Status StoreImpl::give_back_unneeded() {
+Status StoreImpl::give_back_unneeded(bool walk) {
   if (!cluster()) return {};
-  WEFT_TRY(const std::vector<PackId> all, packs_.list());
+  WEFT_TRY(const std::vector<PackId> all, walk ? packs_.list() : all_noted(*env_, kPromoted));
   WEFT_TRY(const std::set<PackId> found, promoted_in_vain(all));
   const std::vector<PackId> likely(found.begin(), found.end());
   for (std::size_t at = 0; at < likely.size(); at += kPacksAtOnce) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "weft/content.h"
 #include "weft/store_rows.h"
@@ -31,6 +32,7 @@ class Reliances {
   // `sure`: the index has the version, or it was not published. Else the registry may still bring it, for a while.
   void end(const Promotion& promotion, bool sure);
   bool is_last(PackId pack, std::uint64_t number) const;
+  std::vector<PackId> packs() const;  // that publishes rely on, or did
   bool is_needed(PackId pack) const;
   bool is_needed(const Digest& manifest) const;
 

@@ -101,7 +101,7 @@ Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
 Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Digest& manifest, Importer& packs) const {
   WEFT_CHECK(check_request(request));
   StagedManifest staged;
-  if (!manifests_.open(manifest).ok()) {
+  if (!manifests_.is_there(manifest, kept())) {
     WEFT_TRY(staged, manifests_.stage(request.manifest));
   }
   staged.begin_sync();
@@ -113,7 +113,7 @@ Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Dige
 // All renames come before the first sync of a directory, because that sync writes the other renames too.
 Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
                         Importer& packs) const {
-  WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest));
+  WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest, kept()));
   WEFT_CHECK(packs.place());
   return manifests_.sync();
 }

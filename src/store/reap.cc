@@ -7,9 +7,13 @@
 #include "base/limits.h"
 #include "catalog/giving_back.h"
 #include "catalog/layout.h"
+#include "diskformat/hash.h"
 #include "diskformat/toc.h"
+#include "index/gc_queue.h"
+#include "index/manifests.h"
 #include "index/pages.h"
 #include "os/file_ops.h"
+#include "packs/assembled.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
 
@@ -17,17 +21,10 @@ namespace weft {
 
 namespace {
 
-// Returns whether no version needs the manifest any more.
-Result<bool> release_manifest(Txn& txn, const Digest& manifest) {
-  std::string key = digest_key(manifest);
-  WEFT_TRY(NumberRow count, need_row<NumberRow>(txn, Table::manifests, key));
-  if (count.value > 1) {
-    --count.value;
-    WEFT_CHECK(put(txn, Table::manifests, key, count));
-    return false;
-  }
-  WEFT_CHECK(txn.erase(Table::manifests, key));
-  return true;
+// 0: the kernel does not tell.
+std::uint64_t this_boot() {
+  const std::string boot = boot_id();
+  return boot.empty() ? 0 : xxh3_64(std::as_bytes(std::span(boot)));
 }
 
 // What one batch releases.
@@ -248,13 +245,38 @@ Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
   return open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
 }
 
+// Whether gc has to look at all packs. A process that died may have left some that the index does not know: it leaves
+// temporaries too, unless the machine stopped. Until the walk has come to its end, the next gc walks too.
+Result<bool> StoreImpl::begin_walk(const GcOptions& options) {
+  WEFT_TRY(const std::uint64_t stale, clear_temporaries(path_, true));
+  bool walked = false;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(walked, has_walked(txn, this_boot()));
+  }
+  if (walked && stale == 0 && !options.all && (walked_ || !cluster())) return false;
+  if (options.dry_run || !walked) return true;
+  WEFT_CHECK(end_walk(0));
+  return true;
+}
+
+Status StoreImpl::end_walk(std::uint64_t boot) {
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  return env_->write(lock, [boot](Txn& txn) -> Status {
+    WEFT_CHECK(note_walked(txn, boot));
+    return bump_sequence(txn);
+  });
+}
+
 Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport& report) {
   WEFT_CHECK(check_collectable(options));
+  WEFT_TRY(const bool walk, begin_walk(options));
   progress.phase("reaping removed versions");
   WEFT_CHECK(reap(options, progress, report));
   WEFT_CHECK(remove_orphans(options, report));
-  if (!options.dry_run) WEFT_CHECK(give_back_unneeded());
-  CollectInput input{options};
+  if (!options.dry_run) WEFT_CHECK(pack_manifests(progress));
+  if (!options.dry_run) WEFT_CHECK(give_back_unneeded(walk));
+  CollectInput input{options, walk, reliances_.packs()};
   // A dry run has reaped nothing, and tells of what would be freed: all but what is open.
   const bool only_open = options.dry_run;
   input.content_of = [this, only_open](VersionId version) {
@@ -263,7 +285,10 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   input.is_relied_on = [this](const PackToc& toc) {
     return reliances_.is_needed(toc.pack) || (!toc.cached && is_left_young(packs_.toc_file(toc.pack)));
   };
-  return collect_packs(packs_, *this, input, progress, report);
+  WEFT_CHECK(collect_packs(packs_, *this, input, progress, report));
+  if (!walk || options.dry_run) return {};
+  walked_ = true;
+  return end_walk(this_boot());
 }
 
 // On a full disk it begins again with the space that is kept for it: every step of a gc may be the last. However it

@@ -18,6 +18,22 @@ Result<Row> or_not_found(Result<std::optional<Row>> row, std::string_view what) 
   return std::move(**row);
 }
 
+// "": from the first on.
+Result<std::optional<std::uint64_t>> number_in(std::string_view from) {
+  if (from.empty()) return std::optional<std::uint64_t>();
+  const auto number = parse_u64(from);
+  if (!number) return Error{Errc::invalid, fmt::format("expected where a listing goes on, got {}", printable(from))};
+  return number;
+}
+
+// As Page::next, of a key whose last part is a number, or a name.
+std::string number_behind(Bytes key, std::size_t offset) {
+  return key.empty() ? std::string() : std::to_string(number_at(key, offset));
+}
+std::string name_behind(Bytes key, std::size_t offset) {
+  return key.empty() ? std::string() : std::string(key.substr(offset));
+}
+
 class TxnSnapshot final : public Snapshot {
  public:
   TxnSnapshot(Txn txn, const Counters& counters) : txn_(std::move(txn)), counters_(counters) {}
@@ -35,11 +51,12 @@ class TxnSnapshot final : public Snapshot {
                                              fmt::format("model of id {}", id)));
     return need_row<ModelRow>(txn_, Table::models, name.name);
   }
-  Result<Page<ModelRow>> models(std::string_view from, std::string_view prefix) override {
-    return rows<ModelRow>(Table::models, prefix, from);
+  Result<Page<ModelRow>> models(std::string_view from, std::string_view prefix, std::size_t rows_max) override {
+    return rows<ModelRow>(Table::models, prefix, from, rows_max);
   }
 
-  Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from) override;
+  Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from,
+                                                 std::size_t rows_max) override;
   Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) override;
 
   Result<VersionRow> version(VersionId id) override {
@@ -48,17 +65,20 @@ class TxnSnapshot final : public Snapshot {
   Result<VersionRow> version(ModelId model, std::uint64_t number) override {
     return or_not_found(find_version(txn_, model, number), fmt::format("version {}", number));
   }
-  Result<Page<VersionRow>> versions(ModelId model, std::string_view from) override;
+  Result<Page<VersionRow>> versions(ModelId model, std::string_view from, std::size_t rows_max) override;
   Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) override;
-  Result<Page<VersionId>> distinct(ModelId model, std::string_view from) override;
-  Result<Page<TagRow>> tags(ModelId model, std::string_view from) override {
-    return rows<TagRow>(Table::tags, key_of(model), from);
+  Result<Page<VersionId>> distinct(ModelId model, std::string_view from, std::size_t rows_max) override;
+  Result<Page<TagRow>> tags(ModelId model, std::string_view from, std::size_t rows_max) override {
+    WEFT_TRY(auto page, rows<TagRow>(Table::tags, key_of(model), from.empty() ? "" : tag_key(model, from), rows_max));
+    page.next = name_behind(page.next, sizeof model);
+    return page;
   }
   Result<TagRow> tag(ModelId model, std::string_view name) override {
     return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
                         fmt::format("tag {}", printable(name)));
   }
-  Result<Page<VersionId>> children(VersionId id, std::string_view from) override;
+  Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from) override;
+  Result<Page<VersionId>> children(VersionId id, std::string_view from, std::size_t rows_max) override;
 
   Result<LocalRow> local(VersionId id) override {
     return or_not_found(find_row<LocalRow>(txn_, Table::locals, key_of(id)), fmt::format("version of id {} here", id));
@@ -95,13 +115,14 @@ class TxnSnapshot final : public Snapshot {
 
  private:
   template <class Row>
-  Result<Page<Row>> rows(Table table, Bytes prefix, Bytes from) {
+  Result<Page<Row>> rows(Table table, Bytes prefix, Bytes from, std::size_t rows_max) {
     Page<Row> page;
-    WEFT_TRY(page.next, visit_page(txn_, table, prefix, from, [&](const Entry& entry) -> Status {
-               WEFT_TRY(Row row, row_from<Row>(txn_, table, entry.key, entry.value));
-               page.rows.push_back(std::move(row));
-               return {};
-             }));
+    const auto add = [&](const Entry& entry) -> Status {
+      WEFT_TRY(Row row, row_from<Row>(txn_, table, entry.key, entry.value));
+      page.rows.push_back(std::move(row));
+      return {};
+    };
+    WEFT_TRY(page.next, visit_page(txn_, table, prefix, from, add, rows_max));
     return page;
   }
 
@@ -109,14 +130,18 @@ class TxnSnapshot final : public Snapshot {
   const Counters counters_;
 };
 
-Result<Page<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view prefix, std::string_view from) {
+Result<Page<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view prefix, std::string_view from,
+                                                            std::size_t rows_max) {
   Page<NamespaceEntry> page;
   const std::string begin = name_key(prefix, {});
-  WEFT_TRY(page.next, visit_page(txn_, Table::names, begin, from, [&](const Entry& entry) -> Status {
-             WEFT_TRY(NameRow row, row_from<NameRow>(txn_, Table::names, entry.key, entry.value));
-             page.rows.push_back({std::string(entry.key.substr(begin.size())), row.is_model, row.ino});
-             return {};
-           }));
+  const auto add = [&](const Entry& entry) -> Status {
+    WEFT_TRY(NameRow row, row_from<NameRow>(txn_, Table::names, entry.key, entry.value));
+    page.rows.push_back({std::string(entry.key.substr(begin.size())), row.is_model, row.ino});
+    return {};
+  };
+  const std::string behind = from.empty() ? "" : name_key(prefix, from);
+  WEFT_TRY(const std::string last, visit_page(txn_, Table::names, begin, behind, add, rows_max));
+  page.next = name_behind(last, begin.size());
   if (page.rows.empty() && from.empty() && !prefix.empty())
     return Error{Errc::not_found, fmt::format("no models below {}/", printable(prefix))};
   return page;
@@ -129,30 +154,53 @@ Result<NamespaceEntry> TxnSnapshot::namespace_entry(std::string_view prefix, std
 }
 
 // Numbers are given out without gaps and kept for ever: a gap is damage.
-Result<Page<VersionRow>> TxnSnapshot::versions(ModelId model, std::string_view from) {
+Result<Page<VersionRow>> TxnSnapshot::versions(ModelId model, std::string_view from, std::size_t rows_max) {
+  WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
   Page<VersionRow> page;
-  std::uint64_t next = from.empty() ? 1 : number_at(from, sizeof model) + 1;
-  WEFT_TRY(page.next, visit_page(txn_, Table::numbers, key_of(model), from, [&](const Entry& entry) -> Status {
-             if (number_at(entry.key, sizeof model) != next++) return damaged(txn_, "a version's number is missing");
-             WEFT_TRY(NumberRow id, row_from<NumberRow>(txn_, Table::numbers, entry.key, entry.value));
-             if (id.value == kLostVersion) return {};
-             WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
-             page.rows.push_back(std::move(row));
-             return {};
-           }));
+  std::uint64_t next = begin.value_or(0) + 1;
+  const auto add = [&](const Entry& entry) -> Status {
+    if (number_at(entry.key, sizeof model) != next++) return damaged(txn_, "a version's number is missing");
+    WEFT_TRY(NumberRow id, row_from<NumberRow>(txn_, Table::numbers, entry.key, entry.value));
+    if (id.value == kLostVersion) return {};
+    WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
+    page.rows.push_back(std::move(row));
+    return {};
+  };
+  const std::string behind = begin ? key_of(model, *begin) : "";
+  WEFT_TRY(const std::string last, visit_page(txn_, Table::numbers, key_of(model), behind, add, rows_max));
+  page.next = number_behind(last, sizeof model);
   if (!page.next.empty()) return page;
   WEFT_TRY(ModelRow row, this->model(model));
+  if (begin && *begin >= row.next_number && page.rows.empty()) return page;
   if (row.next_number != next) return damaged(txn_, "a version's number is missing");
   return page;
 }
 
-Result<Page<VersionId>> TxnSnapshot::children(VersionId id, std::string_view from) {
+Result<Page<std::string>> TxnSnapshot::tags_of(ModelId model, std::uint64_t number, std::string_view from) {
+  Page<std::string> page;
+  const std::string prefix = version_tag_key(model, number, {});
+  const auto add = [&](const Entry& entry) -> Status {
+    WEFT_CHECK(row_from<NumberRow>(txn_, Table::version_tags, entry.key, entry.value));
+    page.rows.emplace_back(entry.key.substr(prefix.size()));
+    return {};
+  };
+  const std::string behind = from.empty() ? "" : version_tag_key(model, number, from);
+  WEFT_TRY(const std::string last, visit_page(txn_, Table::version_tags, prefix, behind, add));
+  page.next = name_behind(last, prefix.size());
+  return page;
+}
+
+Result<Page<VersionId>> TxnSnapshot::children(VersionId id, std::string_view from, std::size_t rows_max) {
+  WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
   Page<VersionId> page;
-  WEFT_TRY(page.next, visit_page(txn_, Table::children, key_of(id), from, [&](const Entry& entry) -> Status {
-             WEFT_CHECK(row_from<NumberRow>(txn_, Table::children, entry.key, entry.value));
-             page.rows.push_back(number_at(entry.key, sizeof id));
-             return {};
-           }));
+  const auto add = [&](const Entry& entry) -> Status {
+    WEFT_CHECK(row_from<NumberRow>(txn_, Table::children, entry.key, entry.value));
+    page.rows.push_back(number_at(entry.key, sizeof id));
+    return {};
+  };
+  const std::string behind = begin ? key_of(id, *begin) : "";
+  WEFT_TRY(const std::string last, visit_page(txn_, Table::children, key_of(id), behind, add, rows_max));
+  page.next = number_behind(last, sizeof id);
   return page;
 }
 
@@ -184,19 +232,24 @@ Result<std::optional<VersionId>> TxnSnapshot::first_with(ModelId model, std::spa
 }
 
 // One row of each revision is read, whatever the number of its versions.
-Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view from) {
+Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view from, std::size_t rows_max) {
+  WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
   Page<VersionId> page;
   const std::string prefix = key_of(model);
-  std::string last(from);  // model and revision
+  std::string last;  // model and revision
+  if (begin) {
+    WEFT_TRY(const VersionRow row, version(*begin));
+    last = revision_key(model, row.manifest, *begin).substr(0, sizeof model + kRevisionBytes);
+  }
   WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
   for (;;) {
     WEFT_TRY(const auto entry, cursor.seek(last.empty() ? prefix : last + key_of(UINT64_MAX)));
     if (!entry || !entry->key.starts_with(prefix)) return page;
-    if (page.rows.size() == limits::kRowsPerSnapshot) break;
+    if (page.rows.size() == rows_max) break;
     last = entry->key.substr(0, sizeof model + kRevisionBytes);
     page.rows.push_back(number_at(entry->key, last.size()));
   }
-  page.next = std::move(last);
+  page.next = std::to_string(page.rows.back());
   return page;
 }
 

@@ -29,8 +29,8 @@ StoreImpl::StoreImpl(SafePath path, StoreInfo info, const OpenOptions& options, 
       holds_(std::move(holds)),
       env_(std::move(env)),
       journal_(path_),
-      manifests_(path_),
-      packs_(path_, *this) {}
+      packs_(path_, *this),
+      manifests_(path_, PackedManifests{packs_, *env_}) {}
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {

@@ -184,6 +184,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      const std::function<Result<Placed>()>& place);
   Result<WriterLock> lock_with_shared(Importer& packs);
+  Kept kept() const { return cluster() ? Kept::as_file : Kept::anywhere; }
   void foresee(const PublishRequest& request) const;
   Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
@@ -200,7 +201,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
   Result<std::set<PackId>> promoted_in_vain(std::span<const PackId> packs);
-  Status give_back_unneeded();
+  Status give_back_unneeded(bool walk);
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack, UnreapedContent& open);
@@ -227,10 +228,18 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   bool is_left_young(const SafePath& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
+  Result<bool> begin_walk(const GcOptions& options);
+  Status end_walk(std::uint64_t boot);
   Status collect(const GcOptions& options, Progress& progress, GcReport& report);
   Status find_missing(FsckReport& report);
+  Status find_missing_manifests(FsckReport& report);
   Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
+  // Moves manifests that are files into packs (pack_manifests.cc).
+  Status pack_manifests(Progress& progress);
+  Result<std::vector<Digest>> loose_manifests();
+  Status drop_packed_files(std::span<const Digest> manifests);
+  Status pack_some(std::span<const Digest> manifests);
   Status remove_orphans(const GcOptions& options, GcReport& report);
 
   const SafePath path_;
@@ -244,10 +253,11 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const std::unique_ptr<Env> env_;
   std::shared_ptr<OpenVersions> open_versions_;  // set once, before
   const Journal journal_;
-  const Manifests manifests_;
   Packs packs_;
+  const Manifests manifests_;
   const std::uint64_t opened_ns_ = now_ns();
   Reliances reliances_;
+  bool walked_ = false;                 // gc has looked at all packs; of the one gc that runs
   std::mutex settling_;                 // behind the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
 };

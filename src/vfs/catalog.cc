@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
-#include "vfs/lineage.h"
-#include "weft/listing.h"
+#include "vfs/page_maker.h"
+#include "vfs/tree_look.h"
 #include "weft/names.h"
 #include "weft/snapshot.h"
-#include "weft/tree.h"
 
 namespace weft {
 namespace {
-
-constexpr std::string_view kLatest = "latest";
 
 bool is_link(const InodeRow& row) {
   return row.kind == InodeKind::latest_link || row.kind == InodeKind::tag_link;
@@ -26,124 +22,7 @@ Result<Ino> namespace_ino(Snapshot& snapshot, std::string_view path) {
   return entry.ino;
 }
 
-// Answers for one of the four trees, from one snapshot.
-class TreeLook {
- public:
-  static constexpr std::size_t kRows = 4;  // that an answer reads at most
-
-  TreeLook(Snapshot& snapshot, const StoreInfo& store, InoKind tree)
-      : snapshot_(snapshot), store_(store), tree_(tree) {}
-
-  Result<Attr> attr_of(const InodeRow& row);
-  Result<Attr> lookup_in_namespace(std::string_view prefix, std::string_view name);
-  Result<Attr> lookup_in_model(ModelId model, std::string_view name);
-  Result<Attr> version_attr(const VersionRow& version);
-  Result<Attr> latest_attr(ModelId model);
-  Attr tag_attr(const TagRow& tag) {
-    return link_attr(ino_of(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
-  }
-
- private:
-  Attr model_attr(const ModelRow& model) { return directory_attr(ino_of(tree_, model.ino), model.changed_ns); }
-  Result<Attr> numbered_attr(ModelId model, std::string_view name);
-
-  Snapshot& snapshot_;
-  const StoreInfo& store_;
-  const InoKind tree_;
-};
-
-Result<Attr> TreeLook::latest_attr(ModelId id) {
-  WEFT_TRY(const ModelRow model, snapshot_.model(id));
-  if (model.latest == 0) return no_entry(kLatest);
-  WEFT_TRY(const VersionRow latest, snapshot_.version(model.id, model.latest));
-  return link_attr(ino_of(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
-}
-
-Result<Attr> TreeLook::version_attr(const VersionRow& version) {
-  WEFT_TRY(const LocalRow local, snapshot_.local(version.id));
-  return version_dir_attr(version, version_dir_ino(tree_, version.id, local));
-}
-
-Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
-  const auto number = parse_u64(name);
-  if (!number || name.front() == '0') return no_entry(name);
-  WEFT_TRY(const VersionRow version, snapshot_.version(model, *number));
-  if (version.removed) return no_entry(name);
-  return version_attr(version);
-}
-
-Result<Attr> TreeLook::attr_of(const InodeRow& row) {
-  if (row.kind == InodeKind::namespace_dir)
-    return directory_attr(ino_of(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
-  if (row.kind == InodeKind::tag_link) {
-    WEFT_TRY(const TagRow tag, snapshot_.tag(row.model, row.name));
-    return tag_attr(tag);
-  }
-  if (row.kind == InodeKind::latest_link) return latest_attr(row.model);
-  WEFT_TRY(const ModelRow model, snapshot_.model(row.model));
-  return model_attr(model);
-}
-
-Result<Attr> TreeLook::lookup_in_namespace(std::string_view prefix, std::string_view name) {
-  WEFT_TRY(const NamespaceEntry entry, snapshot_.namespace_entry(prefix, name));
-  WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
-  return attr_of(row);
-}
-
-Result<Attr> TreeLook::lookup_in_model(ModelId model, std::string_view name) {
-  if (all_digits(name)) return numbered_attr(model, name);
-  if (name == kLatest) return latest_attr(model);
-  WEFT_TRY(const TagRow tag, snapshot_.tag(model, name));
-  return tag_attr(tag);
-}
-
-// One directory, in as many snapshots as it takes.
-class TreeListing {
- public:
-  TreeListing(Store& store, InoKind tree) : store_(store), renewed_(store), tree_(tree) {}
-
-  Result<std::vector<DirEntry>> list_namespace(const std::string& prefix) {
-    WEFT_CHECK(each_row(weft::list_namespace(store_, prefix), [&](const NamespaceEntry& entry) {
-      return add(entry.component, [&](TreeLook look) { return look.lookup_in_namespace(prefix, entry.component); });
-    }));
-    return std::move(out_);
-  }
-
-  Result<std::vector<DirEntry>> list_model(ModelId model) {
-    WEFT_CHECK(each_version(store_, model, [&](const VersionRow& version) -> Status {
-      if (version.removed) return {};
-      return add(std::to_string(version.number), [&](TreeLook look) { return look.version_attr(version); });
-    }));
-    WEFT_CHECK(add(std::string(kLatest), [&](TreeLook look) { return look.latest_attr(model); }));
-    WEFT_CHECK(each_tag(store_, model, [&](const TagRow& tag) {
-      return add(tag.name, [&](TreeLook look) { return Result<Attr>(look.tag_attr(tag)); });
-    }));
-    return std::move(out_);
-  }
-
- private:
-  // Leaves out what is gone by now.
-  template <class Answer>
-  Status add(std::string name, const Answer& answer) {
-    WEFT_TRY(Snapshot * now, renewed_.get(TreeLook::kRows));
-    const Result<Attr> attr = answer(TreeLook(*now, store_.info(), tree_));
-    if (attr.ok()) out_.push_back({std::move(name), *attr, true});
-    return attr.ok() || attr.error().code == Errc::not_found ? Status{} : Status{attr.error()};
-  }
-
-  Store& store_;
-  Renewed renewed_;
-  const InoKind tree_;
-  std::vector<DirEntry> out_;
-};
-
 }  // namespace
-
-Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local) {
-  if (tree == InoKind::lineage) return lineage_dir_ino(version);
-  if (tree == InoKind::layers) return local.ino_base + kLayersRoot;
-  return local.ino_base + (tree == InoKind::tensors ? kTensorsRoot : kPublishedRoot);
-}
 
 InodeRow Catalog::top(Ino stored) {
   InodeRow row;
@@ -169,15 +48,63 @@ Result<Attr> Catalog::lookup(const MountInode& dir, std::string_view name) {
   return is_model ? look.lookup_in_model(dir.row.model, name) : look.lookup_in_namespace(dir.row.name, name);
 }
 
-Result<std::vector<DirEntry>> Catalog::list(const MountInode& dir) {
+Result<DirPage> Catalog::list(const MountInode& dir, ListPlace from) {
   if (is_link(dir.row)) return not_a_directory(dir.ino);
+  return dir.row.kind == InodeKind::model_dir ? list_model(dir, from) : list_namespace(dir, from);
+}
+
+// By name.
+Result<DirPage> Catalog::list_namespace(const MountInode& dir, ListPlace from) {
+  const std::string& prefix = dir.row.name;
   const InoKind tree = kind_of(dir.ino);
-  TreeListing listing(store_, tree);
-  if (dir.row.kind != InodeKind::model_dir) return listing.list_namespace(dir.row.name);
-  WEFT_TRY(auto entries, listing.list_model(dir.row.model));
-  if (tree == InoKind::lineage) entries.push_back(VersionsTable::bare(dir.row.model));
-  std::ranges::sort(entries, {}, &DirEntry::name);
-  return entries;
+  PageMaker page(store_, from);
+  const auto behind = [](Snapshot& now, std::uint64_t number) -> Result<std::string> {
+    WEFT_TRY(const std::string path, name_behind(now, number));
+    return std::string(split_name(path).second);
+  };
+  const auto read = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.namespace_entries(prefix, next, rows_max);
+  };
+  WEFT_CHECK(page.add(1, behind, read, [&](Snapshot& now, const NamespaceEntry& entry) -> Result<DirEntry> {
+    WEFT_TRY(const Attr attr, TreeLook(now, store_.info(), tree).entry_attr(entry));
+    return DirEntry{entry.component, attr, true, place_of(1, entry.ino)};
+  }));
+  return page.take();
+}
+
+// Versions by number, `latest`, tags by name.
+Result<DirPage> Catalog::list_model(const MountInode& dir, ListPlace from) {
+  enum Part : unsigned { kVersions = 1, kLink, kTags, kTable };
+  const ModelId model = dir.row.model;
+  const InoKind tree = kind_of(dir.ino);
+  PageMaker page(store_, from);
+  const auto versions = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.versions(model, next, rows_max);
+  };
+  WEFT_CHECK(
+      page.add(kVersions, number_behind, versions, [&](Snapshot& now, const VersionRow& row) -> Result<DirEntry> {
+        const std::string name = std::to_string(row.number);
+        if (row.removed) return no_entry(name);
+        WEFT_TRY(const Attr attr, TreeLook(now, store_.info(), tree).version_attr(row));
+        return DirEntry{name, attr, true, place_of(kVersions, row.number)};
+      }));
+  WEFT_CHECK(page.add_one(kLink, [&](Snapshot& now) -> Result<DirEntry> {
+    WEFT_TRY(const Attr attr, TreeLook(now, store_.info(), tree).latest_attr(model));
+    return DirEntry{std::string(kLatest), attr, true, place_of(kLink, 0)};
+  }));
+  const auto tags = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.tags(model, next, rows_max);
+  };
+  WEFT_CHECK(page.add(kTags, name_behind, tags, [&](Snapshot& now, const TagRow& tag) -> Result<DirEntry> {
+    return DirEntry{tag.name, TreeLook(now, store_.info(), tree).tag_attr(tag), true, place_of(kTags, tag.ino)};
+  }));
+  if (tree != InoKind::lineage) return page.take();
+  WEFT_CHECK(page.add_one(kTable, [&](Snapshot&) -> Result<DirEntry> {
+    DirEntry table = VersionsTable::bare(model);
+    table.place = place_of(kTable, 0);
+    return table;
+  }));
+  return page.take();
 }
 
 Result<Ino> Catalog::parent(const MountInode& inode) {
@@ -196,7 +123,7 @@ Result<std::string> Catalog::readlink(const MountInode& inode) {
   if (!is_link(inode.row)) return Subtree::readlink(inode);
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (inode.row.kind == InodeKind::tag_link) {
-    WEFT_TRY(const TagRow tag, snapshot->tag(inode.row.model, inode.row.name));
+    WEFT_TRY(const TagRow tag, tag_of(*snapshot, inode.row));
     return std::to_string(tag.number);
   }
   WEFT_TRY(const ModelRow model, snapshot->model(inode.row.model));

@@ -1,6 +1,7 @@
 // The directories that name versions, in each of the four trees models/, layers/, tensors/ and lineage/: namespaces,
 // models, `latest` and tags. Their entries change with each publish, tag and removal. A listing is read in pages, and
 // may mix what is there before and after a commit; every other answer is of one snapshot.
+// tree_look.h answers for their entries.
 #pragma once
 
 #include <string>
@@ -22,17 +23,17 @@ class Catalog final : public Subtree {
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
-  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::string> readlink(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
 
  private:
+  Result<DirPage> list_namespace(const MountInode& dir, ListPlace from);
+  Result<DirPage> list_model(const MountInode& dir, ListPlace from);
+
   Store& store_;
   VersionsTable& table_;  // the entry of a model in lineage/ that is no version
 };
-
-// A version's own directory in `tree`, which is stored for models/.
-Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
 
 }  // namespace weft

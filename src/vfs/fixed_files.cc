@@ -146,7 +146,7 @@ Result<Attr> FixedFiles::lookup(const MountInode& dir, std::string_view name) {
   return no_entry(name);
 }
 
-Result<std::vector<DirEntry>> FixedFiles::list(const MountInode& dir) {
+Result<DirPage> FixedFiles::list(const MountInode& dir, ListPlace from) {
   WEFT_CHECK(find_directory(dir.ino));
   std::vector<DirEntry> out;
   for (const FixedEntry& entry : kFixed) {
@@ -154,7 +154,7 @@ Result<std::vector<DirEntry>> FixedFiles::list(const MountInode& dir) {
     WEFT_TRY(const Attr facts, entry_attr(entry));
     out.push_back({std::string(entry.name), facts, true});
   }
-  return out;
+  return page_of(std::move(out), from);
 }
 
 Result<Ino> FixedFiles::parent(const MountInode& inode) {

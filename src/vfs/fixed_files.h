@@ -48,7 +48,7 @@ class FixedFiles final : public Subtree {
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
-  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
   void set_mount_status(std::function<std::string()> json_members);

@@ -9,7 +9,8 @@
 
 #include "base/text.h"
 #include "reading/open_file.h"
-#include "weft/listing.h"
+#include "vfs/page_maker.h"
+#include "vfs/tree_look.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -67,7 +68,7 @@ Result<Target> target_of(Snapshot& snapshot, Ino ino) {
   }
   WEFT_TRY(const InodeRow row, snapshot.inode(payload_of(ino)));
   if (row.kind != InodeKind::tag_link) return no_inode(ino);
-  WEFT_TRY(const TagRow tag, snapshot.tag(row.model, row.name));
+  WEFT_TRY(const TagRow tag, tag_of(snapshot, row));
   return target_of_tag(snapshot, row.model, tag);
 }
 
@@ -91,20 +92,31 @@ Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_v
   return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
 }
 
-Result<std::vector<DirEntry>> list_refs(Store& store, const ModelRow& model, const Target& main) {
-  std::vector<DirEntry> out;
-  out.push_back({std::string(kMain), ref_attr(ino_of(InoKind::hub_main, model.ino), main.time_ns), true});
-  WEFT_CHECK(each_tag(store, model.id, [&](const TagRow& tag) -> Status {
-    if (tag.name != kMain) out.push_back({tag.name, ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns), true});
-    return {};
+// `main`, tags by name, versions by number.
+Result<DirPage> list_refs(Store& store, const ModelRow& model, ListPlace from) {
+  enum Part : unsigned { kMainRef = 1, kTags, kNumbers };
+  PageMaker page(store, from);
+  WEFT_CHECK(page.add_one(kMainRef, [&](Snapshot& now) -> Result<DirEntry> {
+    WEFT_TRY(const Attr attr, lookup_ref(now, model, kMain));
+    return DirEntry{std::string(kMain), attr, true, place_of(kMainRef, 0)};
   }));
-  WEFT_CHECK(each_version(store, model.id, [&](const VersionRow& version) -> Status {
-    if (version.removed) return {};
-    const Attr attr = ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
-    out.push_back({std::to_string(version.number), attr, true});
-    return {};
+  const auto tags = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.tags(model.id, next, rows_max);
+  };
+  WEFT_CHECK(page.add(kTags, name_behind, tags, [](Snapshot&, const TagRow& tag) -> Result<DirEntry> {
+    if (tag.name == kMain) return no_entry(tag.name);
+    return DirEntry{tag.name, ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns), true, place_of(kTags, tag.ino)};
   }));
-  return out;
+  const auto versions = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.versions(model.id, next, rows_max);
+  };
+  WEFT_CHECK(page.add(kNumbers, number_behind, versions, [](Snapshot&, const VersionRow& row) -> Result<DirEntry> {
+    const std::string name = std::to_string(row.number);
+    if (row.removed) return no_entry(name);
+    return DirEntry{name, ref_attr(ino_of(InoKind::hub_number, row.id), row.time_ns), true,
+                    place_of(kNumbers, row.number)};
+  }));
+  return page.take();
 }
 
 Attr snapshot_attr(const VersionRow& version) {
@@ -121,16 +133,17 @@ Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::str
   return name == hash_of(version.manifest) ? Result<Attr>(snapshot_attr(version)) : no_entry(name);
 }
 
-Result<std::vector<DirEntry>> list_snapshots(Store& store, const ModelRow& model) {
-  std::vector<DirEntry> out;
-  Renewed renewed(store);
-  WEFT_CHECK(each_row(list_distinct(store, model.id), [&](VersionId id) -> Status {
-    WEFT_TRY(Snapshot * now, renewed.get());
-    WEFT_TRY(const VersionRow version, now->version(id));
-    out.push_back({hash_of(version.manifest), snapshot_attr(version), true});
-    return {};
+// By digest.
+Result<DirPage> list_snapshots(Store& store, const ModelRow& model, ListPlace from) {
+  PageMaker page(store, from);
+  const auto read = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.distinct(model.id, next, rows_max);
+  };
+  WEFT_CHECK(page.add(1, number_behind, read, [](Snapshot& now, VersionId id) -> Result<DirEntry> {
+    WEFT_TRY(const VersionRow version, now.version(id));
+    return DirEntry{hash_of(version.manifest), snapshot_attr(version), true, place_of(1, id)};
   }));
-  return out;
+  return page.take();
 }
 
 // hub/models--…, refs/ or snapshots/. The first keeps its two entries while the model is there.
@@ -234,42 +247,40 @@ Result<Attr> Hub::lookup(const MountInode& dir, std::string_view name) {
   return no_entry(name);
 }
 
-Result<std::vector<DirEntry>> Hub::list(const MountInode& dir) {
+Result<DirPage> Hub::list(const MountInode& dir, ListPlace from) {
   const InoKind kind = kind_of(dir.ino);
   if (is_ref(kind)) return not_a_directory(dir.ino);
-  if (kind == InoKind::stored) return list_models();
+  if (kind == InoKind::stored) return list_models(from);
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
     WEFT_TRY(const TreeNode found, node(dir.ino));
-    WEFT_TRY(auto out, versions_.list_in(found));
-    for (DirEntry& entry : out) entry.attr = in_hub(entry.attr);
+    WEFT_TRY(auto out, versions_.list_in(found, from));
+    for (DirEntry& entry : out.entries) entry.attr = in_hub(entry.attr);
     return out;
   }
-  WEFT_TRY(auto snapshot, store_.snapshot());
-  WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(dir.ino)));
-  std::vector<DirEntry> out;
-  if (kind == InoKind::hub_refs) {
-    WEFT_TRY(const Target main, main_of(*snapshot, model));
-    snapshot.reset();
-    WEFT_TRY(out, list_refs(store_, model, main));
-  } else if (kind == InoKind::hub_snapshots) {
-    snapshot.reset();
-    WEFT_TRY(out, list_snapshots(store_, model));
-  } else {
-    for (const auto& [part, part_kind] : kParts) out.push_back({std::string(part), model_attr(part_kind, model), true});
+  ModelRow model;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(model, model_of_dir(*snapshot, payload_of(dir.ino)));
   }
-  std::ranges::sort(out, {}, &DirEntry::name);
-  return out;
+  if (kind == InoKind::hub_refs) return list_refs(store_, model, from);
+  if (kind == InoKind::hub_snapshots) return list_snapshots(store_, model, from);
+  std::vector<DirEntry> parts;
+  for (const auto& [part, part_kind] : kParts) parts.push_back({std::string(part), model_attr(part_kind, model), true});
+  return page_of(std::move(parts), from);
 }
 
-Result<std::vector<DirEntry>> Hub::list_models() {
-  std::vector<DirEntry> out;
-  WEFT_CHECK(each_model(store_, [&](const ModelRow& model) -> Status {
+// By the names of models.
+Result<DirPage> Hub::list_models(ListPlace from) {
+  PageMaker page(store_, from);
+  const auto read = [](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return now.models(next, {}, rows_max);
+  };
+  WEFT_CHECK(page.add(1, name_behind, read, [](Snapshot&, const ModelRow& model) -> Result<DirEntry> {
     auto name = model.latest == 0 ? std::nullopt : hub_name(model.name);
-    if (name) out.push_back({std::move(*name), model_attr(InoKind::hub_model, model), true});
-    return {};
+    if (!name) return no_entry(model.name);
+    return DirEntry{std::move(*name), model_attr(InoKind::hub_model, model), true, place_of(1, model.ino)};
   }));
-  std::ranges::sort(out, {}, &DirEntry::name);
-  return out;
+  return page.take();
 }
 
 Result<Ino> Hub::parent(const MountInode& inode) {

@@ -32,12 +32,12 @@ class Hub final : public Subtree {
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
-  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
 
  private:
-  Result<std::vector<DirEntry>> list_models();
+  Result<DirPage> list_models(ListPlace from);
   Result<TreeNode> node(Ino ino);  // of a snapshot, or of a directory in it
 
   Store& store_;

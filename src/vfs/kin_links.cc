@@ -9,7 +9,6 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "vfs/numbers.h"
-#include "weft/listing.h"
 
 namespace weft {
 namespace {
@@ -44,14 +43,6 @@ std::optional<unsigned> position_of(const VersionRow& parent, const VersionRow& 
   return std::nullopt;
 }
 
-// Nothing if the version is not there; its record may be lost.
-Result<std::optional<VersionRow>> version_if_known(Snapshot& snapshot, VersionId id) {
-  auto row = snapshot.version(id);
-  if (row.ok()) return std::optional(std::move(row).value());
-  if (row.error().code == Errc::not_found) return std::optional<VersionRow>();
-  return std::move(row).error();
-}
-
 std::vector<VersionId> parents_of(const VersionRow& version) {
   std::vector<VersionId> ids;
   for (const ParentRef& parent : version.parents)
@@ -59,37 +50,6 @@ std::vector<VersionId> parents_of(const VersionRow& version) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
-}
-
-// The first limits::kKinCountedMax.
-Result<std::vector<VersionId>> children_of(Store& store, VersionId version) {
-  std::vector<VersionId> ids;
-  for (auto children = list_children(store, version); ids.size() < limits::kKinCountedMax;) {
-    WEFT_TRY(const auto page, children.next());
-    if (!page) break;
-    ids.insert(ids.end(), page->begin(), page->end());
-  }
-  ids.resize(std::min(ids.size(), limits::kKinCountedMax));
-  return ids;
-}
-
-// Removed versions too, by age.
-Result<std::vector<KinEntry>> all_kin(Store& store, const VersionRow& version, Kin kin) {
-  std::vector<VersionId> ids = parents_of(version);
-  if (kin == Kin::child) {
-    WEFT_TRY(ids, children_of(store, version.id));
-  }
-  std::vector<KinEntry> out;
-  Renewed renewed(store);
-  for (const VersionId id : ids) {
-    WEFT_TRY(Snapshot * now, renewed.get());
-    WEFT_TRY(auto other, version_if_known(*now, id));
-    if (!other) continue;
-    const VersionRow& child = kin == Kin::child ? *other : version;
-    const auto position = position_of(kin == Kin::child ? version : *other, child);
-    if (position) out.push_back({std::move(*other), kin == Kin::child ? id : version.id, *position});
-  }
-  return out;
 }
 
 }  // namespace
@@ -105,30 +65,49 @@ std::string kin_name(const VersionRow& version) {
   return fmt::format("{}@{}", out, version.number);
 }
 
-Result<std::vector<KinEntry>> live_kin(Store& store, const VersionRow& version, Kin kin) {
-  WEFT_TRY(auto edges, all_kin(store, version, kin));
-  std::erase_if(edges, [](const KinEntry& edge) { return edge.other.removed; });
-  return edges;
+Result<Page<VersionId>> kin_ids(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view from,
+                                std::size_t rows_max) {
+  if (kin == Kin::child) return snapshot.children(version.id, from, rows_max);
+  Page<VersionId> page{parents_of(version), {}};  // at most limits::kParentsMax
+  std::erase_if(page.rows, [begin = parse_u64(from).value_or(0)](VersionId id) { return id <= begin; });
+  return page;
+}
+
+Result<KinEntry> kin_entry(Snapshot& snapshot, const VersionRow& version, Kin kin, VersionId id) {
+  WEFT_TRY(VersionRow other, snapshot.version(id));
+  const auto position = kin == Kin::child ? position_of(version, other) : position_of(other, version);
+  if (!position) return no_entry(kin_name(other));
+  return KinEntry{std::move(other), kin == Kin::child ? id : version.id, *position};
 }
 
 Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name) {
   const auto ref = parse_kin_name(name);
   if (!ref) return no_entry(name);
   WEFT_TRY(const ModelRow model, snapshot.model(ref->model));
-  WEFT_TRY(VersionRow other, snapshot.version(model.id, ref->number));
-  const auto position = kin == Kin::child ? position_of(version, other) : position_of(other, version);
-  if (!position || other.removed || kin_name(other) != name) return no_entry(name);
-  const VersionId child = kin == Kin::child ? other.id : version.id;
-  return KinEntry{std::move(other), child, *position};
+  WEFT_TRY(const VersionRow other, snapshot.version(model.id, ref->number));
+  WEFT_TRY(KinEntry edge, kin_entry(snapshot, version, kin, other.id));
+  if (edge.other.removed || kin_name(edge.other) != name) return no_entry(name);
+  return edge;
 }
 
+// Of the first limits::kKinCountedMax.
 Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Kin kin) {
-  WEFT_TRY(const auto edges, all_kin(store, version, kin));
   std::uint64_t changed_ns = version.time_ns;
-  for (const KinEntry& edge : edges) {
-    if (kin == Kin::child) changed_ns = std::max(changed_ns, edge.other.time_ns);
-    if (edge.other.removed) changed_ns = std::max(changed_ns, edge.other.removed_ns);
-  }
+  std::string from;
+  std::size_t count = 0;
+  do {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(Page<VersionId> page, kin_ids(*snapshot, version, kin, from, limits::kRowsPerSnapshot / 2));
+    for (const VersionId id : page.rows) {
+      const auto edge = kin_entry(*snapshot, version, kin, id);
+      if (!edge.ok() && edge.error().code == Errc::not_found) continue;  // its record may be lost
+      if (!edge.ok()) return edge.error();
+      if (kin == Kin::child) changed_ns = std::max(changed_ns, edge->other.time_ns);
+      if (edge->other.removed) changed_ns = std::max(changed_ns, edge->other.removed_ns);
+    }
+    count += page.rows.size();
+    from = std::move(page.next);
+  } while (!from.empty() && count < limits::kKinCountedMax);
   return changed_ns;
 }
 

@@ -26,8 +26,12 @@ struct KinEntry {
 
 // "org%2Fbert@2"
 std::string kin_name(const VersionRow& version);
-// The live parents or children of a version, each once, by age.
-Result<std::vector<KinEntry>> live_kin(Store& store, const VersionRow& version, Kin kin);
+// The parents or children of a version by age, each once and removed ones too; `from` is as for other listings of a
+// Snapshot.
+Result<Page<VersionId>> kin_ids(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view from,
+                                std::size_t rows_max);
+// One of them; not_found where its record is lost.
+Result<KinEntry> kin_entry(Snapshot& snapshot, const VersionRow& version, Kin kin, VersionId id);
 Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin, std::string_view name);  // not_found
 // When an entry last appeared among a version's parents or children, or went.
 Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Kin kin);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reading/open_file.h"
+#include "vfs/page_maker.h"
 
 namespace weft {
 namespace {
@@ -105,49 +106,48 @@ Result<Attr> Lineage::lookup(const MountInode& dir, std::string_view name) {
   return no_entry(name);
 }
 
-Result<std::vector<DirEntry>> Lineage::list(const MountInode& dir) {
+Result<DirPage> Lineage::list(const MountInode& dir, ListPlace from) {
   if (!is_dir(dir.ino)) return not_a_directory(dir.ino);
   WEFT_TRY(const VersionRow row, version(id_of(dir.ino)));
   const LineageEntry entry = entry_of(dir.ino);
-  WEFT_TRY(auto out, entry == LineageEntry::dir ? list_version(row) : list_edges(row, entry));
-  std::ranges::sort(out, {}, &DirEntry::name);
-  return out;
+  if (entry != LineageEntry::dir) return list_edges(row, entry, from);
+  WEFT_TRY(auto entries, list_version(row));
+  return page_of(std::move(entries), from);
 }
 
+// Of names alone: the size of a text takes rendering it, and the time of children/ takes all children. A file of kin
+// stands by the number that it has if the latest change of the store was one of its kin.
 Result<std::vector<DirEntry>> Lineage::list_version(const VersionRow& version) {
   std::vector<DirEntry> out;
-  const auto add_file = [&](std::string_view name, Ino ino) {
-    const auto attr = file_attr(ino);
-    out.push_back(attr.ok() ? DirEntry{std::string(name), *attr, true}
-                            : bare_entry(std::string(name), ino, FileType::regular));
-  };
-  for (const FixedEntry& fixed : kEntries) {
-    if (!fixed.is_dir) {
-      add_file(fixed.name, lineage_ino(fixed.entry, version.id));
-      continue;
-    }
-    WEFT_TRY(const Attr attr, dir_attr(version, fixed.entry));
-    out.push_back({std::string(fixed.name), attr, true});
-  }
-  for (unsigned file = 0; file < kKinFileCount; ++file) {
-    WEFT_TRY(const Ino ino, texts_.current(version.id, file));
-    add_file(kin_file_name(file), ino);
-  }
+  for (const FixedEntry& fixed : kEntries)
+    out.push_back(bare_entry(std::string(fixed.name), lineage_ino(fixed.entry, version.id),
+                             fixed.is_dir ? FileType::directory : FileType::regular));
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  for (unsigned file = 0; file < kKinFileCount; ++file)
+    out.push_back(bare_entry(std::string(kin_file_name(file)),
+                             ino_of(KinFileNumber{file, version.id, snapshot->lineage_clock()}), FileType::regular));
   return out;
 }
 
-// The attributes of a diff take two manifests and are left to a lookup.
-Result<std::vector<DirEntry>> Lineage::list_edges(const VersionRow& version, LineageEntry dir) {
-  WEFT_TRY(const auto edges, live_kin(store_, version, kin_in(dir)));
-  std::vector<DirEntry> out;
-  for (const KinEntry& edge : edges) {
-    const std::string name = kin_name(edge.other);
-    if (dir == LineageEntry::diff)
-      out.push_back(bare_entry(name, ino_of(InoKind::diff, edge.position, edge.child), FileType::regular));
-    else
-      out.push_back({name, kin_link_attr(version, kin_in(dir), edge), true});
-  }
-  return out;
+// By age. The attributes of a diff take two manifests and are left to a lookup.
+Result<DirPage> Lineage::list_edges(const VersionRow& version, LineageEntry dir, ListPlace from) {
+  const Kin kin = kin_in(dir);
+  PageMaker page(store_, from);
+  const auto read = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
+    return kin_ids(now, version, kin, next, rows_max);
+  };
+  WEFT_CHECK(page.add(1, number_behind, read, [&](Snapshot& now, VersionId id) -> Result<DirEntry> {
+    WEFT_TRY(const KinEntry edge, kin_entry(now, version, kin, id));
+    std::string name = kin_name(edge.other);
+    if (edge.other.removed) return no_entry(name);
+    if (dir != LineageEntry::diff)
+      return DirEntry{std::move(name), kin_link_attr(version, kin, edge), true, place_of(1, id)};
+    const Ino ino = ino_of(InoKind::diff, edge.position, edge.child);
+    DirEntry entry = bare_entry(std::move(name), ino, FileType::regular);
+    entry.place = place_of(1, id);
+    return entry;
+  }));
+  return page.take();
 }
 
 Result<Ino> Lineage::parent(const MountInode& inode) {

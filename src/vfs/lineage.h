@@ -1,6 +1,6 @@
 // lineage/<model>/<version>/ and what lies in it: texts (lineage_texts.h), and parents/, children/ and diff/, which
 // have an entry for each live parent or child (kin_links.h). A listing shows also those texts that cannot be rendered
-// now.
+// now, and renders none.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class Lineage final : public Subtree {
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
-  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::string> readlink(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
@@ -42,7 +42,7 @@ class Lineage final : public Subtree {
   Result<Attr> file_attr(Ino ino);
   Result<Attr> edge_attr(const VersionRow& version, LineageEntry dir, const KinEntry& edge);
   Result<std::vector<DirEntry>> list_version(const VersionRow& version);
-  Result<std::vector<DirEntry>> list_edges(const VersionRow& version, LineageEntry dir);
+  Result<DirPage> list_edges(const VersionRow& version, LineageEntry dir, ListPlace from);
 
   Store& store_;
   LineageTexts texts_;

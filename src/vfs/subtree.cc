@@ -11,7 +11,7 @@ namespace weft {
 Result<Attr> Subtree::lookup(const MountInode& dir, std::string_view) {
   return not_a_directory(dir.ino);
 }
-Result<std::vector<DirEntry>> Subtree::list(const MountInode& dir) {
+Result<DirPage> Subtree::list(const MountInode& dir, ListPlace) {
   return not_a_directory(dir.ino);
 }
 Result<Ino> Subtree::parent(const MountInode& dir) {
@@ -88,6 +88,12 @@ DirEntry bare_entry(std::string name, Ino ino, FileType type) {
   entry.attr.ino = ino;
   entry.attr.type = type;
   return entry;
+}
+
+DirPage page_of(std::vector<DirEntry> all, ListPlace from) {
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].place = place_of(1, i + 1);
+  std::erase_if(all, [from](const DirEntry& entry) { return entry.place <= from; });
+  return {std::move(all), true};
 }
 
 }  // namespace weft

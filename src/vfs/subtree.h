@@ -25,6 +25,23 @@ struct MountInode {
   std::optional<Attr> attr{};         // the attributes in that state, if they are known already
 };
 
+// A page of a listing. The attributes of an entry take at most kRowsPerEntry rows of the index, so that a page takes as
+// many as one snapshot may read.
+inline constexpr std::size_t kRowsPerEntry = 4;
+inline constexpr std::size_t kEntriesPerPage = limits::kRowsPerSnapshot / kRowsPerEntry;
+
+// A place says to which part of its directory an entry belongs (from 1 on, in the order of the listing), and by a
+// number which of them it is.
+constexpr ListPlace place_of(unsigned part, std::uint64_t number) {
+  return kFirstPlace * part + number;
+}
+constexpr unsigned part_of(ListPlace place) {
+  return static_cast<unsigned>(place / kFirstPlace);
+}
+constexpr std::uint64_t number_of(ListPlace place) {
+  return place % kFirstPlace;
+}
+
 // Any thread. A method may load a manifest from another node, so the caller holds no Snapshot.
 class Subtree {
  public:
@@ -34,7 +51,7 @@ class Subtree {
   virtual Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) = 0;
   // By default the inode is no directory.
   virtual Result<Attr> lookup(const MountInode& dir, std::string_view name);
-  virtual Result<std::vector<DirEntry>> list(const MountInode& dir);
+  virtual Result<DirPage> list(const MountInode& dir, ListPlace from);
   virtual Result<Ino> parent(const MountInode& dir);
   // By default the inode is no link.
   virtual Result<std::string> readlink(const MountInode& inode);
@@ -60,5 +77,8 @@ Attr version_dir_attr(const VersionRow& version, Ino ino);
 Attr text_attr(Ino ino, std::uint64_t mtime_ns, std::size_t bytes);
 Attr link_attr(Ino ino, std::uint64_t mtime_ns, std::size_t target_bytes);
 DirEntry bare_entry(std::string name, Ino ino, FileType type);
+
+// A page of a short directory, from all its entries; the places are theirs in this order, which never changes.
+DirPage page_of(std::vector<DirEntry> all, ListPlace from);
 
 }  // namespace weft

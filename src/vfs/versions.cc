@@ -174,29 +174,28 @@ Result<Attr> Versions::lookup_in(const TreeNode& dir, std::string_view name) {
   return attr_of({dir.version, *child});
 }
 
-Result<std::vector<DirEntry>> Versions::list_in(const TreeNode& dir) {
+// A version's directory never changes: a place is a number of children.
+Result<DirPage> Versions::list_in(const TreeNode& dir, ListPlace from) {
   if (dir.node().kind != NodeKind::dir) return Error{Errc::not_dir, dir.where() + ": not a directory"};
-  const auto children = dir.version->tree->children(dir.index);
-  std::vector<TreeNode> nodes;
-  std::vector<DirEntry> out;
+  const auto all = dir.version->tree->children(dir.index);
+  const std::size_t begin = std::min<std::uint64_t>(number_of(from), all.size());
+  const auto children = all.subspan(begin, std::min(kEntriesPerPage, all.size() - begin));
+  DirPage page{{}, begin + children.size() == all.size()};
   for (const std::uint32_t index : children) {
     const TreeNode child{dir.version, index};
-    nodes.push_back(child);
-    out.push_back({child.node().name, fixed_attr(child), true});  // may render: before the snapshot is taken
+    const ListPlace place = place_of(1, begin + page.entries.size() + 1);
+    page.entries.push_back({child.node().name, fixed_attr(child), true, place});  // may render: before the snapshot
   }
-  Renewed renewed(store_);
-  WEFT_TRY(Snapshot * first, renewed.get());
-  WEFT_TRY(const std::uint64_t file_links, links_of_files(*first, *dir.version));
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    WEFT_TRY(Snapshot * now, renewed.get());
-    WEFT_CHECK(add_changing(*now, nodes[i], file_links, out[i].attr));
-  }
-  return out;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *dir.version));
+  for (std::size_t i = 0; i < children.size(); ++i)
+    WEFT_CHECK(add_changing(*snapshot, {dir.version, children[i]}, file_links, page.entries[i].attr));
+  return page;
 }
 
-Result<std::vector<DirEntry>> Versions::list(const MountInode& inode) {
+Result<DirPage> Versions::list(const MountInode& inode, ListPlace from) {
   WEFT_TRY(const TreeNode dir, node(inode));
-  return list_in(dir);
+  return list_in(dir, from);
 }
 
 Result<Ino> Versions::parent(const MountInode& inode) {

@@ -54,7 +54,7 @@ class Versions final : public Subtree {
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
-  Result<std::vector<DirEntry>> list(const MountInode& dir) override;
+  Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
   Result<FileVersions> versions(const MountInode& inode) override { return FileVersions{inode.row.version, 0}; }
@@ -64,7 +64,7 @@ class Versions final : public Subtree {
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
   // The same as lookup() and list(), of a directory that is a node.
   Result<Attr> lookup_in(const TreeNode& dir, std::string_view name);
-  Result<std::vector<DirEntry>> list_in(const TreeNode& dir);
+  Result<DirPage> list_in(const TreeNode& dir, ListPlace from);
   VfsAssembly& assembly() { return assembly_; }
   void trim();
 

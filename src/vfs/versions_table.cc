@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <map>
 #include <vector>
 
 #include "base/text.h"
@@ -51,17 +50,13 @@ std::string line_of(const VersionRow& version, std::uint64_t new_bytes, const st
 }
 
 Result<std::string> table_of(Store& store, ModelId model) {
-  std::map<std::uint64_t, std::vector<std::string>> tags_of;
-  WEFT_CHECK(each_tag(store, model, [&](TagRow tag) -> Status {
-    tags_of[tag.number].push_back(std::move(tag.name));
-    return {};
-  }));
   std::string out(kHead);
   Renewed renewed(store);
   WEFT_CHECK(each_version(store, model, [&](const VersionRow& version) -> Status {
     if (version.removed) return {};
     WEFT_TRY(const std::uint64_t new_bytes, owned_bytes(renewed, version.id));
-    out += line_of(version, new_bytes, tags_of[version.number]);
+    WEFT_TRY(const auto tags, tags_of(renewed, version));
+    out += line_of(version, new_bytes, tags);
     return {};
   }));
   return out;

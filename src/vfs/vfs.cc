@@ -32,7 +32,7 @@ class StoreVfs final : public Vfs {
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
-  Result<std::vector<DirEntry>> list(Ino dir) override { return ask(dir, &Subtree::list); }
+  Result<DirPage> list(Ino dir, ListPlace from) override;
   Result<Ino> parent(Ino dir) override { return ask(dir, &Subtree::parent); }
   Result<std::string> readlink(Ino ino) override { return ask(ino, &Subtree::readlink); }
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override { return ask(ino, &Subtree::open); }
@@ -134,6 +134,7 @@ Result<StoreVfs::Owned> StoreVfs::owner_of_stored(Ino ino) {
 Result<StoreVfs::Owned> StoreVfs::owner_of_name(Ino ino) {
   WEFT_TRY(MountInode inode, indexed(ino));
   if (inode.row.kind == InodeKind::version || inode.row.kind == InodeKind::view) return no_inode(ino);
+  if (payload_of(ino) == kHubIno) return no_inode(ino);  // hub/ is no such tree, and has a row of the index
   return Owned{&catalog_, std::move(inode)};
 }
 
@@ -155,6 +156,11 @@ Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
   auto attr = dir.subtree->lookup(dir.inode, name);
   if (attr.ok() && !attr->lasting_name && dir.inode.state) seen_.put(parent, name, *dir.inode.state, *attr);
   return attr;
+}
+
+Result<DirPage> StoreVfs::list(Ino dir, ListPlace from) {
+  WEFT_TRY(const Owned owned, owner_of(dir));
+  return owned.subtree->list(owned.inode, from);
 }
 
 Result<Attr> StoreVfs::getattr(Ino ino) {

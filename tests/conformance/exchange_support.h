@@ -103,7 +103,7 @@ inline std::unique_ptr<Exchange> open_node(
 }
 
 inline PeerAddress at(const Exchange& exchange, const std::string& node) {
-  return {node, exchange.address()};
+  return {node, exchange.endpoints().front().address};
 }
 
 inline Result<Answer> ask(Exchange& from, const PeerAddress& peer, std::string_view request,

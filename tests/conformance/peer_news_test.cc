@@ -63,7 +63,8 @@ struct World {
     view.expect(row, &manifest, {});
   }
   std::vector<Member> members() const {
-    return {{"other", "", endpoint_text(other->address()), "", 0}, {"self", "", endpoint_text(self->address()), "", 0}};
+    return {{"other", "", endpoint_text(other->endpoints().front().address), "", 0},
+            {"self", "", endpoint_text(self->endpoints().front().address), "", 0}};
   }
   // Chunks of the blob have come for a reader of the version.
   void arrive(std::uint64_t first, std::uint64_t count) {

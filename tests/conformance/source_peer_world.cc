@@ -63,8 +63,8 @@ class PeerWorld final : public TwinWorld {
 
  private:
   std::vector<Member> members() const {
-    return {{"giver", "", endpoint_text(giver_->address()), "", 0},
-            {"taker", "", endpoint_text(taker_->address()), "", 0}};
+    return {{"giver", "", endpoint_text(giver_->endpoints().front().address), "", 0},
+            {"taker", "", endpoint_text(taker_->endpoints().front().address), "", 0}};
   }
   std::unique_ptr<TransportWorld> world_ = std::move(transport_worlds().front());
   KeyFile key_;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "fakes/twin_transport.h"
-#include "net/transport/provider.h"
 #include "pinning_provider.h"
 
 namespace weft::conformance {
@@ -27,7 +26,7 @@ class FabricWorld final : public TransportWorld {
   std::unique_ptr<Transport> open(Transport::Receiver receiver) override {
     return open_over(provider_, std::move(receiver));
   }
-  bool makes_keys() const override { return !net::is_hardware(provider_); }
+  bool makes_keys() const override { return is_over_tcp(provider_); }
 
  private:
   std::string provider_;

@@ -62,16 +62,19 @@ class BlobSnapshot final : public Snapshot {
 
   Result<ModelRow> model(std::string_view) override { return no_versions(); }
   Result<ModelRow> model(ModelId) override { return no_versions(); }
-  Result<Page<ModelRow>> models(std::string_view, std::string_view) override { return Page<ModelRow>{}; }
-  Result<Page<NamespaceEntry>> namespace_entries(std::string_view, std::string_view) override { return no_versions(); }
+  Result<Page<ModelRow>> models(std::string_view, std::string_view, std::size_t) override { return Page<ModelRow>{}; }
+  Result<Page<NamespaceEntry>> namespace_entries(std::string_view, std::string_view, std::size_t) override {
+    return no_versions();
+  }
   Result<NamespaceEntry> namespace_entry(std::string_view, std::string_view) override { return no_versions(); }
   Result<VersionRow> version(ModelId, std::uint64_t) override { return no_versions(); }
-  Result<Page<VersionRow>> versions(ModelId, std::string_view) override { return no_versions(); }
+  Result<Page<VersionRow>> versions(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<std::optional<VersionId>> first_with(ModelId, std::span<const std::byte>) override { return no_versions(); }
-  Result<Page<VersionId>> distinct(ModelId, std::string_view) override { return no_versions(); }
-  Result<Page<TagRow>> tags(ModelId, std::string_view) override { return no_versions(); }
+  Result<Page<VersionId>> distinct(ModelId, std::string_view, std::size_t) override { return no_versions(); }
+  Result<Page<TagRow>> tags(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
-  Result<Page<VersionId>> children(VersionId, std::string_view) override { return no_versions(); }
+  Result<Page<std::string>> tags_of(ModelId, std::uint64_t, std::string_view) override { return no_versions(); }
+  Result<Page<VersionId>> children(VersionId, std::string_view, std::size_t) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
   Result<std::uint64_t> owned_bytes(VersionId, std::uint32_t) override { return no_versions(); }
   Result<Page<std::uint64_t>> owned_by_files(VersionId, std::string_view) override { return no_versions(); }

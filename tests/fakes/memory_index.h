@@ -22,6 +22,7 @@ class MemoryIndex final : public IndexAccess {
  public:
   struct State {
     std::map<ContentId, BlobPlace> places;
+    std::map<Digest, BlobPlace> manifests;                               // in packs, that somebody needs
     std::map<std::pair<std::uint64_t, std::uint64_t>, ContentId> hints;  // by length and hint
     std::map<std::string, std::set<ContentId>> holders;                  // by who holds: a version, say
     std::vector<VersionId> unreaped;
@@ -102,11 +103,24 @@ class MemoryIndex final : public IndexAccess {
     }
     Result<bool> is_held(const ContentId& id) override { return now().is_held(id); }
     Result<bool> is_absent(const ContentId&) override { return false; }
+    Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
+      const auto it = now().manifests.find(digest);
+      return it == now().manifests.end() ? std::nullopt : std::optional(it->second);
+    }
+    Status put_manifest(const Digest& digest, const BlobPlace& place, std::uint64_t) override {
+      mine().manifests[digest] = place;
+      return {};
+    }
     Result<std::uint64_t> in_pack(PackId pack) override {
       const auto there = [pack](const auto& blob) { return blob.second.pack == pack; };
-      return static_cast<std::uint64_t>(std::ranges::count_if(now().places, there) + now().lost.count(pack));
+      return static_cast<std::uint64_t>(std::ranges::count_if(now().places, there) +
+                                        std::ranges::count_if(now().manifests, there)) +
+             now().lost.count(pack);
     }
     Result<std::vector<VersionId>> unreaped() override { return now().unreaped; }
+    Result<std::vector<NotedPack>> queued(PackId, std::size_t) override { return std::vector<NotedPack>(); }
+    Result<std::vector<NotedPack>> left_dead(PackId, std::size_t) override { return std::vector<NotedPack>(); }
+    Status looked(const PackLook&) override { return {}; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;
       return {};

@@ -153,12 +153,19 @@ Result<Attr> MemoryVfs::getattr(Ino ino) {
   return inode->attr;
 }
 
-Result<std::vector<DirEntry>> MemoryVfs::list(Ino dir) {
+Result<DirPage> MemoryVfs::list(Ino dir, ListPlace from) {
+  ++listed;
   WEFT_TRY(const Inode* inode, find(dir));
   if (inode->attr.type != FileType::directory) return Error{Errc::not_dir, "not a directory"};
-  std::vector<DirEntry> out;
-  for (const auto& [name, child] : inode->entries) out.push_back({name, inodes_.at(child).attr, true});
-  return out;
+  std::map<Ino, std::string> by_age;
+  for (const auto& [name, child] : inode->entries) by_age.emplace(child, name);
+  DirPage page;
+  for (auto at = by_age.upper_bound(from % kFirstPlace); at != by_age.end(); ++at) {
+    if (page.entries.size() == entries_per_page) return page;
+    page.entries.push_back({at->second, inodes_.at(at->first).attr, true, kFirstPlace + at->first});
+  }
+  page.last = true;
+  return page;
 }
 
 Result<Ino> MemoryVfs::parent(Ino dir) {

@@ -40,12 +40,15 @@ class MemoryVfs final : public Vfs {
 
   void commit() { ++position_; }  // also while others read; the tree stays as it is
 
+  std::size_t entries_per_page = 1000;   // of a listing
+  std::atomic<std::uint64_t> listed{0};  // pages
+
   std::atomic<std::uint64_t> lookups{0};
   std::atomic<std::uint64_t> reads{0};
 
   Result<Attr> lookup(Ino parent, std::string_view name) override;
   Result<Attr> getattr(Ino ino) override;
-  Result<std::vector<DirEntry>> list(Ino dir) override;
+  Result<DirPage> list(Ino dir, ListPlace from) override;
   Result<Ino> parent(Ino dir) override;
   Result<std::string> readlink(Ino ino) override;
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;

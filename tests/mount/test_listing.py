@@ -10,7 +10,7 @@ import numpy
 import pytest
 from safetensors.numpy import save_file
 
-from weftlib import WEFT, environment, wait_until
+from weftlib import WEFT, Mount, environment, wait_until
 
 PIPE_BYTES = 4096
 VERSIONS, TAGS = 60, 40
@@ -121,3 +121,53 @@ def test_du_and_find_open_no_manifest_of_a_fine_tune(store, tmp_path):
     usage = {model["model"]: model for model in store.json("du")["models"]}
     assert usage["tuned"]["owned_bytes"] == 96
     assert usage["base"]["owned_bytes"] == usage["base"]["logical_bytes"]
+
+
+def test_the_tags_of_a_version_are_the_same_everywhere(store, source, tmp_path):
+    for number in range(3):
+        store.publish(source(f"{number}"), name="m", tag=[f"a{number}", f"b{number}"])
+
+    def check(expected):
+        assert {version["version"]: version["tags"] for version in store.json("ls", "m")["versions"]} == expected
+        logged = store.json("log", "m")["versions"]
+        assert [version["version"] for version in logged] == [3, 2, 1]
+        assert {version["version"]: version["tags"] for version in logged if not version["removed"]} == expected
+        for number, tags in expected.items():
+            for tag in tags:
+                (found,) = store.json("find", f"tag = {tag}")["versions"]
+                assert found["version"] == number
+        with Mount(store, tmp_path / "mnt") as mount:
+            rows = [line.split("\t") for line in (mount / "lineage/m/versions.tsv").read_text().splitlines()[1:]]
+        assert {int(row[0]): row[4].split(",") if row[4] else [] for row in rows} == expected
+
+    check({1: ["a0", "b0"], 2: ["a1", "b1"], 3: ["a2", "b2"]})
+    store.weft("tag", "m@1", "b2")
+    store.weft("tag", "m", "a1", "--delete")
+    check({1: ["a0", "b0", "b2"], 2: ["b1"], 3: ["a2"]})
+    store.weft("rm", "m@1")
+    assert store.json("ls")["models"][0]["tags"] == {"b1": 2, "a2": 3}
+    store.weft("tag", "m@3", "b0")
+    check({2: ["b1"], 3: ["a2", "b0"]})
+    store.weft("fsck")
+    store.weft("fsck", "--rebuild")
+    check({2: ["b1"], 3: ["a2", "b0"]})
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
+def test_a_log_that_nobody_reads_holds_up_no_import(many_versions, source, options):
+    read_end, write_end = os.pipe()
+    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    with subprocess.Popen([WEFT, "--store", many_versions.path, "log", "m", *options], stdout=write_end,
+                          env=environment()) as log, open(read_end, encoding="utf-8") as reader:
+        os.close(write_end)
+        wait_until(lambda: unread(read_end) == PIPE_BYTES)
+        for number in range(10):
+            many_versions.publish(source(f"more {number}"), name="other")
+        assert log.poll() is None
+        text = reader.read()
+        assert log.wait() == 0
+    if options:
+        numbers = [version["version"] for version in json.loads(text)["versions"]]
+    else:
+        numbers = [int(line.split()[0].split("@")[1]) for line in text.splitlines() if line.startswith("m@")]
+    assert numbers == list(range(VERSIONS, 0, -1))

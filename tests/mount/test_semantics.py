@@ -1,8 +1,6 @@
 """Sentences of weft.7 that no other test holds."""
-import ctypes
 import errno
 import os
-import struct
 import time
 
 import pytest
@@ -68,45 +66,6 @@ def test_generated_files_report_one_block(mounted):
                  for path in mounted.version("org/small", 1, tree).rglob("*") if path.is_file()]
     assert len(generated) > 10
     assert {path.stat().st_blocks for path in generated} == {1}
-
-
-def names_of(records):
-    """Those of what getdents64 filled in."""
-    names, at = [], 0
-    while at < len(records):
-        length = struct.unpack_from("<H", records, at + 16)[0]
-        names.append(records[at + 19:at + length].split(b"\0")[0].decode())
-        at += length
-    return names
-
-
-def read_names(directory, buffer_bytes):
-    """The next names of an open directory; none at its end."""
-    buffer = ctypes.create_string_buffer(buffer_bytes)
-    got = ctypes.CDLL(None, use_errno=True).getdents64(directory, buffer, ctypes.c_size_t(buffer_bytes))
-    assert got >= 0, os.strerror(ctypes.get_errno())
-    return names_of(buffer.raw[:got])
-
-
-def test_one_opendir_lists_one_state(mounted, other_model):
-    """More names than one request of the kernel brings, and changes that move all of them by one."""
-    tags = [f"{'tag' * 20}-{i}" for i in range(120)]
-    mounted.store.publish(other_model, name="org/small", tag=tags)
-    path = mounted / "models/org/small"
-    wait_until(lambda: len(os.listdir(path)) == len(tags) + 3)
-    expected = sorted([".", "..", *os.listdir(path)])
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        listed = read_names(directory, 256)
-        assert listed
-        mounted.store.weft("rm", "org/small@1")
-        mounted.store.weft("tag", "org/small@2", "a-first")
-        wait_until(lambda: {"a-first"} <= set(os.listdir(path)) and "1" not in os.listdir(path))
-        while names := read_names(directory, 256):
-            listed += names
-    finally:
-        os.close(directory)
-    assert sorted(listed) == expected
 
 
 @needs_root

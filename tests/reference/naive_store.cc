@@ -11,7 +11,7 @@ std::string encode(const NaiveContent& content) {
   for (const NaiveFile& file : content) {
     out << file.tensors.size() << ' ';
     for (const NaiveTensor& tensor : file.tensors) {
-      out << int{tensor.dtype} << ' ' << tensor.links << ' ' << tensor.shape.size() << ' ';
+      out << int{tensor.dtype} << ' ' << tensor.shape.size() << ' ';
       for (std::uint64_t dimension : tensor.shape) out << dimension << ' ';
       out << tensor.bytes.size() << ':' << tensor.bytes;
     }
@@ -34,7 +34,7 @@ std::optional<NaiveContent> decode(const std::string& text) {
       int dtype = 0;
       std::size_t dimensions = 0;
       std::size_t length = 0;
-      in >> dtype >> tensor.links >> dimensions;
+      in >> dtype >> dimensions;
       if (!in || dimensions > 64) return std::nullopt;
       tensor.dtype = static_cast<std::uint8_t>(dtype);
       tensor.shape.resize(dimensions);
@@ -134,7 +134,7 @@ std::uint64_t NaiveStore::view_links(const NaiveTensor& tensor) const {
     for (const NaiveFile& file : version.content) {
       for (const NaiveTensor& other : file.tensors) {
         if (other.bytes == tensor.bytes && other.dtype == tensor.dtype && other.shape == tensor.shape)
-          links += other.links;
+          links += 2;  // in tensors/ and in layers/
       }
     }
   }

@@ -19,7 +19,6 @@ struct NaiveTensor {
   std::string bytes;
   std::uint8_t dtype = 0;
   std::vector<std::uint64_t> shape;
-  std::uint32_t links = 1;
   auto operator<=>(const NaiveTensor&) const = default;
 };
 struct NaiveFile {

@@ -36,7 +36,7 @@ VersionContent content_from(const NaiveContent& naive, const std::map<std::strin
       const Extent& extent = known.at(tensor.bytes);
       const ContentId& id = extent.id;
       extents.extents.push_back(extent);
-      content.views.push_back({ViewKey{id, static_cast<DType>(tensor.dtype), tensor.shape, ""}, tensor.links});
+      content.views.push_back({id, static_cast<DType>(tensor.dtype), tensor.shape, ""});
       content.logical_bytes += tensor.bytes.size();
     }
     content.files.push_back(std::move(extents));
@@ -127,7 +127,6 @@ class Run {
         tensor.dtype = static_cast<std::uint8_t>(below(2) == 0 ? DType::u8 : DType::i8);
         tensor.shape = below(2) == 0 ? std::vector<std::uint64_t>{tensor.bytes.size()}
                                      : std::vector<std::uint64_t>{1, tensor.bytes.size()};
-        tensor.links = 1 + static_cast<std::uint32_t>(below(2));
       }
     }
     return content;
@@ -249,6 +248,10 @@ class Run {
       std::map<std::string, std::uint64_t> tags;
       for (const TagRow& tag : must(snapshot.tags(model.id)).rows) tags[tag.name] = tag.number;
       CHECK(tags == naive_.tags(model.name));
+      std::map<std::string, std::uint64_t> by_version;
+      for (std::uint64_t number = 1; number < model.next_number; ++number)
+        for (const std::string& name : must(snapshot.tags_of(model.id, number)).rows) by_version[name] = number;
+      CHECK(by_version == tags);
     }
     CHECK(names == naive_.live_models());
     CHECK(listed(snapshot, "") == naive_.live_models());

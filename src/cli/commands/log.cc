@@ -1,7 +1,14 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
+#include "weft/listing.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -59,21 +66,57 @@ class LogCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     if (model_.find('@') != std::string::npos) return run_version(context, *store);
-    WEFT_TRY(ModelEntry model, model_entry(*store, model_));
-    JsonWriter json;
-    json.begin_object().member("model", model.row.name).key("versions").begin_array();
-    std::string text;
-    for (auto version = model.versions.rbegin(); version != model.versions.rend(); ++version) {
-      write_version(json, *version);
-      if (!text.empty()) text += '\n';
-      text += heading(*version) + "\n" + details(version->row);
-    }
-    json.end_array().end_object();
-    context.json ? context.print_json(json) : context.print("{}", text);
-    return kExitDone;
+    WEFT_TRY(const ModelRow model, model_row(*store, model_));
+    return run_model(context, *store, model);
   }
 
  private:
+  // A page at a time, from the newest number down.
+  static Result<int> run_model(const Context& context, Store& store, const ModelRow& model) {
+    JsonWriter json;
+    json.begin_object().member("model", model.name).key("versions").begin_array();
+    bool first = true;
+    for (std::uint64_t end = model.next_number; end > 1;) {
+      const std::uint64_t begin = end - std::min<std::uint64_t>(end - 1, limits::kRowsPerSnapshot / 2);
+      WEFT_TRY(auto versions, versions_between(store, model, begin, end));
+      std::string text;
+      for (VersionEntry& version : versions) {
+        if (!std::exchange(first, false)) text += '\n';
+        text += heading(version) + "\n" + details(version.row);
+        if (context.json) write_version(json, version);
+      }
+      print(context, json, text);
+      end = begin;
+    }
+    json.end_array().end_object();
+    print(context, json, "");
+    if (context.json) context.print_json_part("\n");
+    return kExitDone;
+  }
+
+  static void print(const Context& context, JsonWriter& json, const std::string& text) {
+    context.json ? context.print_json_part(json.take()) : context.print("{}", text);
+  }
+
+  // The versions from `begin` to before `end`, the newest first.
+  static Result<std::vector<VersionEntry>> versions_between(Store& store, const ModelRow& model, std::uint64_t begin,
+                                                            std::uint64_t end) {
+    std::vector<VersionEntry> out;
+    Renewed renewed(store);
+    WEFT_TRY(Snapshot * now, renewed.get(limits::kRowsPerSnapshot));
+    WEFT_TRY(auto page, now->versions(model.id, std::to_string(begin - 1), end - begin));
+    std::ranges::reverse(page.rows);
+    for (VersionRow& row : page.rows) {
+      VersionEntry& entry = out.emplace_back();
+      if (model.tags != 0) {
+        WEFT_TRY(entry.tags, tags_of(renewed, row));
+      }
+      entry.latest = row.number == model.latest;
+      entry.row = std::move(row);
+    }
+    return out;
+  }
+
   Result<int> run_version(Context& context, Store& store) const {
     WEFT_TRY(const VersionRow row, ([&]() -> Result<VersionRow> {
                WEFT_TRY(auto snapshot, store.snapshot());

@@ -44,30 +44,6 @@ std::string dtype_text(const Tensor& tensor) {
   return info == nullptr ? "?" : std::string(info->name);
 }
 
-// The tags of a model, in little memory.
-class TagsByVersion {
- public:
-  static Result<TagsByVersion> of(Store& store, const ModelRow& model) {
-    TagsByVersion all;
-    WEFT_CHECK(each_tag(store, model.id, [&all](TagRow tag) -> Status {
-      all.tags_.emplace_back(tag.number, std::move(tag.name));
-      return {};
-    }));
-    std::ranges::sort(all.tags_);
-    return all;
-  }
-  // By name.
-  std::vector<std::string> of(std::uint64_t version) const {
-    std::vector<std::string> names;
-    for (const auto& tag : std::ranges::equal_range(tags_, version, {}, &Tag::first)) names.push_back(tag.second);
-    return names;
-  }
-
- private:
-  using Tag = std::pair<std::uint64_t, std::string>;
-  std::vector<Tag> tags_;
-};
-
 class LsCommand final : public Command {
  public:
   const CommandInfo& info() const override { return kInfo; }
@@ -168,14 +144,15 @@ class LsCommand final : public Command {
   Result<int> list_versions(const Context& context, Store& store, const ModelRow& model) const {
     ListingOutput out(context, names_,
                       {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
-    WEFT_TRY(const TagsByVersion tags, TagsByVersion::of(store, model));
     out.json.begin_object().member("model", model.name).key("versions").begin_array();
     auto pages = weft::list_versions(store, model.id);
     for (;;) {
       WEFT_TRY(auto versions, pages.next());
       if (!versions) break;
+      Renewed renewed(store);
       for (VersionRow& row : *versions)
-        if (!row.removed) add_version(out, {std::move(row), {}, row.number == model.latest}, tags);
+        if (!row.removed) WEFT_CHECK(add_version(out, renewed, model, std::move(row)));
+      renewed.end();
       out.print();
     }
     out.json.end_array().end_object();
@@ -183,18 +160,24 @@ class LsCommand final : public Command {
     return kExitDone;
   }
 
-  static void add_version(ListingOutput& out, VersionEntry version, const TagsByVersion& all_tags) {
-    const VersionRow& row = version.row;
+  static Status add_version(ListingOutput& out, Renewed& renewed, const ModelRow& model, VersionRow row) {
     if (out.form() == ListingOutput::Form::names) {
       out.names += spec_of(row) + "\n";
-      return;
+      return {};
     }
-    version.tags = all_tags.of(row.number);
-    if (out.form() == ListingOutput::Form::json) return write_version(out.json, version);
-    std::vector<std::string> tags = std::move(version.tags);
-    if (version.latest) tags.insert(tags.begin(), "latest");
+    std::vector<std::string> tags;
+    if (model.tags != 0) {
+      WEFT_TRY(tags, tags_of(renewed, row));
+    }
+    const bool latest = row.number == model.latest;
+    if (out.form() == ListingOutput::Form::json) {
+      write_version(out.json, {std::move(row), std::move(tags), latest});
+      return {};
+    }
+    if (latest) tags.insert(tags.begin(), "latest");
     out.table.row({std::to_string(row.number), short_time(row.time_ns), human_bytes(row.logical_bytes),
                    first_of(tags, tags.size()), first_line(row.message)});
+    return {};
   }
 
   Result<int> list_files(const Context& context, Store& store) const {

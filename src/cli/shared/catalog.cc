@@ -2,33 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <map>
-
 #include "base/text.h"
 #include "weft/listing.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 
 namespace weft {
-namespace {
-
-Result<ModelEntry> entry_of(Store& store, const ModelRow& model) {
-  std::map<std::uint64_t, std::vector<std::string>> tags;
-  WEFT_CHECK(each_tag(store, model.id, [&](TagRow tag) -> Status {
-    tags[tag.number].push_back(std::move(tag.name));
-    return {};
-  }));
-  ModelEntry entry{model, {}};
-  WEFT_CHECK(each_version(store, model.id, [&](VersionRow row) -> Status {
-    const std::uint64_t number = row.number;
-    entry.versions.push_back({std::move(row), std::move(tags[number]), number == model.latest});
-    return {};
-  }));
-  return entry;
-}
-
-}  // namespace
-
 Result<ModelRow> model_row(Store& store, std::string_view name) {
   WEFT_CHECK(check_model_name(name));
   WEFT_TRY(const auto snapshot, store.snapshot());
@@ -38,23 +17,14 @@ Result<ModelRow> model_row(Store& store, std::string_view name) {
   return row;
 }
 
-Result<ModelEntry> model_entry(Store& store, std::string_view name) {
-  WEFT_TRY(const ModelRow row, model_row(store, name));
-  return entry_of(store, row);
-}
-
 Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
   VersionEntry entry;
-  {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(entry.row, resolve_version(*snapshot, spec));
-    WEFT_TRY(const ModelRow model, snapshot->model(entry.row.model));
-    entry.latest = entry.row.number == model.latest;
-  }
-  WEFT_CHECK(each_tag(store, entry.row.model, [&](TagRow tag) -> Status {
-    if (tag.number == entry.row.number) entry.tags.push_back(std::move(tag.name));
-    return {};
-  }));
+  Renewed renewed(store);
+  WEFT_TRY(Snapshot * now, renewed.get());
+  WEFT_TRY(entry.row, resolve_version(*now, spec));
+  WEFT_TRY(const ModelRow model, now->model(entry.row.model));
+  entry.latest = entry.row.number == model.latest;
+  WEFT_TRY(entry.tags, tags_of(renewed, entry.row));
   return entry;
 }
 

@@ -17,12 +17,6 @@ struct VersionEntry {
   bool latest = false;
 };
 
-struct ModelEntry {
-  ModelRow row;
-  std::vector<VersionEntry> versions;  // by number, removed ones too
-};
-
-Result<ModelEntry> model_entry(Store& store, std::string_view name);
 Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found says which models there are
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 

@@ -2,71 +2,61 @@
 
 #include <fmt/core.h>
 
-#include <atomic>
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 #include "base/limits.h"
-#include "net/calls/incoming.h"
-#include "net/calls/outgoing.h"
+#include "base/log.h"
+#include "net/calls/end.h"
 #include "net/transport/provider.h"
 
 namespace weft {
 
 struct Exchange::Impl {
   ~Impl();
-  Status start(const ExchangeOptions& options, const net::MakeTransport& make);
-  void receive(std::span<const std::byte> message);
+  Status add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make);
 
-  std::atomic<bool> open{false};  // before, and after, nothing is heard
-  std::atomic<std::uint64_t> refused{0};
-  std::optional<net::Outgoing> outgoing;
-  std::optional<net::Incoming> incoming;
-  std::shared_ptr<net::LandingPool> landings;
-  std::unique_ptr<Transport> transport;  // ends first: its thread calls receive()
+  std::vector<Endpoint> endpoints;
+  std::vector<std::unique_ptr<net::End>> ends;  // in the order of endpoints
+  std::shared_ptr<net::LandingPool> landings;   // of the first end; all read into them
 };
 
-Status Exchange::Impl::start(const ExchangeOptions& options, const net::MakeTransport& make) {
-  WEFT_TRY(const net::Secret key, net::read_cluster_key(options.key_file));
-  WEFT_TRY(transport, make([this](std::span<const std::byte> message) { receive(message); }));
-  const net::Identity identity{key, options.node, transport->address()};
-  landings = std::make_shared<net::LandingPool>(*transport);
-  outgoing.emplace(*transport, identity, landings);
-  incoming.emplace(*transport, identity, options.server, options.threads);
-  open.store(true, std::memory_order_release);
+Status Exchange::Impl::add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make) {
+  auto end = std::make_unique<net::End>();
+  WEFT_CHECK(end->listen(make));
+  if (!landings) landings = std::make_shared<net::LandingPool>(end->transport());
+  end->begin(options, key, landings);
+  endpoints.push_back({end->transport().provider(), end->transport().address()});
+  ends.push_back(std::move(end));
   return {};
 }
 
+// The first end has registered what the others may still read into, so it ends last.
 Exchange::Impl::~Impl() {
-  if (!open.exchange(false)) return;
-  incoming->close();
-  outgoing->close();
-  landings->close();
-}
-
-void Exchange::Impl::receive(std::span<const std::byte> message) {
-  if (!open.load(std::memory_order_acquire)) return;
-  const auto frame = net::parse_frame(message);
-  if (!frame.ok() || (!outgoing->receive(*frame) && !incoming->receive(*frame))) ++refused;
+  for (const auto& end : ends) end->close();
+  if (landings) landings->close();
+  while (!ends.empty()) ends.pop_back();
 }
 
 Exchange::Exchange(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Exchange::~Exchange() = default;
 
-const std::string& Exchange::provider() const {
-  return impl_->transport->provider();
+std::span<const Endpoint> Exchange::endpoints() const {
+  return impl_->endpoints;
 }
 
 bool Exchange::is_hardware() const {
-  return net::is_hardware(provider());
-}
-
-const EndpointAddress& Exchange::address() const {
-  return impl_->transport->address();
+  return net::is_hardware(impl_->endpoints.front().provider);
 }
 
 Result<Answer> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline) {
-  return impl_->outgoing->call(peer, request, deadline);
+  const auto found = peer.provider.empty() ? impl_->endpoints.begin()
+                                           : std::ranges::find(impl_->endpoints, peer.provider, &Endpoint::provider);
+  if (found == impl_->endpoints.end())
+    return Error{Errc::unsupported,
+                 fmt::format("peer {}: this node has no endpoint of provider {}", peer.node, peer.provider)};
+  const auto& end = impl_->ends[static_cast<std::size_t>(found - impl_->endpoints.begin())];
+  return end->outgoing().call(peer, request, deadline);
 }
 
 Result<LandingBuffer> Exchange::landing(Deadline deadline) {
@@ -75,40 +65,59 @@ Result<LandingBuffer> Exchange::landing(Deadline deadline) {
 
 Result<std::shared_ptr<Landing>> Exchange::register_landing(std::span<std::byte> memory,
                                                             std::shared_ptr<const void> owner) {
-  return impl_->transport->open_landing(memory, std::move(owner));
+  return impl_->ends.front()->transport().open_landing(memory, std::move(owner));
 }
 
 std::uint64_t Exchange::pinned_bytes() const {
-  return impl_->transport->pinned_bytes();
+  std::uint64_t bytes = 0;
+  for (const auto& end : impl_->ends) bytes += end->transport().pinned_bytes();
+  return bytes;
 }
 
 ExchangeFigures Exchange::figures() const {
   ExchangeFigures out;
-  out.provider = provider();
-  const auto passed_over = impl_->transport->passed_over();
-  out.passed_over.assign(passed_over.begin(), passed_over.end());
-  out.refused = impl_->refused;
   out.pinned_bytes = pinned_bytes();
   out.buffers_aside = impl_->landings->aside();
-  out.transport = impl_->transport->counters();
-  impl_->outgoing->add_to(out);
-  impl_->incoming->add_to(out);
+  for (const auto& end : impl_->ends) end->add_to(out);
   return out;
 }
 
+namespace {
+
+Result<std::unique_ptr<Exchange::Impl>> open_first(const ExchangeOptions& options, const net::Secret& key,
+                                                   const net::MakeTransport& make) {
+  if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
+    return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
+  auto made = std::make_unique<Exchange::Impl>();
+  WEFT_CHECK(made->add_end(options, key, make));
+  return made;
+}
+
+net::MakeTransport over(const std::string& provider, const ExchangeOptions& options) {
+  return [provider, &options](Transport::Receiver receiver) {
+    return open_fabric_transport({provider, options.host, options.port, std::move(receiver)});
+  };
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Exchange>> Exchange::open(const ExchangeOptions& options) {
-  return net::open_exchange(options, [&](Transport::Receiver receiver) {
-    return open_fabric_transport({options.provider, options.host, options.port, std::move(receiver)});
-  });
+  WEFT_TRY(const net::Secret key, net::read_cluster_key(options.key_file));
+  WEFT_TRY(auto made, open_first(options, key, over(options.provider, options)));
+  if (options.provider == "auto" && !is_over_tcp(made->endpoints.front().provider))
+    if (const Status also = made->add_end(options, key, over("auto-tcp", options)); !also.ok())
+      log_warning("nodes without provider {} cannot reach this node: {}", made->endpoints.front().provider,
+                  also.error().message);
+  return std::make_unique<Exchange>(std::move(made));
 }
 
 namespace net {
 
-Result<std::unique_ptr<Exchange>> open_exchange(const ExchangeOptions& options, const MakeTransport& make) {
-  if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
-    return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
-  auto made = std::make_unique<Exchange::Impl>();
-  WEFT_CHECK(made->start(options, make));
+Result<std::unique_ptr<Exchange>> open_exchange(const ExchangeOptions& options, const MakeTransport& make,
+                                                const std::vector<MakeTransport>& further) {
+  WEFT_TRY(const Secret key, read_cluster_key(options.key_file));
+  WEFT_TRY(auto made, open_first(options, key, make));
+  for (const MakeTransport& one : further) WEFT_CHECK(made->add_end(options, key, one));
   return std::make_unique<Exchange>(std::move(made));
 }
 

@@ -22,6 +22,8 @@
 namespace weft {
 namespace {
 
+constexpr std::string_view kAuto = "auto", kAutoTcp = "auto-tcp";
+
 // libfabric reads its settings at the first fi_getinfo. Its cache keeps memory registered, for any access, after it was
 // closed: with the cache a peer could write to windows, and read them when they are closed. Its providers over TCP keep
 // messages with tags, of which there are none among ours, for later, and crash over it.
@@ -76,31 +78,49 @@ std::string rdma_devices() {
   return names;
 }
 
-void log_choice(const Transport& transport) {
+void log_choice(const Transport& transport, std::string_view wanted) {
   log_info("provider {} for traffic between nodes", transport.provider());
   for (const PassedOver& one : transport.passed_over()) log_info("passed over: {}", one.reason);
   const std::string devices = rdma_devices();
-  if (!transport.passed_over().empty() && !devices.empty() && !net::is_hardware(transport.provider()))
+  if (wanted == kAuto && !devices.empty() && is_over_tcp(transport.provider()))
     log_warning("this host has RDMA devices ({}), but traffic between nodes uses {}; status says why", devices,
                 transport.provider());
 }
 
 }  // namespace
 
+bool is_over_tcp(std::string_view provider) {
+  return provider == "net" || provider.starts_with("tcp");
+}
+
+TransportCounters& TransportCounters::operator+=(const TransportCounters& more) {
+  messages_sent += more.messages_sent;
+  messages_received += more.messages_received;
+  reads_done += more.reads_done;
+  reads_failed += more.reads_failed;
+  read_bytes += more.read_bytes;
+  reads_in_flight += more.reads_in_flight;
+  reads_set_aside += more.reads_set_aside;
+  registrations += more.registrations;
+  half_open += more.half_open;
+  return *this;
+}
+
 Result<std::unique_ptr<Transport>> open_fabric_transport(const TransportOptions& options) {
   prepare_libfabric();
-  if (options.provider != "auto") {
+  if (options.provider != kAuto && options.provider != kAutoTcp) {
     auto opened = open_with(options.provider, options, {});
-    if (opened.ok()) log_choice(**opened);
+    if (opened.ok()) log_choice(**opened, options.provider);
     return opened;
   }
   std::vector<PassedOver> passed_over;
   std::string reasons;
   for (const std::string_view name : net::provider_order()) {
+    if (options.provider == kAutoTcp && !is_over_tcp(name)) continue;
     const std::string provider(name);
     auto opened = open_with(provider, options, passed_over);
     if (opened.ok()) {
-      log_choice(**opened);
+      log_choice(**opened, options.provider);
       return opened;
     }
     passed_over.push_back({provider, opened.error().message});

@@ -33,7 +33,7 @@ Result<std::unique_ptr<Connections>> Connections::open(InfoPtr info) {
   WEFT_TRY(auto domain, Domain::open(std::move(info)));
   WEFT_TRY(auto events, open_events(domain->fabric.get(), FI_WAIT_NONE));
   auto made = std::make_unique<Connections>(std::move(domain), std::move(events));
-  if (!is_hardware(made->domain_->provider())) WEFT_CHECK(made->share_receives());
+  if (is_over_tcp(made->domain_->provider())) WEFT_CHECK(made->share_receives());
   return made;
 }
 
@@ -55,6 +55,11 @@ Connections::~Connections() {
 // Several peers of the transport may be one line.
 std::size_t Connections::posted_max() const {
   return domain_->info->tx_attr->size / 2;
+}
+
+std::size_t Connections::half_open() const {
+  const std::lock_guard lock(mutex_);
+  return half_open_;
 }
 
 Status Connections::start(Owner& owner) {

@@ -34,6 +34,7 @@ class Connections final : public Wire {
   Domain& domain() override { return *domain_; }
   const EndpointAddress& address() const override { return listener_->address(); }
   std::size_t posted_max() const override;
+  std::size_t half_open() const override;
   Status start(Owner& owner) override;
   void stop() override;
   void close() override;

@@ -74,6 +74,7 @@ Result<Registration> Registration::make(Domain& domain, std::span<const std::byt
            }));
   made.region_ = {region.release(), CloseRegion{&domain, memory.size()}};
   domain.registered += memory.size();
+  ++domain.registrations;
   if (!domain.needs(FI_MR_ENDPOINT)) return made;
   if (const int failed = fi_mr_bind(made.region_.get(), &domain.bound_to->fid, 0); failed != 0)
     return fabric_error(failed, "binding memory to the endpoint");

@@ -19,7 +19,11 @@
 
 namespace weft::net {
 
-// Members are closed from the last to the first.
+// One for all peers, so a window can be read on any connection by who knows its key. libfabric's verbs provider has
+// nothing narrower (1.17, and its main branch of August 2026): it makes no memory windows (ibv_alloc_mw), and a
+// protection domain (ibv_alloc_pd) only with a fid_domain, which has completion queues of its own. One for each peer
+// would mean a queue, message buffers and a registration of each window for each peer. Members are closed from the last
+// to the first.
 struct Domain {
   // Errc::unsupported when its completion queue cannot be waited for on a descriptor.
   static Result<std::unique_ptr<Domain>> open(InfoPtr info);
@@ -31,7 +35,8 @@ struct Domain {
   FidPtr<fid_fabric> fabric;
   FidPtr<fid_domain> domain;
   FidPtr<fid_cq> queue;
-  std::atomic<std::uint64_t> registered{0};  // bytes that are registered now
+  std::atomic<std::uint64_t> registered{0};     // bytes that are registered now
+  std::atomic<std::uint64_t> registrations{0};  // that were ever made
   fid_ep* bound_to = nullptr;  // the endpoint that memory is bound to, if the provider needs FI_MR_ENDPOINT
 };
 

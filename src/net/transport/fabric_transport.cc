@@ -86,8 +86,11 @@ void FabricTransport::close_registrations() {
 }
 
 TransportCounters FabricTransport::counters() const {
+  const std::size_t half_open = wire_->half_open();
   const std::lock_guard lock(mutex_);
   TransportCounters out = counters_;
+  out.half_open = half_open;
+  out.registrations = wire_->domain().registrations;
   for (const auto& [context, operation] : in_flight_) {
     if (operation->kind != OperationKind::read) continue;
     ++out.reads_in_flight;

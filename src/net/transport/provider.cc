@@ -37,12 +37,13 @@ std::span<const std::string_view> provider_order() {
   return kOrder;
 }
 
-bool is_hardware(std::string_view provider) {
-  return provider != "net" && !provider.starts_with("tcp");
-}
-
 fi_ep_type endpoint_type(std::string_view provider) {
   return provider == "verbs" || provider == "net" || provider == "tcp" ? FI_EP_MSG : FI_EP_RDM;
+}
+
+const fi_info* first_usable(const fi_info* found) {
+  while (found != nullptr && found->ep_attr->protocol == FI_PROTO_IWARP) found = found->next;
+  return found;
 }
 
 Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
@@ -57,9 +58,13 @@ Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, cons
   fi_info* found = nullptr;
   const int failed = fi_getinfo(FI_VERSION(1, 17), by_host ? host.c_str() : nullptr,
                                 by_host ? service.c_str() : nullptr, by_host ? FI_SOURCE : 0, hints.get(), &found);
-  if (failed != 0)
-    return fabric_error(failed, fmt::format("provider {} at {}:{}: one-sided reads", provider, host, port));
-  return InfoPtr(found);
+  const std::string what = fmt::format("provider {} at {}:{}", provider, host, port);
+  if (failed != 0) return fabric_error(failed, what + ": one-sided reads");
+  const InfoPtr all(found);
+  const fi_info* const usable = first_usable(all.get());
+  if (usable == nullptr)
+    return Error{Errc::unsupported, what + ": iWARP is not used: others could write to the memory that reads land in"};
+  return InfoPtr(fi_dupinfo(usable));
 }
 
 }  // namespace weft::net

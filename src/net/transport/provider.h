@@ -20,12 +20,14 @@ using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
 // Best first. `sockets` and `udp` are never taken.
 std::span<const std::string_view> provider_order();
-// False for those over TCP.
-bool is_hardware(std::string_view provider);
 // FI_EP_MSG of those that have connections, else FI_EP_RDM.
 fi_ep_type endpoint_type(std::string_view provider);
 
-// What libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported.
+// The first of a list that is of no iWARP device, or null. With iWARP libfabric opens the memory that reads land in to
+// writes from the network.
+const fi_info* first_usable(const fi_info* found);
+
+// The first usable of what libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported.
 Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
                               std::uint16_t port);
 

@@ -36,6 +36,8 @@ class Wire {
   virtual const EndpointAddress& address() const = 0;  // after start()
   virtual std::size_t posted_max() const = 0;          // operations in flight to one peer
 
+  virtual std::size_t half_open() const { return 0; }  // as in TransportCounters; any thread
+
   // From now on others reach this node. `owner` outlives the wire's close().
   virtual Status start(Owner& owner) = 0;
   // Ends its own threads; then close() ends all endpoints: libfabric writes to no memory any more.

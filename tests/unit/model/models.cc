@@ -94,9 +94,19 @@ Manifest bert(unsigned layers) {
 }
 
 std::shared_ptr<const VersionTree> tree_of(Manifest manifest) {
+  const auto count = VersionTree::count(manifest);
   auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(manifest)));
   if (!tree.ok()) throw std::runtime_error(tree.error().message);
+  if (!count.ok() || *count != tree.value()->size()) throw std::runtime_error("count() and build() differ");
   return std::move(tree).value();
+}
+
+std::vector<std::uint32_t> entries_of(const VersionTree& tree) {
+  std::vector<std::uint32_t> entries(tensor_count(tree.manifest()));
+  for (std::uint32_t i = 0; i < tree.size(); ++i)
+    if (const Node& node = tree.node(i); node.kind == NodeKind::tensor_view)
+      ++entries[tree.tensor_ordinal(node.file, node.tensor)];
+  return entries;
 }
 
 std::string path_of(const VersionTree& tree, std::uint32_t node) {

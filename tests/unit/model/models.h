@@ -31,6 +31,8 @@ Manifest bert(unsigned layers);
 
 // Throws what build() refuses.
 std::shared_ptr<const VersionTree> tree_of(Manifest manifest);
+// How many views show each tensor, by ordinal.
+std::vector<std::uint32_t> entries_of(const VersionTree& tree);
 // The path of a node: "models", "layers" or "tensors", and its names below that root.
 std::string path_of(const VersionTree& tree, std::uint32_t node);
 // Follows a path; throws when it is not there.

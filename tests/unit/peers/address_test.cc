@@ -17,6 +17,26 @@ TEST_CASE("addresses are texts and come back") {
     CHECK(!parse_endpoint(text));
 }
 
+TEST_CASE("a pair uses the first provider of its own that the member has too") {
+  const Endpoint verbs{"verbs", *parse_endpoint("10.0.0.7:1")}, net{"net", *parse_endpoint("10.0.0.7:2")};
+  const std::vector<Endpoint> both{verbs, net}, tcp{net};
+  CHECK(providers_text(both) == "verbs,net");
+  CHECK(addresses_text(both) == "10.0.0.7:1,10.0.0.7:2");
+  CHECK(addresses_text({}).empty());
+  const auto reached = [](std::string providers, std::string addresses, const std::vector<Endpoint>& own) {
+    const auto member = reached_by({"node", "name", std::move(addresses), std::move(providers), 0}, own);
+    return member ? member->provider + " " + member->address : "";
+  };
+  CHECK(reached("verbs,net", "10.0.0.8:1,10.0.0.8:2", both) == "verbs 10.0.0.8:1");
+  CHECK(reached("net,verbs", "10.0.0.8:1,10.0.0.8:2", both) == "verbs 10.0.0.8:2");
+  CHECK(reached("verbs,net", "10.0.0.8:1,10.0.0.8:2", tcp) == "net 10.0.0.8:2");
+  CHECK(reached("net", "10.0.0.8:2", both) == "net 10.0.0.8:2");
+  CHECK(reached("verbs", "10.0.0.8:1", tcp).empty());
+  CHECK(reached("none", "", both).empty());
+  CHECK(reached("", "10.0.0.8:2", both) == " 10.0.0.8:2");
+  CHECK(reached("verbs,net", "10.0.0.8:1", tcp).empty());  // hostile: fewer addresses than providers
+}
+
 TEST_CASE("where to listen") {
   const auto is = [](std::string_view text, const std::string& host, unsigned port) {
     const auto parsed = parse_listen(text);

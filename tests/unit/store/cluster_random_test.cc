@@ -138,9 +138,7 @@ class Run {
     CHECK(mirror(*cluster_.store, changes, ++revision_).empty());
   }
 
-  bool is_here(const std::vector<std::byte>& manifest) {
-    return std::filesystem::exists(cluster_.path + "/manifests/" + to_hex(sha256(manifest)));
-  }
+  bool is_here(const std::vector<std::byte>& manifest) { return cluster_.store->open_manifest(sha256(manifest)).ok(); }
 
   void adopt_one() {
     Naive* version = pick(is_bare);
@@ -226,8 +224,10 @@ class Run {
       if (const auto pack = pack_of_name(name, ".pack"); pack && !cached_.contains(*pack)) own.push_back(*pack);
     if (own.empty()) return;
     const PackId pack = own[below(own.size())];
+    const bool given = must(cluster_.store->make_evictable(pack));
+    CHECK(given == (kind_of_pack(pack) == PackKind::blobs));
+    if (!given) return;
     promoted_.erase(pack);
-    CHECK(must(cluster_.store->make_evictable(pack)));
     std::set<unsigned>& contents = cached_[pack];
     auto snapshot = must(cluster_.store->snapshot());
     for (unsigned n = 0; n < kContents; ++n)

@@ -20,7 +20,7 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
   version.logical_bytes = content.logical_bytes;
   version.message = "by the registry";
   version.tensors = content.views.size();
-  for (const auto& view : content.views) version.tensor_bytes += view.key.content.length;
+  for (const auto& view : content.views) version.tensor_bytes += view.content.length;
   version.publisher = kElsewhere;
   change.tree_nodes = content.tree_nodes;
   return change;

@@ -75,7 +75,7 @@ VersionContent make_content(const Files& files) {
       out.extents.push_back({offset, content_id(n), head_of(content_bytes(n))});
       offset += content_id(n).length;
       content.logical_bytes += 1000 + n;
-      content.views.push_back({{content_id(n), DType::u8, {1000 + n}, ""}, 2});
+      content.views.push_back({content_id(n), DType::u8, {1000 + n}, ""});
     }
   }
   content.architecture = make_architecture(files);
@@ -129,7 +129,7 @@ std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
 // The blobs that the store lacks, in a pack of their own.
 std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   PackToc toc;
-  toc.pack = std::stoull(random_hex(8), nullptr, 16);
+  toc.pack = new_pack_id(PackKind::blobs);
   std::string bytes;
   std::vector<NewBlob> blobs;
   for (unsigned n : new_contents(store, files)) {

@@ -180,7 +180,7 @@ TEST_CASE("a table of contents that cannot be recovered whole is replaced only w
   FsckReport refused = rebuild(test.path);
   CHECK(refused.refused);
   REQUIRE(refused.problems.size() == 1);
-  CHECK(refused.problems[0].find("m@1: 1 of its extents") != std::string::npos);
+  CHECK(refused.problems[0].find("m@1: 1 of its blobs") != std::string::npos);
   CHECK(read_text(toc_path(test.path, pack)) == "damaged");
   CHECK(Store::rebuild(test.path, decode, no_progress(), {true, {}}).value().rebuilt);
   CHECK(read_text(lost_toc_path(test.path, pack)) == "damaged");
@@ -406,7 +406,7 @@ TEST_CASE("versions that a lost pack hurts are named") {
   }
   FsckReport report = rebuild(test.path);
   REQUIRE(report.problems.size() == 1);
-  CHECK(report.problems[0].find("hurt@1: 1 of its extents") != std::string::npos);
+  CHECK(report.problems[0].find("hurt@1: 1 of its blobs") != std::string::npos);
   auto store = open_store(test.path);
   CHECK(reads(*store, 1));
   CHECK_FALSE(reads(*store, 2));

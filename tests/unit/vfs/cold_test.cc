@@ -174,13 +174,13 @@ TEST_CASE("a version that is known by name is looked at once, then listed like a
   const Far far;
   const auto model = far.find("models/model");
   REQUIRE(model.ok());
-  CHECK(far.vfs->list(model->ino).ok());
+  CHECK(far.vfs->list(model->ino, 0).ok());
   CHECK(far.lender->looks == 0);
   const auto version = far.find("models/model/1");
   REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));
-  const auto entries = far.vfs->list(version->ino);
+  const auto entries = far.vfs->list(version->ino, 0);
   REQUIRE_MESSAGE(entries.ok(), (entries.ok() ? "" : entries.error().message));
-  CHECK(std::ranges::any_of(*entries, [](const DirEntry& entry) { return entry.name == "model.safetensors"; }));
+  CHECK(std::ranges::any_of(entries->entries, [](const DirEntry& entry) { return entry.name == "model.safetensors"; }));
   CHECK(far.read("lineage/model/1/info.json").ok());
   CHECK(far.lender->looks == 1);
   CHECK(far.lender->asked.empty());

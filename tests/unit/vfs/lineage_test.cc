@@ -49,7 +49,7 @@ TEST_CASE("a version with many parents has a link, a diff and a number for each"
   f.publish_model("kid", 100, parents);
   std::map<Ino, std::string> seen;
   for (const std::string name : {"parents", "diff"})
-    for (const DirEntry& entry : must(f.vfs->list(ino_at(*f.vfs, "lineage/kid/1/" + name)))) {
+    for (const DirEntry& entry : list_all(*f.vfs, ino_at(*f.vfs, "lineage/kid/1/" + name))) {
       CHECK(ino_at(*f.vfs, "lineage/kid/1/" + name + "/" + entry.name) == entry.attr.ino);
       seen[entry.attr.ino] = entry.name;
     }
@@ -110,7 +110,7 @@ TEST_CASE("diff/ has the live parents alone") {
   const Attr file = must(walk(*f.vfs, "lineage/kid/1/diff/org%2Fbase@1"));
   CHECK(read_ino(*f.vfs, file.ino).starts_with("org/base@1 → kid@1\n"));
   CHECK(f.vfs->open(dir.ino).error().code == Errc::is_dir);
-  CHECK(f.vfs->list(file.ino).error().code == Errc::not_dir);
+  CHECK(f.vfs->list(file.ino, 0).error().code == Errc::not_dir);
   CHECK(f.vfs->lookup(file.ino, "x").error().code == Errc::not_dir);
   CHECK(f.vfs->lookup(dir.ino, "org/base@1").error().code == Errc::not_found);
   CHECK(f.vfs->readlink(file.ino).error().code == Errc::invalid);

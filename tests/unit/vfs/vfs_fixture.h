@@ -3,10 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -46,9 +49,32 @@ inline std::string read_path(Vfs& vfs, std::string_view path) {
   return read_ino(vfs, ino_at(vfs, path));
 }
 
+// Page by page, by name. No entry comes twice, and none at the place of another.
+inline std::vector<DirEntry> list_all(Vfs& vfs, Ino dir) {
+  std::map<std::string, DirEntry> all;
+  std::set<ListPlace> places;
+  ListPlace from = 0;
+  for (bool last = false; !last;) {
+    DirPage page = must(vfs.list(dir, from));
+    last = page.last;
+    if (page.entries.empty()) CHECK(last);
+    for (DirEntry& entry : page.entries) {
+      from = entry.place;
+      CHECK(from >= kFirstPlace);
+      CHECK(from <= kLastPlace);
+      CHECK(places.insert(from).second);
+      std::string name = entry.name;
+      CHECK(all.emplace(std::move(name), std::move(entry)).second);
+    }
+  }
+  std::vector<DirEntry> out;
+  for (auto& [name, entry] : all) out.push_back(std::move(entry));
+  return out;
+}
+
 inline std::vector<std::string> names_in(Vfs& vfs, std::string_view path) {
   std::vector<std::string> names;
-  for (const DirEntry& entry : must(vfs.list(ino_at(vfs, path)))) names.push_back(entry.name);
+  for (const DirEntry& entry : list_all(vfs, ino_at(vfs, path))) names.push_back(entry.name);
   return names;
 }
 

@@ -1,0 +1,69 @@
+#include "index/gc_queue.h"
+
+#include <optional>
+#include <string_view>
+
+#include "index/tables.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kLook = "look";  // gc has to look at the pack; the value is the transaction that says so
+constexpr std::string_view kDead = "dead";  // bytes that gc has left in the pack
+constexpr std::string_view kWalked = "walked";
+
+Result<std::vector<NotedPack>> noted_packs(Txn& txn, std::string_view note, PackId from, std::size_t count_max) {
+  std::vector<NotedPack> packs;
+  WEFT_TRY(Cursor cursor, txn.cursor(Table::meta));
+  WEFT_TRY(std::optional<Entry> entry, cursor.seek(note_key(note, from)));
+  while (entry && entry->key.starts_with(note) && packs.size() < count_max) {
+    WEFT_TRY(const NumberRow row, row_from<NumberRow>(txn, Table::meta, entry->key, entry->value));
+    packs.push_back({number_at(entry->key, note.size()), row.value});
+    WEFT_TRY(entry, cursor.next());
+  }
+  return packs;
+}
+
+Status put_number(Txn& txn, std::string_view note, std::uint64_t id, std::uint64_t value) {
+  return put(txn, Table::meta, note_key(note, id), NumberRow{value});
+}
+
+Result<std::optional<NumberRow>> find_number(Txn& txn, std::string_view note, std::uint64_t id) {
+  return find_row<NumberRow>(txn, Table::meta, note_key(note, id));
+}
+
+}  // namespace
+
+Status queue_pack(Txn& txn, PackId pack) {
+  if (pack == 0) return {};
+  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kLook, pack));
+  return row && row->value == txn.id() ? Status{} : put_number(txn, kLook, pack, txn.id());
+}
+
+Result<std::vector<NotedPack>> queued_packs(Txn& txn, PackId from, std::size_t count_max) {
+  return noted_packs(txn, kLook, from, count_max);
+}
+
+Result<std::vector<NotedPack>> packs_left_dead(Txn& txn, PackId from, std::size_t count_max) {
+  return noted_packs(txn, kDead, from, count_max);
+}
+
+Status take_look(Txn& txn, const PackLook& look) {
+  WEFT_CHECK(look.dead_bytes == 0 ? erase_note(txn, kDead, look.pack)
+                                  : put_number(txn, kDead, look.pack, look.dead_bytes));
+  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kLook, look.pack));
+  if (look.again) return row ? Status{} : queue_pack(txn, look.pack);
+  const bool changed = row && !look.gone && row->value != look.queued;
+  return changed ? Status{} : erase_note(txn, kLook, look.pack);
+}
+
+Result<bool> has_walked(Txn& txn, std::uint64_t boot) {
+  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kWalked, 0));
+  return boot != 0 && row && row->value == boot;
+}
+
+Status note_walked(Txn& txn, std::uint64_t boot) {
+  return put_number(txn, kWalked, 0, boot);
+}
+
+}  // namespace weft

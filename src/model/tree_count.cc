@@ -1,0 +1,52 @@
+// The nodes of a tree by the plans that the builder follows.
+#include <algorithm>
+#include <string_view>
+
+#include "base/limits.h"
+#include "model/layer_plan.h"
+#include "model/tree_scopes.h"
+#include "weft/tree.h"
+
+namespace weft {
+namespace {
+
+// The part of both paths up to the last '/' that ends a common directory.
+std::string_view common_directory(std::string_view a, std::string_view b) {
+  const auto [end, other] = std::ranges::mismatch(a, b);
+  const auto common = static_cast<std::size_t>(end - a.begin());
+  return a.substr(0, a.substr(0, common).rfind('/') + 1);
+}
+
+// Paths are sorted, so a directory is new where the path before has another one in its place.
+std::uint64_t published_nodes(const Manifest& manifest) {
+  std::uint64_t nodes = 0;
+  std::string_view before;
+  for (const File& file : manifest.files) {
+    const std::string_view below = std::string_view(file.path).substr(common_directory(file.path, before).size());
+    nodes += 1 + static_cast<std::uint64_t>(std::ranges::count(below, '/'));
+    before = file.path;
+  }
+  return nodes;
+}
+
+std::uint64_t layer_nodes(const LayerPlan& plan) {
+  const auto containers = std::ranges::count(plan.layers, true, &PlannedLayer::container);
+  return 2 * plan.layers.size() - 1 + static_cast<std::uint64_t>(containers);  // the root's directory is there
+}
+
+}  // namespace
+
+Result<std::uint64_t> VersionTree::count(const Manifest& manifest) {
+  WEFT_TRY(const std::vector<Scope> scopes, plan_scopes(manifest));
+  const std::uint64_t tensors = tensor_count(manifest);
+  std::uint64_t nodes = kRootCount + published_nodes(manifest) + 2 * tensors + 2 * (scopes.size() - 1);
+  if (tensors == 0) return nodes;
+  std::uint64_t entries_left = layer_entries_max(tensors);
+  for (const Scope& scope : scopes) {
+    WEFT_TRY(const LayerPlan plan, plan_layers(manifest, scope, entries_left));
+    nodes += layer_nodes(plan);
+  }
+  return nodes;
+}
+
+}  // namespace weft

@@ -1,0 +1,92 @@
+// gc: manifests that are files go into packs. A new pack is in its place before the index names it, and the index names
+// it before the files go. Whatever a crash leaves, each manifest is there once at least, and the next gc removes the
+// rest.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "index/pages.h"
+#include "os/file_ops.h"
+#include "packs/manifest_packs.h"
+#include "packs/pack_writer.h"
+#include "packs/temp_area.h"
+#include "store/store_impl.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::size_t kFilesMin = 16;  // fewer stay files: a pack has two
+
+}  // namespace
+
+// Files of manifests that versions need, without those that a publish relies on which the registry decides on.
+Result<std::vector<Digest>> StoreImpl::loose_manifests() {
+  WEFT_TRY(const std::vector<Digest> all, manifests_.list());
+  std::vector<Digest> loose;
+  RenewedTxn now(*env_);
+  for (const Digest& digest : all) {
+    const auto st = stat_file(manifests_.path_of(digest));
+    if (!st.ok() || static_cast<std::uint64_t>(st->st_size) > limits::kPackedManifestMax || st->st_size == 0) continue;
+    if (reliances_.is_needed(digest) || is_left_young(manifests_.path_of(digest))) continue;
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(*txn, digest));
+    if (row) loose.push_back(digest);
+  }
+  return loose;
+}
+
+// Only gc lets a manifest go from a pack, and one gc runs at a time. A file whose pack is damaged stays.
+Status StoreImpl::drop_packed_files(std::span<const Digest> manifests) {
+  for (const Digest& digest : manifests) {
+    std::optional<ManifestRow> row;
+    {
+      WEFT_TRY(Txn txn, env_->read());
+      WEFT_TRY(row, find_manifest(txn, digest));
+    }
+    if (row && row->packed() && !reliances_.is_needed(digest) && manifests_.open_packed(digest, *row).ok())
+      WEFT_CHECK(manifests_.remove(digest));
+  }
+  return {};
+}
+
+// A file whose bytes are damaged is fsck's business.
+Status StoreImpl::pack_some(std::span<const Digest> manifests) {
+  WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(path_));
+  WEFT_TRY(const auto pack, PackWriter::create(path_, temp->path(), PackKind::manifests));
+  std::vector<std::pair<Digest, PackEntry>> moved;
+  for (const Digest& digest : manifests) {
+    const auto file = manifests_.open_file_of(digest);
+    if (!file.ok()) continue;
+    WEFT_TRY(PackEntry entry, write_manifest(*pack, digest, (*file)->bytes()));
+    pack->list(entry);
+    moved.emplace_back(digest, std::move(entry));
+  }
+  if (moved.empty()) return {};
+  WEFT_CHECK(pack->sync());
+  WEFT_TRY(const std::unique_ptr<BlobWriter> index, write());
+  WEFT_CHECK(pack->publish());
+  WEFT_CHECK(sync_directory(path_ / "packs"));
+  for (const auto& [digest, entry] : moved)
+    WEFT_CHECK(index->put_manifest(digest, {pack->id(), entry.offset}, entry.id.length));
+  return index->commit();
+}
+
+Status StoreImpl::pack_manifests(Progress& progress) {
+  WEFT_TRY(std::vector<Digest> loose, loose_manifests());
+  WEFT_CHECK(drop_packed_files(loose));
+  std::erase_if(loose, [this](const Digest& digest) { return !stat_file(manifests_.path_of(digest)).ok(); });
+  if (loose.size() < kFilesMin) return {};
+  for (std::span<const Digest> rest(loose); !rest.empty();) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", path_)};
+    const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
+    rest = rest.subspan(some.size());
+    WEFT_CHECK(pack_some(some));
+    WEFT_CHECK(drop_packed_files(some));
+  }
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+// Makes a page of a directory that changes, out of the rows of one or more tables, one part of the listing for each.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "vfs/subtree.h"
+#include "weft/snapshot.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// One thread. The parts are added in their order, each by one call.
+class PageMaker {
+ public:
+  PageMaker(Store& store, ListPlace from) : store_(store), from_(from) {}
+
+  // The rows of one table, as far as there is room:
+  //   Result<std::string> behind(Snapshot&, std::uint64_t number)   what the table calls the entry of that place
+  //   Result<Page<Row>> read(Snapshot&, std::string_view from, std::size_t rows_max)
+  //   Result<DirEntry> entry(Snapshot&, const Row&)   reads at most kRowsPerEntry - 1 rows; leaves out what is
+  //   not_found
+  // There may be any number of rows without an entry, so a snapshot ends with each page of rows.
+  template <class Behind, class Read, class MakeEntry>
+  Status add(unsigned part, const Behind& behind, const Read& read, const MakeEntry& entry) {
+    if (part < part_of(from_)) return {};
+    std::string next;
+    for (bool goes_on = room() > 0, first = part == part_of(from_); goes_on; first = false) {
+      WEFT_TRY(const auto snapshot, store_.snapshot());
+      if (first) {
+        WEFT_TRY(next, behind(*snapshot, number_of(from_)));
+      }
+      WEFT_TRY(auto rows, read(*snapshot, std::string_view(next), room()));
+      for (const auto& row : rows.rows) WEFT_CHECK(add(entry(*snapshot, row)));
+      next = std::move(rows.next);
+      goes_on = !next.empty() && room() > 0;
+    }
+    return {};
+  }
+  // The only entry of its part.
+  template <class MakeEntry>  // Result<DirEntry> entry(Snapshot&)
+  Status add_one(unsigned part, const MakeEntry& entry) {
+    if (part <= part_of(from_) || room() == 0) return {};
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    return add(entry(*snapshot));
+  }
+  // After the last part.
+  DirPage take() {
+    page_.last = room() > 0;
+    return std::move(page_);
+  }
+
+ private:
+  std::size_t room() const { return kEntriesPerPage - page_.entries.size(); }
+  Status add(Result<DirEntry> entry) {
+    if (entry.ok()) page_.entries.push_back(std::move(entry).value());
+    return entry.ok() || entry.error().code == Errc::not_found ? Status{} : Status{std::move(entry).error()};
+  }
+
+  Store& store_;
+  const ListPlace from_;
+  DirPage page_;
+};
+
+// For PageMaker::add(): what tables call the entry of a place.
+inline Result<std::string> number_behind(Snapshot&, std::uint64_t number) {
+  return std::to_string(number);
+}
+// By the stored number of a directory or a link. Its row stays when nobody finds it by name any more.
+inline Result<std::string> name_behind(Snapshot& snapshot, std::uint64_t number) {
+  WEFT_TRY(InodeRow row, snapshot.inode(number));
+  return std::move(row.name);
+}
+
+}  // namespace weft

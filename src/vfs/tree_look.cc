@@ -1,0 +1,72 @@
+#include "vfs/tree_look.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "vfs/lineage.h"
+#include "weft/tree.h"
+
+namespace weft {
+
+Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local) {
+  if (tree == InoKind::lineage) return lineage_dir_ino(version);
+  if (tree == InoKind::layers) return local.ino_base + kLayersRoot;
+  return local.ino_base + (tree == InoKind::tensors ? kTensorsRoot : kPublishedRoot);
+}
+
+Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link) {
+  WEFT_TRY(TagRow tag, snapshot.tag(link.model, link.name));
+  if (tag.ino != link.base) return no_inode(link.base);
+  return tag;
+}
+
+Result<Attr> TreeLook::latest_attr(ModelId id) {
+  WEFT_TRY(const ModelRow model, snapshot_.model(id));
+  if (model.latest == 0) return no_entry(kLatest);
+  WEFT_TRY(const VersionRow latest, snapshot_.version(model.id, model.latest));
+  return link_attr(ino_of(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
+}
+
+Result<Attr> TreeLook::version_attr(const VersionRow& version) {
+  WEFT_TRY(const LocalRow local, snapshot_.local(version.id));
+  return version_dir_attr(version, version_dir_ino(tree_, version.id, local));
+}
+
+Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
+  const auto number = parse_u64(name);
+  if (!number || name.front() == '0') return no_entry(name);
+  WEFT_TRY(const VersionRow version, snapshot_.version(model, *number));
+  if (version.removed) return no_entry(name);
+  return version_attr(version);
+}
+
+Result<Attr> TreeLook::attr_of(const InodeRow& row) {
+  if (row.kind == InodeKind::namespace_dir)
+    return directory_attr(ino_of(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
+  if (row.kind == InodeKind::tag_link) {
+    WEFT_TRY(const TagRow tag, tag_of(snapshot_, row));
+    return tag_attr(tag);
+  }
+  if (row.kind == InodeKind::latest_link) return latest_attr(row.model);
+  WEFT_TRY(const ModelRow model, snapshot_.model(row.model));
+  return model_attr(model);
+}
+
+Result<Attr> TreeLook::entry_attr(const NamespaceEntry& entry) {
+  WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
+  return attr_of(row);
+}
+
+Result<Attr> TreeLook::lookup_in_namespace(std::string_view prefix, std::string_view name) {
+  WEFT_TRY(const NamespaceEntry entry, snapshot_.namespace_entry(prefix, name));
+  return entry_attr(entry);
+}
+
+Result<Attr> TreeLook::lookup_in_model(ModelId model, std::string_view name) {
+  if (all_digits(name)) return numbered_attr(model, name);
+  if (name == kLatest) return latest_attr(model);
+  WEFT_TRY(const TagRow tag, snapshot_.tag(model, name));
+  return tag_attr(tag);
+}
+
+}  // namespace weft

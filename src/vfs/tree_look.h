@@ -1,0 +1,48 @@
+// What the index says of directories and links that name versions: models, versions, `latest` and tags.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "vfs/numbers.h"
+#include "vfs/subtree.h"
+#include "weft/snapshot.h"
+#include "weft/store.h"
+
+namespace weft {
+
+inline constexpr std::string_view kLatest = "latest";
+
+// A version's own directory in `tree`, which is stored for models/.
+Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
+
+// The tag that a link's row stands for. Rows stay when their tags go, and a tag that is made anew has another.
+Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link);
+
+// Answers for one of the four trees, from one snapshot. An answer about a row that the caller has takes at most
+// kRowsPerEntry - 1 other rows.
+class TreeLook {
+ public:
+  TreeLook(Snapshot& snapshot, const StoreInfo& store, InoKind tree)
+      : snapshot_(snapshot), store_(store), tree_(tree) {}
+
+  Result<Attr> attr_of(const InodeRow& row);
+  Result<Attr> entry_attr(const NamespaceEntry& entry);
+  Result<Attr> lookup_in_namespace(std::string_view prefix, std::string_view name);
+  Result<Attr> lookup_in_model(ModelId model, std::string_view name);
+  Result<Attr> version_attr(const VersionRow& version);
+  Result<Attr> latest_attr(ModelId model);
+  Attr tag_attr(const TagRow& tag) {
+    return link_attr(ino_of(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
+  }
+
+ private:
+  Attr model_attr(const ModelRow& model) { return directory_attr(ino_of(tree_, model.ino), model.changed_ns); }
+  Result<Attr> numbered_attr(ModelId model, std::string_view name);
+
+  Snapshot& snapshot_;
+  const StoreInfo& store_;
+  const InoKind tree_;
+};
+
+}  // namespace weft

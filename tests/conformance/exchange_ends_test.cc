@@ -1,0 +1,112 @@
+// Exchanges that have a second endpoint, for nodes without the provider of the first.
+#include <atomic>
+
+#include "exchange_support.h"
+
+namespace weft {
+namespace {
+
+using namespace conformance;
+
+// A transport under a provider's name of its own.
+class NamedTransport final : public TappedTransport {
+ public:
+  NamedTransport(std::string name, std::unique_ptr<Transport> below, Tap tap)
+      : TappedTransport(std::move(below), std::move(tap)), name_(std::move(name)) {}
+  const std::string& provider() const override { return name_; }
+
+ private:
+  const std::string name_;
+};
+
+// Messages that one node has sent over each provider.
+struct Sent {
+  std::atomic<int> by_first{0}, by_tcp{0};
+};
+
+net::MakeTransport counted(std::string name, std::function<std::unique_ptr<Transport>(Transport::Receiver)> open,
+                           std::atomic<int>& sent) {
+  return [=, &sent](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+    const auto count = [&sent](auto) { return ++sent > 0; };
+    return std::unique_ptr<Transport>(std::make_unique<NamedTransport>(name, open(std::move(receiver)), count));
+  };
+}
+
+ExchangeOptions options_of(const std::string& node, const KeyFile& key, PeerServer* server) {
+  ExchangeOptions options;
+  options.node = node;
+  options.key_file = key.path();
+  options.server = server;
+  return options;
+}
+
+// Over the world's provider, named "first", and over TCP.
+std::unique_ptr<Exchange> open_both(TransportWorld& world, const ExchangeOptions& options, Sent& sent) {
+  const auto first = [&world](Transport::Receiver receiver) { return world.open(std::move(receiver)); };
+  const auto tcp = [](Transport::Receiver receiver) { return open_over("auto-tcp", std::move(receiver)); };
+  return testing::must(
+      net::open_exchange(options, counted("first", first, sent.by_first), {counted("over tcp", tcp, sent.by_tcp)}));
+}
+
+PeerAddress endpoint_of(const Exchange& exchange, const std::string& node, std::size_t number) {
+  const Endpoint& endpoint = exchange.endpoints()[number];
+  return {node, endpoint.address, endpoint.provider};
+}
+
+void check_reads(Exchange& from, const PeerAddress& to, const std::vector<std::byte>& content) {
+  CAPTURE(to.provider);
+  auto answer = ask(from, to, "bytes");
+  REQUIRE(answer.ok());
+  const auto got = read_all(from, *answer);
+  REQUIRE(got.ok());
+  CHECK(*got == content);
+}
+
+// The twin's landings are its own.
+void in_every_fabric_world(void (*check)(TransportWorld&)) {
+  for (const auto& world : transport_worlds()) {
+    CAPTURE(world->name());
+    if (world->name() != "twin") check(*world);
+  }
+}
+
+TEST_CASE("a pair reads over the endpoint that the caller names, into memory of the first") {
+  in_every_fabric_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    server.content = testing::random_bytes(3'000'000, 4);
+    Sent by_a, by_b;
+    const auto a = open_both(world, options_of("a", key, nullptr), by_a);
+    const auto b = open_both(world, options_of("b", key, &server), by_b);
+    REQUIRE(a->endpoints().size() == 2);
+    check_reads(*a, endpoint_of(*b, "b", 0), server.content);
+    CHECK(by_a.by_first > 0);
+    CHECK(by_b.by_first > 0);
+    CHECK(by_a.by_tcp + by_b.by_tcp == 0);
+    check_reads(*a, endpoint_of(*b, "b", 1), server.content);
+    CHECK(by_a.by_tcp > 0);
+    CHECK(by_b.by_tcp > 0);
+    CHECK(a->figures().read_bytes == 2 * server.content.size());
+    CHECK(comes_true([&] { return b->figures().windows == 0; }));
+  });
+}
+
+TEST_CASE("a node that has TCP alone reads from one that has more, and is read from") {
+  in_every_fabric_world([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    server.content = testing::random_bytes(300'000, 5);
+    Sent by_a, by_c;
+    const auto a = open_both(world, options_of("a", key, &server), by_a);
+    const auto tcp = [](Transport::Receiver receiver) { return open_over("auto-tcp", std::move(receiver)); };
+    const auto c =
+        testing::must(net::open_exchange(options_of("c", key, &server), counted("over tcp", tcp, by_c.by_tcp)));
+    check_reads(*c, endpoint_of(*a, "a", 1), server.content);
+    check_reads(*a, endpoint_of(*c, "c", 0), server.content);
+    CHECK(by_a.by_first == 0);
+    CHECK(ask(*c, endpoint_of(*a, "a", 0), "bytes").error().code == Errc::unsupported);
+  });
+}
+
+}  // namespace
+}  // namespace weft
