@@ -153,12 +153,13 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits, effort_of(*best), last};
 }
 
-CodingEffort PeerLinks::effort_of(const Link& link) const {
+CodingEffort PeerLinks::effort_of(const Link& link) {
   if (link.plain_only) return CodingEffort::none;
   const double rate = link.wire_rate();
   const bool is_known = rate > 0;
   if (is_known && rate < kDensePays) return CodingEffort::dense;
-  if (!is_hardware_ || !is_hardware_()) return CodingEffort::sparse;
+  const Member* peer = member(nodes_[link.number]);
+  if (!is_over_tcp_ || peer == nullptr || is_over_tcp_(peer->provider)) return CodingEffort::sparse;
   return is_known && rate < kSparsePays ? CodingEffort::sparse : CodingEffort::none;
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("little is asked of a peer before its rate is known, then a part of a 
 
 TEST_CASE("differences are asked of who is slower than coding them, and of nobody who coded wrongly") {
   for (const bool is_hardware : {false, true}) {
-    PeerLinks of([] { return kMembers; }, steady_time(), [is_hardware] { return is_hardware; });
+    PeerLinks of([] { return kMembers; }, steady_time(), [is_hardware](std::string_view) { return !is_hardware; });
     const auto effort = [&of] {
       const auto choice = of.take(kA, {});
       of.done(choice->number, 0, milliseconds(1), nullptr);
