@@ -7,7 +7,7 @@ import pathlib
 import measure
 
 # Each part is a module net_<part>.py whose run(build, directory, args) prints its tables.
-PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "origin", "idle"]
+PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "origin", "sparse", "idle"]
 
 
 def parse():
@@ -16,6 +16,7 @@ def parse():
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--megabytes", type=int, default=1024, help="of the file that is read whole")
+    parser.add_argument("--lost", type=int, default=1000, help="of part sparse: bases that are lost in turn")
     parser.add_argument("--provider", default="net", help="of libfabric, on both sides")
     parser.add_argument("--gbit", type=float, help="of the giver's link, where a file is read whole; else nothing bounds it")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))

@@ -15,7 +15,7 @@ from measure import drop_caches, seconds
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
 from nodes import Cluster  # noqa: E402
-from weftlib import random_tensors, run, wait_until, write_model  # noqa: E402
+from weftlib import WEFT, random_tensors, run, wait_until, write_model  # noqa: E402
 
 FILE = "model.safetensors"
 MIB = 1 << 20
@@ -206,6 +206,6 @@ def run_each(parts, directory, args):
         part(where, args)
 
 
-__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Wire", "answers", "cat", "cold_mount",
+__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "WEFT", "Wire", "answers", "cat", "cold_mount",
            "forget", "peer_reads", "publish", "random_tensors", "run", "run_each",
            "time", "tree_seconds", "wait_until", "warm", "write_model"]

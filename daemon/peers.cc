@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "peers/address.h"
+#include "weft/transport.h"
 
 namespace weft {
 namespace {
@@ -29,7 +30,7 @@ Peers::Peers(ClusterStore& store)
     : self_(node_id(store)),
       answers_(store, directory_, coding_),
       view_(store, self_),
-      links_([this] { return reachable(); }, steady_time(), [this] { return exchange_->is_hardware(); }) {}
+      links_([this] { return reachable(); }, steady_time(), is_over_tcp) {}
 
 // Members by the best provider that both have: transports of different ones do not understand each other.
 std::vector<Member> Peers::reachable() {

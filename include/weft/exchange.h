@@ -166,7 +166,6 @@ class Exchange {
 
   // What others call this one by, the best first.
   std::span<const Endpoint> endpoints() const;
-  bool is_hardware() const;  // false where the best of them is over TCP
 
   // Connects when there is no session. Errc::unsupported: a provider that is none of endpoints(). Errc::timed_out at
   // the deadline; Errc::permission: whoever is at this address does not hold the cluster's key, or is another node;

@@ -29,6 +29,7 @@ constexpr std::uint64_t kFirstBytes = kDigestChunk;
 // bytes at any rate; hardware moves plain bytes without work.
 constexpr double kSparsePays = 3e9;                    // bytes a second of hardware, below which sparse differences pay
 constexpr double kDensePays = 0.3e9;                   // the same of dense ones, over any wire
+constexpr double kKept = 0.9;                          // of what earlier reads told of the wire
 constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // fewer bytes tell the latency
 
 double cost_of(PeerCandidate::Kind kind) {
@@ -152,12 +153,14 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   return Choice{node, best->number, static_cast<std::uint64_t>(bytes), sought, waits, effort_of(*best), last};
 }
 
-CodingEffort PeerLinks::effort_of(const Link& link) const {
+CodingEffort PeerLinks::effort_of(const Link& link) {
   if (link.plain_only) return CodingEffort::none;
-  const bool is_known = link.wire_rate > 0;
-  if (is_known && link.wire_rate < kDensePays) return CodingEffort::dense;
-  if (!is_hardware_ || !is_hardware_()) return CodingEffort::sparse;
-  return is_known && link.wire_rate < kSparsePays ? CodingEffort::sparse : CodingEffort::none;
+  const double rate = link.wire_rate();
+  const bool is_known = rate > 0;
+  if (is_known && rate < kDensePays) return CodingEffort::dense;
+  const Member* peer = member(nodes_[link.number]);
+  if (!is_over_tcp_ || peer == nullptr || is_over_tcp_(peer->provider)) return CodingEffort::sparse;
+  return is_known && rate < kSparsePays ? CodingEffort::sparse : CodingEffort::none;
 }
 
 Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
@@ -243,8 +246,8 @@ void PeerLinks::wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::dur
   if (bytes < kTellsWireRate || seconds <= 0) return;
   const std::lock_guard lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
-  const double rate = static_cast<double>(bytes) / seconds * std::max(1U, link.turns);
-  link.wire_rate = link.wire_rate > 0 ? (1 - kNewest) * link.wire_rate + kNewest * rate : rate;
+  link.wire_bytes = kKept * link.wire_bytes + static_cast<double>(bytes);
+  link.wire_seconds = kKept * link.wire_seconds + seconds / std::max(1U, link.turns);
 }
 
 void PeerLinks::plain_only(std::uint32_t number) {

@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/chunk_codec.h"
@@ -29,9 +30,11 @@ class PeerLinks {
  public:
   using Clock = std::chrono::steady_clock;
   using Members = std::function<std::vector<Member>()>;
-  // `is_hardware`: whether plain bytes cost the peer no work, because hardware reads its memory; empty: it does not.
-  explicit PeerLinks(Members members, const TimeSource& time = steady_time(), std::function<bool()> is_hardware = {})
-      : members_(std::move(members)), time_(time), is_hardware_(std::move(is_hardware)) {}
+  // `is_over_tcp`: whether plain bytes that a member gives by its provider cost it work; hardware reads its memory.
+  // Empty: they always do.
+  using IsOverTcp = std::function<bool(std::string_view provider)>;
+  explicit PeerLinks(Members members, const TimeSource& time = steady_time(), IsOverTcp is_over_tcp = {})
+      : members_(std::move(members)), time_(time), is_over_tcp_(std::move(is_over_tcp)) {}
 
   // Where a member can be called; nothing for those that are none, or say no address.
   std::optional<PeerAddress> address(const std::string& node);
@@ -83,11 +86,14 @@ class PeerLinks {
   void end_turn(std::uint32_t number);
   struct Link {
     std::uint32_t number = 0;
-    unsigned reads = 0;       // now, those that wait for their answer or their turn included
-    unsigned turns = 0;       // now
-    double wire_rate = 0;     // bytes a second from its windows, of all its reads together; 0: not known
-    bool plain_only = false;  // it coded wrongly
-    double rate = 0;          // bytes a second, of all its reads together; a moving average. 0: not known
+    unsigned reads = 0;  // now, those that wait for their answer or their turn included
+    unsigned turns = 0;  // now
+    // Of reads of its windows, the latest counting most: bytes, and seconds as if there had been one read at a time. A
+    // ratio of sums: a short read that a buffer on the way takes at once says little.
+    double wire_bytes = 0, wire_seconds = 0;
+    double wire_rate() const { return wire_seconds > 0 ? wire_bytes / wire_seconds : 0; }  // 0: not known
+    bool plain_only = false;                                                               // it coded wrongly
+    double rate = 0;  // bytes a second, of all its reads together; a moving average. 0: not known
     Clock::time_point rests_until{};
     Clock::time_point full_until{};
     Clock::time_point full_since{};  // long ago: it has given something since
@@ -103,12 +109,12 @@ class PeerLinks {
                                                              std::span<const std::uint32_t> tried);
   Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
   static double rate_of(const Link& link);
-  CodingEffort effort_of(const Link& link) const;
+  CodingEffort effort_of(const Link& link);
   bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
 
   const Members members_;
   const TimeSource& time_;
-  const std::function<bool()> is_hardware_;
+  const IsOverTcp is_over_tcp_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable turn_ended_;

@@ -89,7 +89,7 @@ class PeerSource::Reading {
     AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse, {}, CodingEffort::none, false};
     add_bases(from, request);
     if (request.bases.empty()) return ask(from, request);
-    const Status read = ask(from, request);
+    Status read = ask(from, request);
     from.lacks_base = !read.ok() && request.must_code && read.error().code == Errc::absent;
     if (read.ok() || !note_of_no_use(from, read.error())) return read;
     return ask(from, {asked, request.yields, request.waits, {}, CodingEffort::none, false});

@@ -15,8 +15,8 @@
 namespace weft::hostile {
 namespace {
 
-constexpr std::array<std::string_view, 10> kFaults{"none", "wrong",  "short",   "long",     "much",
-                                                   "gone", "silent", "digests", "manifest", "holders"};
+constexpr std::array<std::string_view, 12> kFaults{"miscoded", "mistabled", "none",   "wrong",   "short",    "long",
+                                                   "much",     "gone",      "silent", "digests", "manifest", "holders"};
 constexpr std::size_t kMuch = 1U << 20U;
 
 class WindowElsewhere final : public Window {
@@ -81,11 +81,18 @@ bool HostileAnswers::concerns(const PeerRequest& asked) const {
   if (fault_ == "digests") return std::holds_alternative<AskChunks>(asked);
   if (fault_ == "manifest") return std::holds_alternative<AskManifest>(asked);
   if (fault_ == "holders") return std::holds_alternative<AskHolders>(asked);
-  return std::holds_alternative<AskBytes>(asked);
+  const auto* ask = std::get_if<AskBytes>(&asked);
+  if (fault_ == "miscoded" || fault_ == "mistabled") return ask != nullptr && !ask->bases.empty();
+  return ask != nullptr;
 }
 
 Result<PeerReply> HostileAnswers::spoiled(PeerReply reply) const {
   if (fault_ == "much") return with_much_more(std::move(reply));
+  if (fault_ == "miscoded") return miscoded(std::move(reply));
+  if (fault_ == "mistabled") {
+    reply.head.front() ^= std::byte{1};
+    return reply;
+  }
   const bool in_head = reply.windows.empty();
   std::vector<std::byte> bytes = in_head ? std::move(reply.head) : in_windows(reply);
   if (fault_ == "short" && !bytes.empty()) bytes.pop_back();
@@ -97,6 +104,19 @@ Result<PeerReply> HostileAnswers::spoiled(PeerReply reply) const {
   reply.windows.clear();
   WEFT_TRY(auto window, WindowMemory::of_bytes(bytes));
   reply.windows.push_back(std::move(window));
+  return reply;
+}
+
+// The last byte of the coded chunks: they still decode, or do not.
+Result<PeerReply> HostileAnswers::miscoded(PeerReply reply) {
+  if (reply.windows.empty()) {
+    reply.head.back() ^= std::byte{1};
+    return reply;
+  }
+  const auto given = reply.windows.front()->bytes();
+  std::vector<std::byte> bytes(given.begin(), given.end());
+  bytes.back() ^= std::byte{1};
+  WEFT_TRY(reply.windows.front(), WindowMemory::of_bytes(bytes));
   return reply;
 }
 

@@ -19,6 +19,7 @@ namespace weft::hostile {
 //   much       64 MiB more than was asked for
 //   gone       the windows: nobody can read them
 //   silent     no answer to who asks for bytes
+//   miscoded, mistabled  a coded chunk, or the table of what is given; plain bytes are right
 //   digests, manifest, holders  the answer to who asks for these is other bytes
 bool is_fault(std::string_view name);
 
@@ -48,6 +49,7 @@ class HostileAnswers final : public PeerServer {
  private:
   bool concerns(const PeerRequest& asked) const;
   Result<PeerReply> spoiled(PeerReply reply) const;
+  static Result<PeerReply> miscoded(PeerReply reply);
 
   const std::string fault_;
   StoredBytes bytes_;

@@ -1,14 +1,56 @@
 """Whoever speaks to a daemon without being one, and what must be true after it."""
+import base64
+import contextlib
 import json
+import subprocess
 
 from nodes import CLOSED_SECONDS_MAX, MODEL_FILE, resident
-from weftlib import BUILD, PATIENCE, random_tensors, run, wait_until, write_model
+from weftlib import BUILD, PATIENCE, environment, random_tensors, run, wait_until, write_model
 
 HOSTILE_PEER = BUILD / "tests/cluster/weft_hostile_peer"
 TENSOR_BYTES = 12 << 20  # of the model
 MEMORY_MAX = (32 << 20) * PATIENCE  # more than before, whatever strangers send
 CROWD_MEMORY_MAX = (12 << 20) * PATIENCE  # of those who are nowhere
 DESCRIPTORS_SPARE = 24  # of connections with other nodes and their tools, that come and go
+
+
+@contextlib.contextmanager
+def staying(node, *command):
+    """A program on this node's host that has said "ready" and stays until the end."""
+    program = subprocess.Popen([*node.host.inside, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env=environment())
+    try:
+        assert program.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        program.kill()
+        program.communicate()
+
+
+@contextlib.contextmanager
+def impostor(cluster, node, fault):
+    """In the place of this node's daemon, which is killed: a peer with its id, address, key and store, and this fault.
+    At the end the daemon is there again."""
+    provider, address = (node.exchange()[name] for name in ("provider", "address"))
+    host, port = address.rsplit(":", 1)
+    node.daemon.kill()
+    stay_member(cluster, address)
+    try:
+        with staying(node, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider, host, port):
+            yield
+    finally:
+        node.daemon.start()
+
+
+def stay_member(cluster, address):
+    """The record of the member at this address, once more, without the lease that its daemon has kept."""
+    known = json.loads(cluster.etcd.control("get", "", "--prefix", "-w", "json").stdout)["kvs"]
+    for record in known:
+        key, value = (base64.b64decode(record[name]) for name in ("key", "value"))
+        if b"/n/" in key and address.encode() in value:
+            cluster.etcd.control("put", key.decode(), text=False, input=value, stdin=None)
+            return
+    raise AssertionError(f"no member at {address}")
 
 
 def model_on(cluster, node, seed):

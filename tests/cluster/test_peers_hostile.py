@@ -1,9 +1,7 @@
 """Peers that speak the protocol and mean no good, and strangers on the wire, against real daemons: what is asked for
 comes right or ends with a clear errno, nothing is given to who holds no key, memory stays bounded, others are served."""
-import base64
 import contextlib
 import errno
-import json
 import subprocess
 import sys
 import time
@@ -13,49 +11,11 @@ import pytest
 from clusterlib import can_make_networks
 from nodes import MODEL_FILE as FILE
 from nodes import SECONDS_MAX, comes_right_on, descriptors, resident
-from strangers import CROWD_MEMORY_MAX, DESCRIPTORS_SPARE, HOSTILE_PEER, MEMORY_MAX, TENSOR_BYTES, hostile, model_on, still_serves
-from weftlib import environment, run, wait_until
+from strangers import (CROWD_MEMORY_MAX, DESCRIPTORS_SPARE, MEMORY_MAX, TENSOR_BYTES, hostile, impostor,
+                       model_on, staying, still_serves)
+from weftlib import run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-
-
-@contextlib.contextmanager
-def staying(node, *command):
-    """A program on this node's host that has said "ready" and stays until the end."""
-    program = subprocess.Popen([*node.host.inside, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               env=environment())
-    try:
-        assert program.stdout.readline() == b"ready\n"
-        yield
-    finally:
-        program.kill()
-        program.communicate()
-
-
-@contextlib.contextmanager
-def impostor(cluster, node, fault):
-    """In the place of this node's daemon, which is killed: a peer with its id, address, key and store, and this fault.
-    At the end the daemon is there again."""
-    provider, address = (node.exchange()[name] for name in ("provider", "address"))
-    host, port = address.rsplit(":", 1)
-    node.daemon.kill()
-    stay_member(cluster, address)
-    try:
-        with staying(node, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider, host, port):
-            yield
-    finally:
-        node.daemon.start()
-
-
-def stay_member(cluster, address):
-    """The record of the member at this address, once more, without the lease that its daemon has kept."""
-    known = json.loads(cluster.etcd.control("get", "", "--prefix", "-w", "json").stdout)["kvs"]
-    for record in known:
-        key, value = (base64.b64decode(record[name]) for name in ("key", "value"))
-        if b"/n/" in key and address.encode() in value:
-            cluster.etcd.control("put", key.decode(), text=False, input=value, stdin=None)
-            return
-    raise AssertionError(f"no member at {address}")
 
 
 def bytes_or_errno(node, source):

@@ -8,7 +8,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "net/calls/end.h"
-#include "net/transport/provider.h"
 
 namespace weft {
 
@@ -43,10 +42,6 @@ Exchange::~Exchange() = default;
 
 std::span<const Endpoint> Exchange::endpoints() const {
   return impl_->endpoints;
-}
-
-bool Exchange::is_hardware() const {
-  return net::is_hardware(impl_->endpoints.front().provider);
 }
 
 Result<Answer> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline) {

@@ -24,6 +24,7 @@ TEST_CASE("what is left out has defaults") {
   CHECK(config->provider == "auto");
   CHECK(config->cache_max == 20ULL << 30U);
   CHECK(config->cold == "auto");
+  CHECK(config->sparse == "auto");
   CHECK(config->metrics_port == 0);
   CHECK(config->drain == std::chrono::seconds(30));
   CHECK(!config->clustered());
@@ -56,6 +57,7 @@ TEST_CASE("mistakes are named with their line") {
            {"store = '/s'\nstoer = '/s'", ":2: unknown key stoer"},
            {"[etcd]\nendpoint = 'x'", ":2: unknown key etcd.endpoint"},
            {"store = '/s'\ncold = 'never'", ":2: cold: expected one of auto, stream, fetch, got \"never\""},
+           {"store = '/s'\nsparse = 'always'", ":2: sparse: expected one of auto, never, got \"always\""},
            {"metrics_port = 'x'", ":1: metrics_port: expected a number"},
            {"metrics_port = -1", ":1: metrics_port: expected a number"},
            {"store = ['/s']", ":1: store: expected a text"},

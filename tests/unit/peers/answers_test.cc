@@ -59,6 +59,74 @@ class OneBlob final : public LocalBytes {
   const std::vector<std::byte> bytes_;
 };
 
+// Two blobs of one length, the second with one byte in 200 changed.
+class TwoBlobs final : public LocalBytes {
+ public:
+  explicit TwoBlobs(std::size_t size, unsigned every = 200) : base(random_bytes(size, 1)) {
+    auto bytes = base.bytes();
+    std::vector<std::byte> changed(bytes.begin(), bytes.end());
+    for (std::size_t at = 0; at < size; at += every) changed[at] ^= std::byte{1};
+    now = std::make_unique<OneBlob>(std::move(changed));
+  }
+  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override {
+    std::vector<OpenPlace> places;
+    for (const ChunkRun& run : runs) {
+      if (run.id != base.id && run.id != now->id) return Error{Errc::not_found, "no such blob"};
+      WEFT_TRY(auto one, run.id == base.id ? base.here(std::span(&run, 1)) : now->here(std::span(&run, 1)));
+      places.push_back(std::move(one.front()));
+    }
+    return places;
+  }
+  Result<std::vector<Digest>> digests(const ContentId& of) override { return now->digests(of); }
+  OneBlob base;
+  std::unique_ptr<OneBlob> now;
+};
+
+// Answers of a node with two blobs, decoded.
+struct Coding {
+  explicit Coding(std::size_t size, unsigned every = 200) : blobs(size, every) { answers.begin(blobs); }
+  ~Coding() { answers.end(); }
+  AskBytes ask(const Digest& base, bool must_code = false) const {
+    return {{{blobs.now->id, 0, chunk_count(blobs.now->id.length)}},
+            false,
+            false,
+            {{base, 1}},
+            CodingEffort::sparse,
+            must_code};
+  }
+  // The chunks, each decoded against the base; how many came coded.
+  std::size_t check(const PeerReply& reply, const AskBytes& asked) {
+    const GivenChunks given = must(decode_given(reply.head, asked));
+    std::vector<std::byte> bytes(reply.head.begin() + static_cast<std::ptrdiff_t>(given.head_bytes()),
+                                 reply.head.end());
+    for (const auto& window : reply.windows) bytes.insert(bytes.end(), window->bytes().begin(), window->bytes().end());
+    REQUIRE(bytes.size() == given.coded_bytes + given.plain_bytes);
+    std::size_t coded = 0, coded_at = 0, plain_at = given.coded_bytes;
+    const auto chunks = chunks_of(asked.runs);
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const auto right = blobs.now->bytes().subspan(chunks[i].at, chunks[i].length);
+      const auto base = blobs.base.bytes().subspan(chunks[i].at, chunks[i].length);
+      std::vector<std::byte> got(base.begin(), base.end());
+      if (given.sizes[i] < chunks[i].length) {
+        ++coded;
+        CHECK(coder.decode(std::span(bytes).subspan(coded_at, given.sizes[i]), 1, got).ok());
+        coded_at += given.sizes[i];
+      } else {
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(plain_at), got.size(), got.begin());
+        plain_at += got.size();
+      }
+      CHECK(std::ranges::equal(got, right));
+    }
+    return coded;
+  }
+  Result<PeerReply> give(const AskBytes& asked) { return answers.answer("asker", encode_request(asked)); }
+  TwoBlobs blobs;
+  PeerDirectory directory;
+  PeerCoding coding;
+  PeerAnswers answers{blobs.base.store, directory, coding};
+  ChunkCoder coder;
+};
+
 struct Answering {
   explicit Answering(std::size_t size) : blob(random_bytes(size, size)) { answers.begin(blob); }
   ~Answering() { answers.end(); }
@@ -103,6 +171,69 @@ TEST_CASE("what is not here is said to be not here") {
   CHECK(node.ask(AskBytes{{{other, 0, 1}}}).error().code == Errc::not_found);
   CHECK(node.ask(AskChunks{{other, 0, 1}}).error().code == Errc::not_found);
   CHECK(!node.ask(AskManifest{sha256({}), 0}).ok());
+}
+
+TEST_CASE("chunks with a base that is here come coded, in the head or in one window") {
+  for (const std::size_t size : {std::size_t{5000}, std::size_t{3 * kDigestChunk + 7}}) {
+    Coding node(size);
+    const AskBytes asked = node.ask(node.blobs.base.id.root);
+    const PeerReply reply = must(node.give(asked));
+    CHECK(node.check(reply, asked) >= chunk_count(size) - 1);  // seven bytes are not worth it
+    CHECK(reply.windows.size() <= 2);
+    CHECK(joined(reply).size() < size / 10);
+    CHECK(node.coding.cache.figures().coded >= chunk_count(size) - 1);
+    const auto before = node.coding.cache.figures().coded;
+    CHECK(node.check(must(node.give(asked)), asked) >= chunk_count(size) - 1);
+    CHECK(node.coding.cache.figures().coded == before);
+    CHECK(node.coding.cache.figures().found > 0);
+  }
+}
+
+TEST_CASE("chunks come plain if their base is not here or if most of them changed") {
+  for (const std::size_t size : {std::size_t{5000}, std::size_t{3 * kDigestChunk}}) {
+    Coding node(size, 2);
+    const AskBytes unlike = node.ask(node.blobs.base.id.root);
+    CHECK(node.check(must(node.give(unlike)), unlike) == 0);
+    const AskBytes unknown = node.ask(sha256({}));
+    CHECK(node.check(must(node.give(unknown)), unknown) == 0);
+    CHECK(node.give(node.ask(sha256({}), true)).error().code == Errc::absent);
+    CHECK(node.give(node.ask(node.blobs.base.id.root, true)).ok());
+  }
+}
+
+TEST_CASE("a base that ends early costs plain bytes") {
+  Coding node(3 * kDigestChunk);
+  REQUIRE(::truncate(node.blobs.base.store.pack_path(1).c_str(), kDigestChunk + 4096) == 0);
+  const AskBytes asked = node.ask(node.blobs.base.id.root);
+  CHECK(node.check(must(node.give(asked)), asked) == 1);
+}
+
+TEST_CASE("one thread codes a chunk, and others wait for it") {
+  CodedCache cache;
+  std::atomic<int> coded = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      const auto found = cache.find_or({}, [&] {
+        ++coded;
+        return std::make_shared<const std::vector<std::byte>>(100);
+      });
+      CHECK(found->size() == 100);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(coded == 1);
+  CHECK(cache.figures().found == 7);
+}
+
+TEST_CASE("coded chunks keep within their bytes, and what is not worth it is not kept") {
+  CodedCache cache(10'000);
+  for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
+    cache.put({{}, {}, chunk, 2}, std::make_shared<const std::vector<std::byte>>(1000));
+  CHECK(cache.figures().bytes <= 10'000);
+  CHECK(cache.find_or({{}, {}, 0, 2}, [] { return nullptr; }) == nullptr);
+  CHECK(cache.find_or({{}, {}, 99, 1}, [] { return nullptr; }) == nullptr);  // of another width
+  CHECK(cache.find_or({{}, {}, 99, 2}, [] { return nullptr; }) != nullptr);
+  CHECK(cache.figures().plain == 2);
 }
 
 TEST_CASE("digests of chunks are those of the run") {

@@ -41,6 +41,31 @@ TEST_CASE("little is asked of a peer before its rate is known, then a part of a 
   CHECK(second->bytes_max < 32U << 20U);
 }
 
+TEST_CASE("differences are asked of who is slower than coding them, and of nobody who coded wrongly") {
+  for (const bool is_hardware : {false, true}) {
+    PeerLinks of([] { return kMembers; }, steady_time(), [is_hardware](std::string_view) { return !is_hardware; });
+    const auto effort = [&of] {
+      const auto choice = of.take(kA, {});
+      of.done(choice->number, 0, milliseconds(1), nullptr);
+      return choice->effort;
+    };
+    const auto moves = [&of](std::uint64_t bytes_a_ms) {
+      for (int i = 0; i < 50; ++i) of.wire_moved(0, bytes_a_ms * 100, milliseconds(100));
+    };
+    CHECK(effort() == (is_hardware ? CodingEffort::none : CodingEffort::sparse));
+    of.wire_moved(0, 100, milliseconds(100));  // too little to tell
+    CHECK(effort() == (is_hardware ? CodingEffort::none : CodingEffort::sparse));
+    moves(12'000'000);
+    CHECK(effort() == (is_hardware ? CodingEffort::none : CodingEffort::sparse));
+    moves(1'000'000);
+    CHECK(effort() == CodingEffort::sparse);
+    moves(120'000);
+    CHECK(effort() == CodingEffort::dense);
+    of.plain_only(0);
+    CHECK(effort() == CodingEffort::none);
+  }
+}
+
 TEST_CASE("a peer has few reads at a time, and answers questions besides") {
   PeerLinks of = links();
   std::vector<std::uint32_t> taken;

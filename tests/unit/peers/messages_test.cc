@@ -43,6 +43,11 @@ TEST_CASE("a request is what it was") {
   CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, true})).value()).yields);
   CHECK(!read.waits);
   CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, false, true})).value()).waits);
+  const AskBytes coded{bytes.runs, false, false, {{digest_of(7), 2}, {digest_of(8), 0}}, CodingEffort::dense, true};
+  const auto bases = std::get<AskBytes>(decode_request(encode_request(coded)).value());
+  CHECK(bases.bases == coded.bases);
+  CHECK(bases.effort == CodingEffort::dense);
+  CHECK(bases.must_code);
   const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
   const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
   CHECK(said.had == announce.had);
@@ -60,6 +65,10 @@ TEST_CASE("holders and digests are what they were") {
 TEST_CASE("the largest request fits into one message") {
   AskBytes ask;
   for (std::size_t i = 0; i < kRunsPerRequest; ++i) ask.runs.push_back(run_of(1 + i, 0, 1));
+  CHECK(encode_request(ask).size() <= kRequestBytesMax);
+  ask.runs.resize(limits::kBasesPerRequestMax);
+  ask.bases.assign(limits::kBasesPerRequestMax, {digest_of(1), 2});
+  ask.effort = CodingEffort::sparse;
   CHECK(encode_request(ask).size() <= kRequestBytesMax);
   const Announce full{{{digest_of(4), "", 1, std::vector<std::uint8_t>(limits::kAnnouncedBytesMax, 255)}}};
   CHECK(encode_request(full).size() <= kRequestBytesMax);
@@ -83,6 +92,25 @@ TEST_CASE("what no request may say is refused") {
   CHECK(refused(AskBytes{{run_of(kSourceReadMax + 1, 0, 17)}}));
   CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
   CHECK(refused(AskChunks{run_of(0, 0, 1)}));
+  const auto with_bases = [](std::size_t runs, std::size_t bases, std::uint8_t width, unsigned effort) {
+    return AskBytes{std::vector<ChunkRun>(runs, run_of(100, 0, 1)),
+                    false,
+                    false,
+                    std::vector<AskedBase>(bases, {digest_of(1), width}),
+                    static_cast<CodingEffort>(effort),
+                    false};
+  };
+  CHECK(decode_request(encode_request(with_bases(2, 2, 4, 1))).ok());
+  CHECK(refused(with_bases(2, 1, 4, 1)));
+  CHECK(refused(with_bases(2, 3, 4, 1)));
+  CHECK(refused(with_bases(2, 2, 3, 1)));
+  CHECK(refused(with_bases(2, 2, 4, 0)));
+  CHECK(refused(with_bases(2, 2, 4, 3)));
+  CHECK(refused(with_bases(2, 0, 4, 1)));
+  CHECK(refused(with_bases(limits::kBasesPerRequestMax + 1, limits::kBasesPerRequestMax + 1, 4, 1)));
+  AskBytes must = with_bases(2, 0, 0, 0);
+  must.must_code = true;
+  CHECK(refused(must));
   CHECK(refused(Announce{{{digest_of(4), std::string(limits::kNodeIdMax + 1, 'n'), 0, {}}}}));
   CHECK(refused(Announce{{{digest_of(4), "", 1, {}}}}));
   CHECK(refused(Announce{{{digest_of(4), "", 0, {1}}}}));
@@ -90,6 +118,24 @@ TEST_CASE("what no request may say is refused") {
   CHECK(refused(Announce{std::vector<HadChunks>(limits::kAnnouncedAtOnceMax + 1)}));
   CHECK(!decode_request({}).ok());
   CHECK(!decode_request(std::vector<std::byte>(64)).ok());
+}
+
+TEST_CASE("a table of given bytes says no more than the chunks have, and coded only where there is a base") {
+  const AskBytes ask{{run_of(100, 0, 1), run_of(2 * kDigestChunk + 1, 1, 2)},
+                     false,
+                     false,
+                     {{digest_of(1), 0}, {digest_of(2), 2}},
+                     CodingEffort::sparse,
+                     false};
+  const auto decoded = [&ask](std::vector<std::uint32_t> sizes) { return decode_given(encode_given(sizes), ask); };
+  const auto good = decoded({100, 77, 1});
+  REQUIRE(good.ok());
+  CHECK(good->coded_bytes == 77);
+  CHECK(good->plain_bytes == 101);
+  CHECK(good->head_bytes() == 12);
+  for (const std::vector<std::uint32_t>& sizes : std::vector<std::vector<std::uint32_t>>{
+           {}, {100, 77}, {99, 77, 1}, {101, 77, 1}, {100, 0, 1}, {100, 77, 2}, {100, kDigestChunk + 1, 1}, {0, 77, 1}})
+    CHECK(decoded(sizes).error().code == Errc::corrupt);
 }
 
 TEST_CASE("a message that is cut short or changed is refused or another message") {
