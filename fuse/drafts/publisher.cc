@@ -120,7 +120,7 @@ std::optional<PublishName> publish_name(std::string_view entry) {
 
 struct DraftPublisher::Folder {
   Fd fd;
-  Fd lock;          // of the file that the import has locked while it runs
+  Fd lock;            // of the file that the import has locked while it runs
   pid_t child = 0;    // 0: of an import that an earlier server began
   bool over = false;  // an earlier server has published the draft
   std::string name;

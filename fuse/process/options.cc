@@ -290,8 +290,7 @@ Mount options:
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to remove, octal (default: 0)
   noexec           do not allow programs to run from the mount
-  publish          add new/, where a directory that is renamed to NAME@ or NAME@TAG
-                   becomes a version of the model NAME
+  publish          add new/, where programs write and publish (weft.7)
   xattr            answer the extended attributes user.weft.* of tensors
   attr_timeout=SECONDS  keep link and block counts for this time (default: 30)
   assembly_cache_max=SIZE  limit of the cache of assembled files, such as 20G; 0: none

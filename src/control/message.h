@@ -60,5 +60,4 @@ std::string encode_error(std::uint64_t id, const Error& error);
 // One message's JSON, without its length. Errc::invalid for anything that is not as above.
 Result<Message> parse_message(std::string_view json);
 
-
 }  // namespace weft::control

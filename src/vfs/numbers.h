@@ -43,7 +43,7 @@ enum class InoKind : std::uint8_t {
   hub_number,
   hub_snapshot,
   hub_dir,
-  draft,  // of new/ (weft/vfs.h)
+  draft,          // of new/ (weft/vfs.h)
   kin_file = 32,  // not in the kind's bits: bit 62
 };
 

@@ -236,17 +236,22 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
 
 
 @pytest.mark.parametrize("body", [
-    {}, {"name": "m"}, {"name": 5, "inherit": "", "add": False, "parents": [], "tags": [], "message": "", "metrics": [],
+    {}, {"name": "m"}, {"name": 5, "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
+                        "metrics": [],
                         "files": 1},
-    {"name": "m", "inherit": "", "add": False, "parents": [], "tags": [], "message": "", "metrics": ["x"], "files": 1},
-    {"name": "m", "inherit": "", "add": False, "parents": [], "tags": [], "message": "", "metrics": [], "files": 0},
-    {"name": "../m", "inherit": "", "add": False, "parents": [], "tags": [], "message": "", "metrics": [], "files": 1}])
+    {"name": "m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
+     "metrics": ["x"], "files": 1},
+    {"name": "m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
+     "metrics": [], "files": 0},
+    {"name": "../m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
+     "metrics": [], "files": 1}])
 def test_an_import_that_makes_no_sense_is_refused(daemon, store, body):
     assert daemon.ask("import", body)[0] == "invalid"
     assert store.json("ls")["models"] == []
 
 
-WISH = {"name": "m", "inherit": "", "add": False, "parents": [], "tags": [], "message": "", "metrics": [], "files": 2}
+WISH = {"name": "m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
+        "metrics": [], "files": 2}
 
 
 @pytest.mark.parametrize("files", [

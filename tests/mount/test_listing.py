@@ -98,7 +98,8 @@ def test_a_listing_of_nothing_says_what_there_is(store, source):
     store.publish(source("a"), name="org/m")
     said = store.weft("ls", "or", check=False)
     assert said.returncode != 0 and "org/m" in said.stderr and not said.stdout
-    assert not store.weft("ls", "or", "--json", check=False).stdout
+    said = json.loads(store.weft("ls", "or", "--json", check=False).stdout)
+    assert said["error"] == "not_found" and "org/m" in said["message"]
 
 
 def test_du_and_find_open_no_manifest_of_a_fine_tune(store, tmp_path):

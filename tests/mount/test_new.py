@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from daemonlib import Daemon
 from weftlib import (NOBODY, Mount, Store, files_below, process_of, random_bytes, random_tensors, run, safetensors_bytes,
                      wait_until, write_model)
 
@@ -250,13 +251,18 @@ def test_files_behave(mounted):
     assert os.listdir(mounted / "new") == []
 
 
+def let_in(mount):
+    """Other users reach the mount."""
+    for parent in mount.path.parents:
+        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
+            os.chmod(parent, 0o755)
+
+
 def test_users_do_not_meet(mounted):
     new = mounted / "new"
     (new / "mine").mkdir()
     (new / "mine/x").write_bytes(b"x")
-    for parent in mounted.path.parents:
-        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
-            os.chmod(parent, 0o755)
+    let_in(mounted)
     outcome = []
 
     def other(companion):
@@ -282,6 +288,22 @@ def test_users_do_not_meet(mounted):
     assert all(number in (errno.EACCES, errno.EPERM) for number in numbers[:-1]), numbers
     assert stat.S_IMODE((new / "theirs").stat().st_mode) == 0o700
     assert published(mounted, "mine").name == "1"
+
+
+def test_a_user_publishes_by_his_own_right(mounted):
+    """Without a daemon it is the right to write to the store; a daemon is told who may publish."""
+    let_in(mounted)
+    draft = mounted / "new/theirs"
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "check": False}
+    run(["sh", "-c", f"mkdir {draft} && head -c 3000000 /dev/urandom > {draft}/x"], **as_nobody)
+    content = (draft / "x").read_bytes()
+    assert "Permission denied" in run(["mv", "-T", draft, f"{draft}@"], **as_nobody).stderr
+    assert (draft / "x").read_bytes() == content and (draft / "x").stat().st_uid == NOBODY
+    with Daemon(mounted.store, "--control-publish", NOBODY):
+        done = run(["mv", "-T", draft, f"{draft}@"], **as_nobody)
+        assert done.returncode == 0, done.stderr
+    assert (mounted / "models/theirs/1/x").read_bytes() == content
+    assert {path.stat().st_uid for path in (mounted.store.path / "packs").iterdir()} == {0}
 
 
 def test_a_namespace_is_shared(mounted):

@@ -1,9 +1,9 @@
-#include "base/errc_names.h"
 #include "control/message.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
+#include "base/errc_names.h"
 #include "base/limits.h"
 #include "control/message_reader.h"
 #include "control/send_queue.h"

@@ -37,7 +37,7 @@ struct Mounted {
 struct OneServer {
   explicit OneServer(Mounted& mounted)
       : table(mounted.state.head().opens, mounted.state.slots()),
-        files(mounted.tree, passthrough, table, mounted.state.head().init) {}
+        files(mounted.tree, nullptr, passthrough, table, mounted.state.head().init) {}
   Passthrough passthrough;
   OpenTable table;
   OpenFiles files;
