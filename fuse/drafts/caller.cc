@@ -14,12 +14,12 @@ void set_groups(const std::vector<gid_t>& groups) {
 
 }  // namespace
 
-ActingAs::ActingAs(uid_t uid, gid_t gid, const std::vector<gid_t>& groups) {
-  if (::geteuid() != 0 || uid == 0) return;
+ActingAs::ActingAs(const DraftUser& user) {
+  if (::geteuid() != 0 || user.uid == 0) return;
   changed_ = true;
-  set_groups(groups);
-  ::setfsgid(gid);
-  ::setfsuid(uid);
+  set_groups(user.groups);
+  ::setfsgid(user.gid);
+  ::setfsuid(user.uid);
 }
 
 ActingAs::~ActingAs() {

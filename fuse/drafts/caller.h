@@ -8,10 +8,16 @@
 
 namespace weft {
 
+struct DraftUser {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;  // beside `gid`
+};
+
 // While it lives, this thread acts on files as that user. Only root can do so; any other server serves its own user.
 class ActingAs {
  public:
-  ActingAs(uid_t uid, gid_t gid, const std::vector<gid_t>& groups);
+  explicit ActingAs(const DraftUser& user);
   ~ActingAs();
   ActingAs(const ActingAs&) = delete;
   ActingAs& operator=(const ActingAs&) = delete;

@@ -54,13 +54,13 @@ class DraftTree {
   int remove(Ino dir, const char* name, int flags);  // AT_REMOVEDIR
   int rename(Ino dir, const char* name, Ino new_dir, const char* new_name, unsigned flags);
 
-  // Of the file itself, never of what a link leads to.
+  // These change the file itself. They follow no link.
   int set_mode(Ino ino, mode_t mode);
   int set_owner(Ino ino, uid_t uid, gid_t gid);  // -1: as it is
   int set_size(Ino ino, std::uint64_t size);
   int set_times(Ino ino, const timespec times[2]);
 
-  // What all users share: new/ itself, and the folders of namespaces. The calling thread may make such a folder.
+  // All users share new/ itself and the folders of namespaces. The calling thread may make such a folder.
   bool is_shared(Ino dir);
   int share(Ino dir, const char* name, DraftFound& made);
   // Makes one of a directory that somebody has made; the drafts in it become their makers' alone. Best effort.

@@ -34,7 +34,7 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
 }
 
 // In the child of a process with threads: system calls alone.
-[[noreturn]] void become(const char* program, char* const* words, const ImportUser& user, const ImportEnds& ends) {
+[[noreturn]] void become(const char* program, char* const* words, const DraftUser& user, const ImportEnds& ends) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -49,7 +49,7 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
 
 }  // namespace
 
-Result<pid_t> start_import(const ImportCommandLine& line, const ImportUser& user, const ImportEnds& ends) {
+Result<pid_t> start_import(const ImportCommandLine& line, const DraftUser& user, const ImportEnds& ends) {
   if (::flock(ends.lock, LOCK_EX | LOCK_NB) != 0) return sys_error(errno, "locking a draft");
   std::vector<std::string> words = words_of(line);
   const std::vector<char*> argv = argv_of(words);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fuse/drafts/caller.h"
 #include "fuse/drafts/draft_check.h"
 #include "weft/result.h"
 
@@ -20,12 +21,6 @@ struct ImportCommandLine {
   DraftFacts facts;
 };
 
-struct ImportUser {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;
-};
-
 // All stay the caller's. The process holds `lock`, an open file, locked (flock(2)) until it ends.
 struct ImportEnds {
   int content = -1;  // its working directory, which it publishes
@@ -33,6 +28,6 @@ struct ImportEnds {
   int lock = -1;
 };
 
-Result<pid_t> start_import(const ImportCommandLine& line, const ImportUser& user, const ImportEnds& ends);
+Result<pid_t> start_import(const ImportCommandLine& line, const DraftUser& user, const ImportEnds& ends);
 
 }  // namespace weft

@@ -55,7 +55,7 @@ Result<std::string> read_text(int folder, const char* name) {
   return std::string(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-// What an import said; nothing where it said nothing whole.
+// The import's answer; nothing if it ended before it had written all of it.
 std::optional<JsonValue> said_in(int folder) {
   const auto text = read_text(folder, kAnswer);
   if (!text.ok()) return std::nullopt;
@@ -68,12 +68,12 @@ bool is_published(int folder) {
   return said && said->find("version") != nullptr;
 }
 
-// What a new server must know of a rename that an old one began.
+// A new server reads this to go on with a rename that another server began.
 std::string encode(const PublishOrder& order) {
   JsonWriter json;
   json.begin_object().member("dir", std::uint64_t{order.dir}).member("name", order.name);
-  json.member("uid", std::uint64_t{order.uid})
-      .member("gid", std::uint64_t{order.gid})
+  json.member("uid", std::uint64_t{order.user.uid})
+      .member("gid", std::uint64_t{order.user.gid})
       .member("model", order.model)
       .member("file", order.file)
       .end_object();
@@ -89,8 +89,8 @@ Result<PublishOrder> decode(const std::string& text) {
   WEFT_TRY(order.file, json.flag("file"));
   WEFT_TRY(const std::uint64_t uid, json.number("uid"));
   WEFT_TRY(const std::uint64_t gid, json.number("gid"));
-  order.uid = static_cast<uid_t>(uid);
-  order.gid = static_cast<gid_t>(gid);
+  order.user.uid = static_cast<uid_t>(uid);
+  order.user.gid = static_cast<gid_t>(gid);
   return order;
 }
 
@@ -104,8 +104,8 @@ void give_back(int directory, const PublishOrder& order) {
     if (S_ISDIR(st.st_mode)) {
       const Fd inner(::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (inner.valid()) give_back(inner.get(), order);
-    } else if (st.st_uid != order.uid) {
-      static_cast<void>(::fchownat(directory, name.c_str(), order.uid, order.gid, AT_SYMLINK_NOFOLLOW));
+    } else if (st.st_uid != order.user.uid) {
+      static_cast<void>(::fchownat(directory, name.c_str(), order.user.uid, order.user.gid, AT_SYMLINK_NOFOLLOW));
     }
   }
 }
@@ -170,13 +170,13 @@ int DraftPublisher::take(PublishOrder& order, Folder& folder) {
   }
   folder.over = !made && is_published(folder.fd.get());
   if (folder.over) return 0;
-  if (::geteuid() == 0 && ::fchown(folder.fd.get(), order.uid, order.gid) != 0) return -errno;
+  if (::geteuid() == 0 && ::fchown(folder.fd.get(), order.user.uid, order.user.gid) != 0) return -errno;
   return move_in(order, folder);
 }
 
 // The user's rights decide.
 int DraftPublisher::move_in(PublishOrder& order, const Folder& folder) {
-  const ActingAs user(order.uid, order.gid, order.groups);
+  const ActingAs user(order.user);
   Fd dir;
   DraftFound draft;
   int failed = tree_.lookup(order.dir, order.name.c_str(), draft);
@@ -204,8 +204,7 @@ int DraftPublisher::run(const PublishOrder& order, Folder& folder, const std::fu
                            order.tag,        options_.trust_store, std::move(*facts)};
     const Fd answer(::openat(folder.fd.get(), kAnswer, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!answer.valid()) return -errno;
-    const auto child =
-        start_import(line, {order.uid, order.gid, order.groups}, {content.get(), answer.get(), folder.lock.get()});
+    const auto child = start_import(line, order.user, {content.get(), answer.get(), folder.lock.get()});
     if (!child.ok()) return refuse(content.get(), child.error());
     folder.child = *child;
     // The child has the lock by the same open file. Another one tells when it ends.
@@ -230,7 +229,7 @@ int DraftPublisher::run(const PublishOrder& order, Folder& folder, const std::fu
 
 // The folder stays for a while with the answer: the kernel may ask for it again.
 int DraftPublisher::finish(const PublishOrder& order, Folder& folder) {
-  log_info("{} published by user {}", order.model, order.uid);
+  log_info("{} published by user {}", order.model, order.user.uid);
   if (!tree_.is_shared(order.dir) && order.model.find('/') != std::string::npos) tree_.share_directory(order.dir);
   const Status gone = remove_tree_at(folder.fd.get(), kContent, "drafts/publishing/" + folder.name);
   if (!gone.ok()) log_warning("{}", gone.error().message);

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fuse/drafts/caller.h"
 #include "fuse/drafts/draft_tree.h"
 #include "weft/result.h"
 
@@ -34,9 +35,7 @@ std::optional<PublishName> publish_name(std::string_view entry);
 
 struct PublishOrder {
   std::uint64_t request = 0;  // the kernel's number, which it uses once
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;
+  DraftUser user;
   Ino dir = 0;        // where the draft lies
   std::string name;   // in `dir`
   bool file = false;  // and no directory; publish() finds that out

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <span>
 
-#include "fuse/drafts/caller.h"
 #include "fuse/drafts/draft_file.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/protocol.h"
@@ -15,11 +14,6 @@
 
 namespace weft {
 namespace {
-
-ActingAs acting_for(fuse_req_t request) {
-  const RequestUser user = user_of(request);
-  return {user.uid, user.gid, user.groups};
-}
 
 // The descriptor of an open draft. The file may have no name any more.
 Result<int> open_descriptor(Server& server, fuse_ino_t node) {

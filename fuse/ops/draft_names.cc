@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <vector>
 
-#include "fuse/drafts/caller.h"
 #include "fuse/kernel/protocol.h"
 #include "fuse/ops/draft_ops.h"
 #include "weft/names.h"
@@ -13,11 +12,6 @@ namespace weft {
 namespace {
 
 constexpr int kGroupsMax = 256;
-
-ActingAs acting_for(fuse_req_t request) {
-  const RequestUser user = user_of(request);
-  return {user.uid, user.gid, user.groups};
-}
 
 // The directory of models/ that stands for the same name, if it is one of a namespace.
 bool is_namespace(Server& server, const std::string& path) {
@@ -92,14 +86,18 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
 
 }  // namespace
 
-RequestUser user_of(fuse_req_t request) {
+DraftUser user_of(fuse_req_t request) {
   const fuse_ctx* context = fuse_req_ctx(request);
-  RequestUser user{context->uid, context->gid, {}};
+  DraftUser user{context->uid, context->gid, {}};
   if (user.uid == 0) return user;
   user.groups.resize(kGroupsMax);
   const int count = fuse_req_getgroups(request, kGroupsMax, user.groups.data());
   user.groups.resize(static_cast<std::size_t>(std::clamp(count, 0, kGroupsMax)));
   return user;
+}
+
+ActingAs acting_for(fuse_req_t request) {
+  return ActingAs(user_of(request));
 }
 
 bool answered_failure(fuse_req_t request, int failed) {

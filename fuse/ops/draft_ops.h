@@ -1,6 +1,7 @@
 // The operations of new/ (fuse/drafts). As in ops.h; an errno of the kernel's is answered as it is.
 #pragma once
 
+#include "fuse/drafts/caller.h"
 #include "fuse/state/server.h"
 #include "weft/result.h"
 
@@ -44,13 +45,9 @@ Status draft_setxattr(Server& server, fuse_req_t request, fuse_ino_t node, const
                       size_t size, int flags);
 Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name);
 
-// The user whose request it is, for the thread that serves it.
-struct RequestUser {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;
-};
-RequestUser user_of(fuse_req_t request);
+// The user whose request it is, and this thread with his rights.
+DraftUser user_of(fuse_req_t request);
+ActingAs acting_for(fuse_req_t request);
 
 // Entries and attributes, as the kernel has them.
 struct stat stat_of_draft(const DraftFound& found);

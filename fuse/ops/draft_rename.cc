@@ -2,7 +2,6 @@
 #include <cerrno>
 #include <string>
 
-#include "fuse/drafts/caller.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/draft_ops.h"
 
@@ -10,11 +9,8 @@ namespace weft {
 namespace {
 
 Status publish(Server& server, fuse_req_t request, PublishOrder order) {
-  RequestUser user = user_of(request);
   order.request = current_request();
-  order.uid = user.uid;
-  order.gid = user.gid;
-  order.groups = std::move(user.groups);
+  order.user = user_of(request);
   const int failed = server.publisher->publish(std::move(order), [&server, request] {
     server.requests.alive();
     return fuse_req_interrupted(request) == 0;
@@ -49,8 +45,7 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   const auto to = publish_name(new_name);
   if (to && is_publish(server, ino_of(dir), name, ino_of(new_dir), *to, order))
     return publish(server, request, std::move(order));
-  const RequestUser user = user_of(request);
-  const ActingAs acting(user.uid, user.gid, user.groups);
+  const ActingAs user = acting_for(request);
   fuse_reply_err(request, -server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags));
   return {};
 }

@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 
 #include "cli/cli.h"
 #include "cli/signals.h"
+#include "os/programs.h"
 #include "os/sys.h"
 
 namespace {
@@ -19,12 +19,6 @@ unsigned terminal_columns() {
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-std::string program_directory() {
-  std::error_code error;
-  auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "" : program.parent_path().string();
 }
 
 }  // namespace
@@ -40,7 +34,7 @@ int main(int argc, char** argv) {
                                    .columns = terminal_columns,
                                    .variable = variable,
                                    .is_root = ::geteuid() == 0,
-                                   .program_directory = program_directory(),
+                                   .program_directory = weft::own_program_directory(),
                                    .interrupt = weft::interrupt_signal(),
                                    .catch_interrupts = weft::catch_interrupts};
   return weft::run_weft({argv + 1, argv + argc}, environment);

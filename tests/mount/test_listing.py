@@ -38,19 +38,25 @@ def unread(pipe):
     return count[0]
 
 
-@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
-def test_a_listing_that_nobody_reads_holds_up_no_import(many_versions, source, options):
+def read_after_imports(store, source, *words):
+    """What `weft` prints into a pipe that nobody reads until ten imports are done beside it."""
     read_end, write_end = os.pipe()
     fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    with subprocess.Popen([WEFT, "--store", many_versions.path, "ls", "m", *options], stdout=write_end,
-                          env=environment()) as listing, open(read_end, encoding="utf-8") as reader:
+    with subprocess.Popen([WEFT, "--store", store.path, *words], stdout=write_end,
+                          env=environment()) as command, open(read_end, encoding="utf-8") as reader:
         os.close(write_end)
         wait_until(lambda: unread(read_end) == PIPE_BYTES)
         for number in range(10):
-            many_versions.publish(source(f"more {number}"), name="other")
-        assert listing.poll() is None
+            store.publish(source(f"more {number}"), name="other")
+        assert command.poll() is None
         text = reader.read()
-        assert listing.wait() == 0
+        assert command.wait() == 0
+    return text
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
+def test_a_listing_that_nobody_reads_holds_up_no_import(many_versions, source, options):
+    text = read_after_imports(many_versions, source, "ls", "m", *options)
     if options:
         assert [version["version"] for version in json.loads(text)["versions"]] == list(range(1, VERSIONS + 1))
     else:
@@ -156,17 +162,7 @@ def test_the_tags_of_a_version_are_the_same_everywhere(store, source, tmp_path):
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
 def test_a_log_that_nobody_reads_holds_up_no_import(many_versions, source, options):
-    read_end, write_end = os.pipe()
-    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    with subprocess.Popen([WEFT, "--store", many_versions.path, "log", "m", *options], stdout=write_end,
-                          env=environment()) as log, open(read_end, encoding="utf-8") as reader:
-        os.close(write_end)
-        wait_until(lambda: unread(read_end) == PIPE_BYTES)
-        for number in range(10):
-            many_versions.publish(source(f"more {number}"), name="other")
-        assert log.poll() is None
-        text = reader.read()
-        assert log.wait() == 0
+    text = read_after_imports(many_versions, source, "log", "m", *options)
     if options:
         numbers = [version["version"] for version in json.loads(text)["versions"]]
     else:
