@@ -72,7 +72,8 @@ std::uint64_t saved_bytes(const CodedCounts& counts) {
   return counts.asked_bytes - std::min(counts.asked_bytes, counts.given_bytes);
 }
 
-// Of chunks that this node asked for as differences, of the last version that had a base, and of chunks that it coded.
+// Counts the chunks that this node asked for as differences, and those that it coded. Adds the share of elements that
+// changed in the last version that had a base.
 void write_sparse(JsonWriter& json, const Bytes& bytes, const FetchStatus& fetched) {
   json.key("sparse").begin_object().member("asked", fetched.coded.asked).member("coded", fetched.coded.coded);
   json.member("plain", fetched.coded.plain).member("failed", fetched.coded.failed);
