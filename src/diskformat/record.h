@@ -17,7 +17,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; others are refused
-inline constexpr std::uint32_t kStoreFormat = 9;    // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 10;   // of the store as a whole, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -34,7 +34,7 @@ enum class RecordKind : std::uint16_t {
   removal = 18,
   repair = 19,
   adoption = 20,
-  pin = 21,
+  note = 21,
   counters = 32,  // index
   model,
   model_name,
@@ -55,7 +55,7 @@ enum class RecordKind : std::uint16_t {
   registry_tombstone,
   registry_tag,
   registry_member,
-  registry_removals,
+  registry_moment,
   registry_mark,  // STORE/registry
 };
 
