@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 3;
+inline constexpr std::uint32_t kRegistryFormat = 4;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

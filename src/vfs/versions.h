@@ -65,6 +65,9 @@ class Versions final : public Subtree {
   // The same as lookup() and list(), of a directory that is a node.
   Result<Attr> lookup_in(const TreeNode& dir, std::string_view name);
   Result<DirPage> list_in(const TreeNode& dir, ListPlace from);
+  // A scattered tensor of the version as an .npy file.
+  Result<std::shared_ptr<OpenFile>> open_scattered(const std::shared_ptr<const TreeVersion>& version,
+                                                   const Tensor& tensor);
   VfsAssembly& assembly() { return assembly_; }
   void trim();
 
@@ -78,6 +81,7 @@ class Versions final : public Subtree {
   Status look(VersionId id);
   Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
 
   Attr fixed_attr(const TreeNode& node);
   Status add_changing(Snapshot& snapshot, const TreeNode& node, std::uint64_t file_links, Attr& attr);

@@ -1,6 +1,8 @@
 // Opens files below a version, whose bytes are local or remote.
 #include <algorithm>
+#include <map>
 
+#include "reading/gathered_file.h"
 #include "reading/open_file.h"
 #include "vfs/versions.h"
 
@@ -89,9 +91,33 @@ bool Versions::assembled(const MountInode& inode) {
 
 Result<std::shared_ptr<OpenFile>> Versions::open(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
-  auto opened = open_here(found);
+  return open_node(found);
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_node(const TreeNode& node) {
+  auto opened = open_here(node);
   if (opened.ok() || opened.error().code != Errc::absent || cold_.reads == nullptr) return opened;
-  return open_absent(found);
+  return open_absent(node);
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const std::shared_ptr<const TreeVersion>& version,
+                                                           const Tensor& tensor) {
+  const VersionTree& tree = *version->tree;
+  std::map<std::uint32_t, std::shared_ptr<OpenFile>> files;
+  GatheredTensor gathered;
+  gathered.head = npy_header(tensor.dtype, tensor.shape, tensor.descr);
+  gathered.shape = tensor.shape;
+  gathered.strides = tensor.strides;
+  gathered.element_bytes = dtype_info(tensor.dtype)->block_bytes;
+  for (const TensorRun& run : tensor.runs) {
+    std::shared_ptr<OpenFile>& file = files[run.file];
+    if (!file) {
+      WEFT_TRY(file, open_node({version, tree.node_of_file(run.file)}));
+    }
+    const std::uint64_t at = tree.manifest().files[run.file].extents[run.extent].offset + run.offset;
+    gathered.add(file, {at, run.length});
+  }
+  return open_gathered(std::move(gathered));
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
