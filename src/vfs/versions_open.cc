@@ -4,6 +4,7 @@
 
 #include "reading/gathered_file.h"
 #include "reading/open_file.h"
+#include "reading/record_file.h"
 #include "vfs/versions.h"
 
 namespace weft {
@@ -135,11 +136,17 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
   return open_cold(store_, cold_, node.where(), std::move(container.header), blobs);
 }
 
+Result<std::shared_ptr<OpenFile>> Versions::open_published(const TreeNode& node) {
+  WEFT_TRY(auto file, assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_));
+  const bool by_record = by_record_ && node.file().format == kLmdbFormat && reads_by_record(*file);
+  return by_record ? open_by_record(std::move(file)) : std::move(file);
+}
+
 Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:
-      return assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_);
+      return open_published(node);
     case NodeKind::layer_container: {
       Container container = make_container(*node.version->tree, n.layer);
       ReadAhead ahead{&prefetcher_, blob_offsets(container)};
