@@ -212,7 +212,7 @@ void publish_locally(const std::string& directory, std::uint64_t versions, std::
     request.parents = row.parents;
     request.message = row.message;
     request.metrics = row.metrics;
-    auto import = must(store->begin_import());
+    auto import = must(store->begin_import(Durability::local));
     must(import->publish(request));
   }
 }
@@ -267,7 +267,7 @@ Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::
     to.wait_shown([&] { return to.has("m", number); });
     times.shown = seconds_since(begin);
   });
-  auto import = must(from.store().begin_import());
+  auto import = must(from.store().begin_import(Durability::local));
   const Range whole{0, bytes.size()};
   auto extents = must(import->add(fd, "file", {&whole, 1}, no_progress()));
   PublishRequest request;

@@ -16,6 +16,7 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kCacheMax = "20G";
+constexpr std::uint64_t kMemoryShare = 4;  // of this machine's memory
 constexpr std::string_view kDrainSeconds = "30";
 constexpr std::uint64_t kDrainSecondsMax = 3600;
 
@@ -64,6 +65,12 @@ class Values {
   const SettingValues& values_;
 };
 
+std::uint64_t memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -91,6 +98,7 @@ Result<EtcdOptions> etcd_options(const Values& values) {
 
 Status set_limits(const Values& values, Config& config) {
   WEFT_TRY(config.cache_max, values.bytes("cache_max", kCacheMax));
+  WEFT_TRY(config.memory_max, values.bytes("memory_max", std::to_string(memory_bytes() / kMemoryShare)));
   WEFT_TRY(config.cold, values.one_of("cold", std::to_array<std::string_view>({"auto", "stream", "fetch"})));
   WEFT_TRY(config.sparse, values.one_of("sparse", std::to_array<std::string_view>({"auto", "never"})));
   WEFT_TRY(const std::uint64_t port, values.number("metrics_port", "0", std::numeric_limits<std::uint16_t>::max()));

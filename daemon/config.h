@@ -18,7 +18,8 @@ struct Config {
   bool trust_store = false;
   std::string name, provider, key_file, origin;
   ListenAddress listen;
-  std::uint64_t cache_max = 0;  // bytes
+  std::uint64_t cache_max = 0;   // bytes
+  std::uint64_t memory_max = 0;  // bytes that versions may leave in memory alone
   std::string cold, sparse;
   std::uint16_t metrics_port = 0;
   std::chrono::seconds drain{0};

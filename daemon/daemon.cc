@@ -73,7 +73,8 @@ class Daemon {
                                               }}));
     if (peers_) peers_->join(*registry_);
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
-    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, now_ns()});
+    memory_ = std::make_unique<FlushBehind>(*store_, *registry_, config_.get()->name, config_.get()->memory_max);
+    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
@@ -149,6 +150,7 @@ class Daemon {
     static_cast<void>(log_set_level(config.log_level));
     config_.set(std::move(config));
     bytes_->configure();
+    memory_->set_max(config_.get()->memory_max);
     return {};
   }
 
@@ -172,6 +174,7 @@ class Daemon {
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Peers> peers_;  // null for a node alone, and for one without peers
   std::unique_ptr<Bytes> bytes_;
+  std::unique_ptr<FlushBehind> memory_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
   std::unique_ptr<MetricsPort> metrics_;

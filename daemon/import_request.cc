@@ -1,6 +1,10 @@
 // Publishing for a client, which finds the files and opens each as it is needed, with its own rights.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <span>
+
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/call.h"
@@ -58,6 +62,32 @@ void bring_base(DaemonParts& parts, const std::string& base) {
     log_info("{}: {}", printable(base), fetched.error().message);
 }
 
+std::uint64_t bytes_of(std::span<const SourceFile> files) {
+  std::uint64_t bytes = 0;
+  for (const SourceFile& file : files) bytes += std::min(file.size, limits::kVersionBytesMax - bytes);
+  return bytes;
+}
+
+// What relies on versions in memory is in memory too: it is waited for, if it was to be on the disk.
+Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, Progress& progress,
+                             DaemonParts& parts) {
+  const bool to_memory = options.durability == Durability::memory;
+  const auto cancelled = [&progress] { return progress.cancelled(); };
+  ImportReport report;
+  {
+    WEFT_TRY(const auto running, parts.memory.begin_publish(bytes_of(files), to_memory, cancelled));
+    if (!running.in_memory() && to_memory) options.durability = Durability::local;
+    WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
+    bring_base(parts, options.inherit);
+    WEFT_TRY(report, run_import(parts.store, std::move(prepared), progress,
+                                [&](Import& one, const PublishRequest& version) {
+                                  return parts.registry.publish(one, version);
+                                }));
+  }
+  if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
+  return report;
+}
+
 Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
   CallProgress progress(call);
@@ -66,12 +96,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   WEFT_TRY(auto files, client.list(request.files));
   if (request.options.move)
     for (SourceFile& file : files) file.giver = call.peer().uid;
-  WEFT_TRY(PreparedImport prepared, prepare_sources(request.options, std::move(files), progress));
-  bring_base(parts, request.options.inherit);
-  WEFT_TRY(const ImportReport report,
-           run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& version) {
-             return parts.registry.publish(one, version);
-           }));
+  WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
   if (parts.bytes.behind) parts.bytes.behind->look_again();
   const VersionRow& row = report.outcome.version;
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),

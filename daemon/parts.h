@@ -7,6 +7,7 @@
 #include "control/server.h"
 #include "daemon/bytes.h"
 #include "daemon/figures.h"
+#include "daemon/flush_behind.h"
 #include "daemon/live_config.h"
 #include "weft/cluster_store.h"
 #include "weft/registry.h"
@@ -19,6 +20,7 @@ struct DaemonParts {
   LiveConfig& config;
   Figures& figures;
   Bytes& bytes;
+  FlushBehind& memory;
   std::uint64_t since_ns = 0;
 };
 

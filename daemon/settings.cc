@@ -18,6 +18,7 @@ constexpr std::array kSettings = {
     Setting{"cluster", text, "NAME", "name of the cluster, if etcd.endpoints is set", false},
     Setting{"origin", text, "DIR", "the cluster's origin, a directory on a shared file system", false},
     Setting{"cache_max", text, "BYTES", "disk space for fetched bytes, such as 200G", true},
+    Setting{"memory_max", text, "BYTES", "bytes of new versions in memory alone (default: a quarter of it)", true},
     Setting{"cold", text, "HOW", "how to read bytes that are not local: auto, stream or fetch", true},
     Setting{"sparse", text, "HOW", "send changed tensors as differences: auto or never", true},
     Setting{"metrics_port", number, "PORT", "loopback port that serves /metrics (default: 0, none)", false},

@@ -21,6 +21,12 @@ void write_registry(JsonWriter& json, const Registry& registry) {
   json.end_array().end_object();
 }
 
+void write_memory_status(JsonWriter& json, const FlushStatus& memory, std::uint64_t bytes_max) {
+  json.key("memory").begin_object().member("versions", memory.versions).member("bytes", memory.bytes);
+  json.member("bytes_max", bytes_max).member("oldest_ns", memory.oldest_ns).member("kept", memory.kept);
+  json.member("lost", memory.lost).member("problem", memory.problem).end_object();
+}
+
 std::string text_answer(std::string_view text) {
   JsonWriter json;
   json.begin_object().member("text", text).end_object();
@@ -51,6 +57,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
   write_registry(json, parts.registry);
   write_bytes_status(json, parts.bytes);
+  write_memory_status(json, parts.memory.status(), config->memory_max);
   if (parts.bytes.peers != nullptr) write_peers_status(json, *parts.bytes.peers);
   json.end_object();
   return json.take();
@@ -91,6 +98,16 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
                 for (auto& sample : samples) sample.value /= 1e9;
                 return samples;
               }));
+  const auto memory = [&parts](auto member) {
+    return [&parts, member] { return static_cast<double>(parts.memory.status().*member); };
+  };
+  figures.add("weft_memory_versions", "gauge", "Versions of this node that are only in its memory yet.",
+              memory(&FlushStatus::versions));
+  figures.add("weft_memory_bytes", "gauge", "Bytes of this node's versions that are only in its memory yet.",
+              memory(&FlushStatus::bytes));
+  figures.add("weft_memory_lost_total", "counter",
+              "Versions of this node that were lost because the machine had stopped before a disk had them.",
+              memory(&FlushStatus::lost));
   figures.add("weft_registry_connected", "gauge", "1 while changes of other nodes arrive.",
               registry(&RegistryStatus::connected));
   figures.add("weft_registry_revision", "gauge", "Revision of the registry up to which the store mirrors it.",

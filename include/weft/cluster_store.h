@@ -27,6 +27,13 @@ struct MirroredVersion {
   std::uint64_t tree_nodes = 0;   // inode numbers to set aside
   std::vector<PackId> packs;      // that came with it, at its publisher
   std::vector<std::string> tags;  // set to it in the same change
+  bool in_memory = false;         // for the registry; a mirror is told by MirroredMemory
+};
+// A version is in memory alone from now on, or not any more (VersionNote::in_memory).
+struct MirroredMemory {
+  std::string model;
+  std::uint64_t number = 0;
+  bool in_memory = false;
 };
 struct MirroredTag {
   std::string model;
@@ -39,8 +46,9 @@ struct MirroredRemoval {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
+  std::string lost = {};  // as VersionRow::lost
 };
-using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval>;
+using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval, MirroredMemory>;
 
 struct MirrorOutcome {
   std::uint64_t applied = 0;          // the others were so already, or are named here:
@@ -88,6 +96,13 @@ struct CachedPack {
   std::uint64_t disk_bytes = 0;  // blocks
   std::uint64_t used_ns = 0;     // when somebody last opened it; coarse
   bool pinned = false;           // a version that is pinned has blobs in it
+};
+
+enum class MemoryState : std::uint8_t {
+  kept,   // all of it is on a disk
+  waits,  // it needs versions of other nodes that are in memory themselves
+  lost,   // some of it is nowhere
+  gone,   // it was removed
 };
 
 struct EvictOptions {
@@ -152,6 +167,16 @@ class ClusterStore : public Store {
   virtual Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) = 0;
   // Undoes it, where the blob could not be fetched: part of the damaged bytes may be of use.
   virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;
+
+  // Versions that were published into memory (Snapshot::in_memory()), by this node. Waits until all that this one needs
+  // of this node is on the disk, with `pace` between pieces of some MiB. After the machine has stopped, it looks at what
+  // there still is. The answer is for the registry: keep_version(), or remove_version() with a reason.
+  virtual Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) = 0;
+  // Bytes of its packs that may not be on the disk.
+  virtual Result<std::uint64_t> unsynced_bytes(VersionId version) = 0;
+  // Of a node alone: it is not in memory any more; it is removed, as its bytes were lost.
+  virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
+  virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;
 
   // These versions are at the origin: Snapshot::unsaved() forgets them.
   virtual Status saved(std::span<const VersionId> versions) = 0;

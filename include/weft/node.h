@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/durability.h"
 #include "weft/kin.h"
 #include "weft/manifest.h"
 #include "weft/pack.h"
@@ -69,6 +70,8 @@ struct ImportOptions {
   std::string inherit;
   // The files become the store's where the file system lets them, instead of being copied; the caller removes them.
   bool move = false;
+  // Durability::memory needs a weftd, which takes the version to the disk; a process alone publishes to the disk.
+  Durability durability = Durability::local;
   bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes
   std::vector<std::string> parents;  // MODEL[@V]
   // When neither these nor the files name a stored parent: how large a part of the tensor bytes a version must share to

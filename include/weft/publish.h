@@ -76,7 +76,7 @@ class Import {
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
     return add(fd, where, ranges, Take::copy, progress);
   }
-  // Makes everything durable and commits. The Import is spent afterwards, also when this fails.
+  // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
   // The same, up to the commit. For a store in a cluster.
   virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;

@@ -65,6 +65,10 @@ class Registry {
   // As Store::set_tag and Store::remove_version; when they return, this node's store shows it.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
+  // Of a version that is in memory (ClusterStore::settle_version()): all of it is on a disk now. Or it is removed, and
+  // its record says why.
+  virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
+  virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;
   // As Store::remove_versions.
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
 
@@ -83,7 +87,7 @@ class Registry {
 };
 
 // Over a store that belongs to no cluster. `store` is open for writing and outlives it.
-std::unique_ptr<Registry> local_registry(Store& store);
+std::unique_ptr<Registry> local_registry(ClusterStore& store);
 
 struct EtcdOptions {
   std::vector<std::string> endpoints;  // "http://host:2379" or "https://…"; the next is tried when one does not answer

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/durability.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 
@@ -109,6 +110,10 @@ class Snapshot {
   // nobody has said to be saved(); of those that are pinned.
   virtual Result<std::vector<VersionId>> bare_versions(VersionId from, std::size_t count_max) = 0;
   virtual Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) = 0;
+  // Where the bytes of a live version are, as far as this node knows: at the origin only if it took them there itself.
+  virtual Result<Durability> durability(const VersionRow& version) = 0;
+  // Of those whose bytes may go with their publisher's memory (VersionNote::in_memory).
+  virtual Result<std::vector<VersionId>> in_memory(VersionId from, std::size_t count_max) = 0;
   virtual Result<std::vector<VersionId>> pinned(VersionId from, std::size_t count_max) = 0;
 };
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/durability.h"
 #include "weft/pack.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -119,7 +120,9 @@ class Store {
   // there is nobody to ask. Not while this thread holds a Snapshot.
   virtual Status look(VersionId version) = 0;
 
-  virtual Result<std::unique_ptr<Import>> begin_import() = 0;
+  // Durability::memory: its publish does not wait until the bytes are on the disk (ClusterStore::settle_version()); all
+  // others do.
+  virtual Result<std::unique_ptr<Import>> begin_import(Durability durability) = 0;
   // Moves or makes a tag; `number` must be live. An empty optional deletes it.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   // The names of these versions go at once, their tags with them; their bytes stay until gc. One commit takes the first

@@ -77,6 +77,7 @@ struct VersionRow {
   std::uint64_t born = 0;
   std::uint64_t died = 0;
   std::string publisher;  // uuid of the node that brought it, by the registry; "" for a publish of this store alone
+  std::string lost;       // why it was removed, if its bytes were lost; "": somebody removed it, or it is live
 };
 
 // What only this node knows of a version.

@@ -185,13 +185,18 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   return erase_note(txn, kIncomplete, event.version);
 }
 
-Status apply_pin(Txn& txn, const PinEvent& event) {
-  WEFT_CHECK(count_sequence(txn, event.sequence));
+std::string_view note_name(VersionNote note) {
+  return note == VersionNote::pinned ? kPinned : kInMemory;
+}
+
+Status apply_note(Txn& txn, const NoteEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
-  if (!model) return damaged(txn, fmt::format("the journal pins of model {}, which is not there", event.model));
+  if (!model) return damaged(txn, fmt::format("the journal notes of model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   if (!version || version->removed) return {};
-  return event.pinned ? put_note(txn, kPinned, version->id) : erase_note(txn, kPinned, version->id);
+  const std::string_view note = note_name(event.note);
+  return event.set ? put_note(txn, note, version->id) : erase_note(txn, note, version->id);
 }
 
 Status raise_counters(Txn& txn, const Counters& floors) {
@@ -253,11 +258,13 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_CHECK(remove_local(txn, version->id, content, given_back));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
-  WEFT_CHECK(erase_note(txn, kPinned, version->id));
+  for (const VersionNote note : {VersionNote::pinned, VersionNote::in_memory})
+    WEFT_CHECK(erase_note(txn, note_name(note), version->id));
   WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;
+  version->lost = event.lost;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
   WEFT_CHECK(delete_tags_of(txn, *model, event.number));
   return remove_from_model(txn, *model, event.number, event.time_ns);

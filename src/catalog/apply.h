@@ -41,7 +41,8 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
 Status apply_tags(Txn& txn, const TagsEvent& event);
 // Of a version that is not bare any more, or removed and reaped, it changes nothing.
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
-Status apply_pin(Txn& txn, const PinEvent& event);
+Status apply_note(Txn& txn, const NoteEvent& event);
+std::string_view note_name(VersionNote note);  // in the index (tables.h)
 // `content` of the version; not looked at when is_incomplete(), when it is reaped, or for no steps. So many steps of
 // what it held are given back and noted (giving_back.h); kAllHeld: all, without a note; nothing: as a removal does.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,

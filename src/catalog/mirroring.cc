@@ -88,7 +88,7 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && version.removed && !known->removed) return remove(*known, version.removed_ns);
+  if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
   if (known) return {};
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
@@ -105,6 +105,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   event.version.id = counters.next_version;
   event.version.removed = false;
   event.version.removed_ns = 0;
+  event.version.lost.clear();
   event.bare = content == nullptr;
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
@@ -151,10 +152,29 @@ Status Mirroring::publish(const MirroredVersion& change) {
   WEFT_CHECK(add(std::move(event)));
   if (!change.version.removed) return {};
   --outcome_.applied;  // it counts once
-  return remove(version, change.version.removed_ns);
+  return remove(version, change.version.removed_ns, change.version.lost);
 }
 
-Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns) {
+// What was said of a version counts with it.
+Status Mirroring::note_memory(const VersionRow& version, bool in_memory) {
+  WEFT_TRY(std::optional<NoteEvent> event, plan_note(txn_, version, VersionNote::in_memory, in_memory));
+  if (!event) return {};
+  WEFT_CHECK(apply_note(txn_, *event));
+  events_.emplace_back(*std::move(event));
+  return {};
+}
+
+Status Mirroring::take(const MirroredMemory& change) {
+  if (Status status = check_key_name(change.model); !status.ok())
+    return refuse(name_of(change.model, change.number), status.error().message);
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
+  if (!model) return {};
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
+  if (!version || version->removed) return {};
+  return note_memory(*version, change.in_memory);
+}
+
+Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost) {
   WEFT_TRY(bool incomplete, is_incomplete(txn_, version.id));
   WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(version.id)));
   const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
@@ -167,6 +187,7 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns) {
   event.model = version.model_name;
   event.number = version.number;
   event.time_ns = time_ns;
+  event.lost = lost;
   WEFT_CHECK(apply_removal(txn_, event, content));
   return add(std::move(event));
 }
@@ -178,7 +199,7 @@ Status Mirroring::take(const MirroredRemoval& change) {
   if (!model) return {};
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
   if (!version || version->removed) return {};
-  return remove(*version, change.time_ns);
+  return remove(*version, change.time_ns, change.lost);
 }
 
 Status Mirroring::take(const MirroredTag& change) {

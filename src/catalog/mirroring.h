@@ -36,11 +36,13 @@ class Mirroring {
   Status take(const MirroredVersion& change);
   Status take(const MirroredTag& change);
   Status take(const MirroredRemoval& change);
+  Status take(const MirroredMemory& change);
+  Status note_memory(const VersionRow& version, bool in_memory);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);
   Result<PublishEvent> plan(const MirroredVersion& change, const VersionContent* content);
-  Status remove(const VersionRow& version, std::uint64_t time_ns);
+  Status remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost);
   Status refuse(std::string_view what, std::string_view why);
   Status add(Event event);
 

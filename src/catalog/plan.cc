@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "catalog/apply.h"
 #include "index/blobs.h"
 #include "os/sys.h"
 #include "weft/names.h"
@@ -246,7 +247,19 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
 Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number) {
   WEFT_CHECK(live_version(txn, model, number));
   WEFT_TRY(Counters counters, get_counters(txn));
-  return RemovalEvent{counters.sequence + 1, std::string(model), number, now_ns()};
+  RemovalEvent event;
+  event.sequence = counters.sequence + 1;
+  event.model = model;
+  event.number = number;
+  event.time_ns = now_ns();
+  return event;
+}
+
+Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set) {
+  WEFT_TRY(const bool already, has_note(txn, note_name(note), version.id));
+  if (already == set) return std::optional<NoteEvent>();
+  WEFT_TRY(const Counters counters, get_counters(txn));
+  return std::optional(NoteEvent{counters.sequence + 1, note, version.model_name, version.number, set});
 }
 
 Result<VersionRow> live_version(Txn& txn, std::string_view model_name, std::uint64_t number) {

@@ -27,6 +27,8 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
 using TagWish = std::pair<std::string, std::optional<std::uint64_t>>;
 Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes);
 Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number);
+// Nothing if the note is so already.
+Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
 
 // The live version of that number. Errc::not_found, with what was asked for.
 Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t number);

@@ -36,10 +36,21 @@ void fields(JsonFields& f, ParentRef& m) {
   f("same_tensors", m.same_tensors)("same_bytes", m.same_bytes);
 }
 
+void fields(JsonFields& f, Durability& durability) {
+  std::string name(durability_name(durability));
+  f("durability", name);
+  const auto read = parse_durability(name, "\"durability\"");
+  if (read.ok())
+    durability = *read;
+  else
+    f.refuse(read.error().message);
+}
+
 void fields(JsonFields& f, ImportRequest& m) {
   ImportOptions& options = m.options;
   f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move)("parents",
                                                                                                 options.parents);
+  fields(f, options.durability);
   f("find_parent", options.find_parent)("tags", options.tags)("message", options.message);
   f("metrics", options.metrics, JsonFields::Form::row)("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");

@@ -60,9 +60,10 @@ std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
 std::vector<std::byte> encode(const RemovalEvent& event, std::uint64_t place) {
   Builder builder;
   auto model = builder.CreateString(event.model);
+  auto lost = builder.CreateString(event.lost);
   return seal_record(RecordKind::removal,
                      flat::finish(builder, records::CreateRemoval(builder, event.sequence, model, event.number,
-                                                                  event.time_ns, place, event.revision)));
+                                                                  event.time_ns, place, event.revision, lost)));
 }
 
 std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
@@ -76,11 +77,13 @@ std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
                                                     event.published_ns, view_inos, place, blobs)));
 }
 
-std::vector<std::byte> encode(const PinEvent& event, std::uint64_t place) {
+std::vector<std::byte> encode(const NoteEvent& event, std::uint64_t place) {
   Builder builder;
   auto model = builder.CreateString(event.model);
-  return seal_record(RecordKind::pin, flat::finish(builder, records::CreatePin(builder, event.sequence, model,
-                                                                               event.number, event.pinned, place)));
+  return seal_record(RecordKind::note,
+                     flat::finish(builder, records::CreateNote(builder, event.sequence,
+                                                               static_cast<std::uint8_t>(event.note), model,
+                                                               event.number, event.set, place, event.revision)));
 }
 
 std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
@@ -193,9 +196,9 @@ Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_
 Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Removal>(payload);
   if (in == nullptr) return flat::bad(where, "not a removal");
-  return PlacedEvent{
-      RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(), in->revision()},
-      in->place()};
+  return PlacedEvent{RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(),
+                                  in->revision(), flat::text(in->lost())},
+                     in->place()};
 }
 
 Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::string_view where) {
@@ -214,10 +217,15 @@ Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::str
   return PlacedEvent{std::move(event), in->place()};
 }
 
-Result<PlacedEvent> decode_pin(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Pin>(payload);
-  if (in == nullptr) return flat::bad(where, "not a pin");
-  return PlacedEvent{PinEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->pinned()}, in->place()};
+Result<PlacedEvent> decode_note(std::span<const std::byte> payload, std::string_view where) {
+  const auto* in = flat::root<records::Note>(payload);
+  if (in == nullptr) return flat::bad(where, "not a note");
+  const auto note = static_cast<VersionNote>(in->note());
+  if (note != VersionNote::pinned && note != VersionNote::in_memory)
+    return flat::bad(where, "a note that is not known");
+  return PlacedEvent{
+      NoteEvent{in->sequence(), note, flat::text(in->model_name()), in->number(), in->set(), in->revision()},
+      in->place()};
 }
 
 bool plausible(const RepairEvent& event) {
@@ -283,8 +291,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode_repair(payload, where);
     case RecordKind::adoption:
       return decode_adoption(payload, where);
-    case RecordKind::pin:
-      return decode_pin(payload, where);
+    case RecordKind::note:
+      return decode_note(payload, where);
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

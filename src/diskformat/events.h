@@ -61,6 +61,7 @@ struct RemovalEvent {
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::uint64_t revision = 0;
+  std::string lost;  // why, of a version whose bytes were lost; "": somebody removed it
 };
 
 // A bare version gets its content. It repeats what the publish says: no record needs an earlier one.
@@ -74,11 +75,19 @@ struct AdoptionEvent {
   std::vector<Range> blobs;  // as LocalRow::blobs
 };
 
-struct PinEvent {
+// What is noted of a live version until it is taken back. Stored: never renumber, only append.
+enum class VersionNote : std::uint8_t {
+  pinned = 1,     // its bytes are not evicted
+  in_memory = 2,  // its bytes are not known to be on a disk: they go if its publisher's machine stops
+};
+
+struct NoteEvent {
   std::uint64_t sequence = 0;
+  VersionNote note = VersionNote::pinned;
   std::string model;
   std::uint64_t number = 0;
-  bool pinned = false;
+  bool set = false;  // false: it is taken back
+  std::uint64_t revision = 0;
 };
 
 // What a rebuild decided about a part of the journal that is lost for good, so that the next one agrees.
@@ -96,7 +105,7 @@ struct RepairEvent {
   std::vector<std::string> lost;  // lines for the user
 };
 
-using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, PinEvent>;
+using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent>;
 
 // A whole record, for this place of the journal: a copy of it elsewhere is no record.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);

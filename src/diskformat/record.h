@@ -34,7 +34,7 @@ enum class RecordKind : std::uint16_t {
   removal = 18,
   repair = 19,
   adoption = 20,
-  pin = 21,
+  note = 21,
   counters = 32,  // index
   model,
   model_name,
@@ -55,7 +55,7 @@ enum class RecordKind : std::uint16_t {
   registry_tombstone,
   registry_tag,
   registry_member,
-  registry_removals,
+  registry_moment,
   registry_mark,  // STORE/registry
 };
 

@@ -183,10 +183,12 @@ std::vector<std::byte> encode_row(const VersionRow& row) {
   auto manifest = flat::pack(row.manifest);
   auto elsewhere = flat::pack(builder, row.elsewhere);
   auto publisher = flat::pack_uuid(row.publisher);
+  const flat::Offset<flatbuffers::String> lost =
+      row.lost.empty() ? flat::Offset<flatbuffers::String>() : builder.CreateString(row.lost);
   return flat::finish(builder, records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest,
                                                       row.time_ns, row.logical_bytes, message, metrics, parents,
                                                       row.removed, row.removed_ns, row.tensors, row.tensor_bytes,
-                                                      elsewhere, row.born, row.died, flat::pointer(publisher)));
+                                                      elsewhere, row.born, row.died, flat::pointer(publisher), lost));
 }
 
 template <>
@@ -212,6 +214,7 @@ Result<VersionRow> decode_row(std::span<const std::byte> payload, std::string_vi
   row.born = in->born();
   row.died = in->died();
   row.publisher = flat::unpack_uuid(in->publisher());
+  row.lost = flat::text(in->lost());
   return row;
 }
 

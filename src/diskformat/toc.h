@@ -36,7 +36,9 @@ struct PackToc {
   bool cached = false;             // fetched: it may be evicted, and more blobs may come into it
   bool promoted = false;           // not cached any more, since a publish needed it; others have its bytes too
   bool merged = false;             // gc made it of several packs: it is not the pack of one file
-  std::string boot = {};           // of an assembled file: the boot of the machine under which it was last verified
+  // A boot of the machine. Of an assembled file: under which it was last verified. Of a pack: its bytes may be in the
+  // page cache of that boot alone; "": they are on the disk.
+  std::string boot = {};
 };
 
 // Its entry of this blob there; nullptr if it has none.

@@ -17,6 +17,11 @@
 #include "os/sys.h"
 
 namespace weft {
+namespace {
+
+constexpr std::size_t kBootTextMax = 64;  // bytes
+
+}  // namespace
 
 bool clone_file(int from, int to) {
   return ::ioctl(to, FICLONE, from) == 0;
@@ -56,6 +61,27 @@ void drop_pages(int fd) {
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length) {
   static_cast<void>(
       ::sync_file_range(fd, static_cast<off64_t>(offset), static_cast<off64_t>(length), SYNC_FILE_RANGE_WRITE));
+}
+
+void write_back(int fd, std::uint64_t offset, std::uint64_t length) {
+  static_cast<void>(
+      ::sync_file_range(fd, static_cast<off64_t>(offset), static_cast<off64_t>(length),
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+}
+
+std::string read_line(const Result<Fd>& fd, std::size_t bytes_max) {
+  if (!fd.ok()) return "";
+  std::string line(bytes_max, '\0');
+  const auto read = read_some(fd->get(), 0, std::as_writable_bytes(std::span(line)), "line");
+  line.resize(read.ok() ? *read : 0);
+  if (line.ends_with('\n')) line.pop_back();
+  return line;
+}
+
+// A process ends with the boot that it runs in.
+const std::string& boot_id() {
+  static const std::string id = read_line(open_file("/proc/sys/kernel/random/boot_id", O_RDONLY), kBootTextMax);
+  return id;
 }
 
 void advise_sequential(int fd) {

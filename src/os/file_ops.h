@@ -29,12 +29,18 @@ Status give_to_owner(int fd, const SafePath& directory);
 void drop_pages(int fd);
 // Starts writing dirty pages to disk without waiting for them, so that a later fsync is short.
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
+// Writes the dirty pages of a range to disk and waits for them. A sync of the file makes them durable.
+void write_back(int fd, std::uint64_t offset, std::uint64_t length);
 // The file will be read from front to back, once.
 void advise_sequential(int fd);
 // Bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
 // Of those, what no other file shares. Nothing where the file system cannot tell.
 std::optional<std::uint64_t> unshared_bytes(int fd);
+// Its first `bytes_max` bytes without the last newline; "" if they cannot be read. Files of the kernel have no size.
+std::string read_line(const Result<Fd>& fd, std::size_t bytes_max);
+// The id of this boot of the machine; "" if the kernel does not tell.
+const std::string& boot_id();
 void touch_file(int fd);  // its modification time is now; best effort
 // Placed or touched within the last minute, and before this time: what a publisher that died has left a registry may
 // still take, its last request being on its way.

@@ -26,7 +26,6 @@ namespace {
 constexpr std::uint64_t kBoundShare = 10;  // of the file system, where nobody names a bound
 constexpr std::uint64_t kFreeShare = 20;   // of the file system stays free
 constexpr std::size_t kBoundTextMax = 32;  // bytes
-constexpr std::size_t kBootTextMax = 64;   // bytes
 constexpr mode_t kLockMode = 0600;         // users who may only read the store must not hold up those who change it
 constexpr auto kLockWaitMax = std::chrono::seconds(10);
 
@@ -38,16 +37,6 @@ Space space_of(const SafePath& directory) {
   struct statvfs facts {};
   if (::fstatvfs(directory.root().fd(), &facts) != 0) return {};
   return {facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
-}
-
-// "" if it cannot be read. Files of the kernel have no size.
-std::string read_line(const Result<Fd>& fd, std::size_t bytes_max) {
-  if (!fd.ok()) return "";
-  std::string line(bytes_max, '\0');
-  const auto read = read_some(fd->get(), 0, std::as_writable_bytes(std::span(line)), "line");
-  line.resize(read.ok() ? *read : 0);
-  if (line.ends_with('\n')) line.pop_back();
-  return line;
 }
 
 // The bytes that eviction of the file gives back to the disk: all of them if the file system cannot tell.
@@ -86,10 +75,6 @@ bool is_damage(const Status& status) {
 }
 
 }  // namespace
-
-std::string boot_id() {
-  return read_line(open_file("/proc/sys/kernel/random/boot_id", O_RDONLY), kBootTextMax);
-}
 
 AssembledPacks::AssembledPacks(const SafePath& store_path, Options options)
     : dir_(store_path / "cache"), options_(std::move(options)) {}

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "packs/pack_writer.h"
@@ -45,9 +46,6 @@ struct AssembledSource {
   std::vector<ContentId> blobs;  // the file is these, one after the other
   std::string where;             // starts messages
 };
-
-// The id of this boot of the machine; "" if the kernel does not tell.
-std::string boot_id();
 
 // A file that is being made. Destroyed without AssembledPacks::finish, it goes.
 struct AssembledPart {

@@ -214,11 +214,12 @@ Status Collector::look(PackId pack) {
 }
 
 // A cached pack with live blobs is never rewritten, since the new pack would be this node's own: eviction deletes it.
+// Nor is one whose bytes may not be on the disk (unsynced.h).
 void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
   const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
                   judged.unheld.size() + judged.unlisted.size(),
                   toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
-  if (!toc.cached) kept_.push_back(pack);
+  if (!toc.cached && toc.boot.empty()) kept_.push_back(pack);
   leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
 }
 

@@ -30,17 +30,21 @@ void FreshBlobs::place(std::size_t number, PackWriter& pack, std::uint64_t offse
   pack.list({blob.id, offset, std::move(chunks), blob.hint});
 }
 
-Result<PackWriter*> FreshBlobs::new_pack() {
-  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::create(store_path_, temp_path_));
+PackWriter* FreshBlobs::own(std::unique_ptr<PackWriter> pack) {
+  if (in_memory_) pack->keep_in_memory();
   packs_.push_back(std::move(pack));
   return packs_.back().get();
+}
+
+Result<PackWriter*> FreshBlobs::new_pack() {
+  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::create(store_path_, temp_path_));
+  return own(std::move(pack));
 }
 
 Result<PackWriter*> FreshBlobs::taken(int fd) {
   WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::take(store_path_, temp_path_, fd));
   if (!pack) return nullptr;
-  packs_.push_back(std::move(pack));
-  return packs_.back().get();
+  return own(std::move(pack));
 }
 
 std::vector<std::size_t> FreshBlobs::numbers_in(const PackWriter& pack) const {

@@ -22,8 +22,9 @@ namespace weft {
 // One thread.
 class FreshBlobs {
  public:
-  FreshBlobs(SafePath store_path, SafePath temp_path)
-      : store_path_(std::move(store_path)), temp_path_(std::move(temp_path)) {}
+  // `in_memory`: PackWriter::keep_in_memory().
+  FreshBlobs(SafePath store_path, SafePath temp_path, bool in_memory)
+      : store_path_(std::move(store_path)), temp_path_(std::move(temp_path)), in_memory_(in_memory) {}
 
   // Numbers of blobs: of this content, and of the last one with this hint (tables.h).
   std::optional<std::size_t> find(const ContentId& id) const;
@@ -50,8 +51,11 @@ class FreshBlobs {
   std::span<const std::unique_ptr<PackWriter>> packs() const { return packs_; }
 
  private:
+  PackWriter* own(std::unique_ptr<PackWriter> pack);
+
   SafePath store_path_;
   SafePath temp_path_;
+  const bool in_memory_;
   std::vector<NewBlob> blobs_;
   std::vector<PackWriter*> packs_of_;
   std::unordered_map<ContentId, std::size_t> numbers_;

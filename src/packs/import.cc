@@ -41,8 +41,9 @@ Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning 
     : packs_(store_path, index),
       tuning_(std::move(tuning)),
       temp_(std::move(temp)),
+      in_memory_(tuning_.in_memory && !boot_id().empty()),
       known_(packs_, index),
-      fresh_(store_path, temp_->path()),
+      fresh_(store_path, temp_->path(), in_memory_),
       pool_(tuning_.threads),
       ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
 

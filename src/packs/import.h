@@ -42,6 +42,7 @@ struct ImportTuning {
   unsigned threads = 0;          // 0: one for each CPU
   Source::Hook after_read = {};  // for tests
   Patience patience = {};        // with a gc that is at a pack
+  bool in_memory = false;        // PackWriter::keep_in_memory(); not where the kernel does not tell its boot
 };
 
 // A range of a file that is known, and where its bytes are; none: among the fresh blobs.
@@ -91,6 +92,7 @@ class Importer {
     return place();
   }
   std::span<const NewBlob> new_blobs() const { return fresh_.all(); }
+  bool in_memory() const { return in_memory_; }
   std::uint64_t shared_bytes() const { return shared_bytes_; }  // logical bytes given to add() that were known
   // Opens the packs that this content is in, for as long as this lives.
   Status hold(std::span<const ContentId> ids);
@@ -138,6 +140,7 @@ class Importer {
   Packs packs_;
   ImportTuning tuning_;
   std::unique_ptr<TempArea> temp_;
+  const bool in_memory_;
   KnownBlobs known_;
   OpenPlace candidate_;  // the stored blob that find_candidate() answered with last
   FreshBlobs fresh_;

@@ -89,7 +89,8 @@ Status PackWriter::write_run(std::uint64_t offset, std::span<const std::byte> by
 Status PackWriter::write_buffered(std::uint64_t offset, std::span<const std::byte> bytes) {
   WEFT_CHECK(write_exact(fd_.get(), offset, bytes, path_));
   std::uint64_t before = std::exchange(buffered_, buffered_ + bytes.size());
-  if (before / kWritebackEvery != buffered_ / kWritebackEvery) start_writeback(fd_.get(), 0, 0);
+  const bool due = before / kWritebackEvery != buffered_ / kWritebackEvery;
+  if (due && !in_memory_) start_writeback(fd_.get(), 0, 0);
   return {};
 }
 
@@ -130,6 +131,12 @@ void PackWriter::give_back(std::uint64_t offset) {
   cut_ = true;
 }
 
+void PackWriter::keep_in_memory() {
+  in_memory_ = true;
+  direct_.reset();
+  set_boot(boot_id());
+}
+
 void PackWriter::list(PackEntry entry) {
   toc_.entries.push_back(std::move(entry));
 }
@@ -155,14 +162,14 @@ Status PackWriter::begin_sync() {
   if (cut_) WEFT_CHECK(set_size(toc_.entries.back().offset + toc_.entries.back().id.length));
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
   toc_.size = static_cast<std::uint64_t>(st.st_size);
-  start_writeback(fd_.get(), 0, 0);
+  if (!in_memory_) start_writeback(fd_.get(), 0, 0);
   WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_));
   return {};
 }
 
 Status PackWriter::sync() {
   if (!toc_fd_.valid()) WEFT_CHECK(begin_sync());
-  WEFT_CHECK(sync_file(fd_.get(), path_));
+  if (!in_memory_) WEFT_CHECK(sync_file(fd_.get(), path_));
   // The few pages that went through the page cache are alone there: whoever maps the file next would get small folios
   // around them, at a tenth of the speed.
   if (past_cache_) drop_pages(fd_.get());

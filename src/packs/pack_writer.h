@@ -67,6 +67,9 @@ class PackWriter {
   Status set_size(std::uint64_t size);
   void set_merged() { toc_.merged = true; }
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
+  // The bytes go to the page cache, and sync() does not wait for them to be on the disk: the .toc says so, by its boot
+  // (unsynced.h). Before the first write().
+  void keep_in_memory();
   // Gives back blocks before, between and behind the listed blobs.
   Status prune();
 
@@ -89,6 +92,7 @@ class PackWriter {
   SafePath path_;  // without suffix
   SafePath directory_;
   std::uint64_t end_ = 0;
+  bool in_memory_ = false;
   bool cut_ = false;         // bytes behind the last blob are to go
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be
   bool past_cache_ = false;  // something went by direct_

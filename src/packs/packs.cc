@@ -20,6 +20,10 @@ namespace {
 // A blob moves when gc rewrites its pack: once in a great while, so that losing the race this often means damage.
 constexpr int kMoves = 16;
 
+bool is_of_this_boot(const PackListing& listing) {
+  return listing.boot().empty() || listing.boot() == boot_id();
+}
+
 class PackFile final : public OpenPack {
  public:
   PackFile(PackId id, Fd fd, std::uint64_t size, std::shared_ptr<TocCache> tocs)
@@ -34,6 +38,7 @@ class PackFile final : public OpenPack {
  private:
   Result<std::shared_ptr<const PackListing>> listing() const;
   Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
+  Status check_boot() const;
 
   const PackId id_;
   const Fd fd_;
@@ -62,7 +67,20 @@ Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentI
   return listing_;
 }
 
+// A pack that was only in memory before the machine stopped may be torn. It is none until it is judged (unsynced.h).
+Status PackFile::check_boot() const {
+  std::lock_guard lock(mutex_);
+  if (!listing_ || is_of_this_boot(*listing_)) return {};
+  WEFT_TRY(listing_, tocs_->listing(id_));
+  if (is_of_this_boot(*listing_)) return {};
+  return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and nobody has "
+                                         "looked yet whether it is whole",
+                                         pack_name(id_))};
+}
+
 Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
+  prepare();
+  WEFT_CHECK(check_boot());
   if (offset > size_ || id.length > size_ - offset)
     return Error{Errc::corrupt,
                  fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",

@@ -80,6 +80,7 @@ struct PreparedImport::State {
   std::optional<double> find_parent;
   bool inherits = false;  // from the first of the parents
   bool add = false;
+  Durability durability = Durability::local;
   DraftFiles files;
 };
 
@@ -96,6 +97,7 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   state->find_parent = options.find_parent;
   state->inherits = !options.inherit.empty();
   state->add = options.add;
+  state->durability = options.durability;
   WEFT_TRY(state->files, draft_files(std::move(sources), progress));
   if (!state->inherits) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
@@ -164,7 +166,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   WEFT_TRY(wishes.declared, resolve_parents(store, state.parents));
   WEFT_TRY(Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
   WEFT_TRY(Architecture architecture, whole.check(store));
-  WEFT_TRY(auto import, store.begin_import());
+  WEFT_TRY(auto import, store.begin_import(state.durability));
   MountedFiles mounted = MountedFiles::of(store);
   ImportReport report;
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));

@@ -60,6 +60,16 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
     return shown(spec_of(model, number), revision);
   }
+  Status keep_version(std::string_view model, std::uint64_t number) override {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(std::uint64_t revision, names_.keep_version(model, number));
+    return shown(spec_of(model, number), revision);
+  }
+  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number, why));
+    return shown(spec_of(model, number), revision);
+  }
   // One by one: each is a transaction of etcd.
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     if (versions.empty()) return std::size_t{0};

@@ -158,7 +158,7 @@ Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tag
 
 // Nothing when a tag was set since it was read. More tags than one transaction takes go in several.
 Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view model, std::uint64_t number,
-                                                           bool may_be_done) {
+                                                           std::string_view lost, bool may_be_done) {
   const std::string key = keys_.version(model, number);
   etcd::Txn read;
   read.then.emplace_back(RangeQuery{{key, {}}, 0, 0, false, false});
@@ -181,21 +181,34 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     RegistryTombstone tombstone;
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
     tombstone.version.version.removed_ns = now_ns();
+    tombstone.version.version.lost = lost;
     tombstone.revision = item.mod_revision;
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
     txn.then.emplace_back(etcd::Delete{{key, {}}});
+    txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
     txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
-    txn.then.emplace_back(etcd::Put{removals, seal_removal(now_ns(), bound(removals)), 0});
+    txn.then.emplace_back(etcd::Put{removals, seal_moment(now_ns(), bound(removals)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
   return std::optional(answer.header.revision);
 }
 
-Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number) {
+Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number, std::string_view lost) {
   return until_won(client_, retry_max_, spec_of(model, number),
-                   [&](bool may_be_done) { return try_remove(model, number, may_be_done); });
+                   [&](bool may_be_done) { return try_remove(model, number, lost, may_be_done); });
+}
+
+Result<std::uint64_t> EtcdNames::keep_version(std::string_view model, std::uint64_t number) {
+  const std::string key = keys_.memory(model, number);
+  return until_won(client_, retry_max_, spec_of(model, number),
+                   [&](bool /*may_be_done*/) -> Result<std::optional<std::uint64_t>> {
+                     etcd::Txn txn;
+                     txn.then.emplace_back(etcd::Delete{{key, {}}});
+                     WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
+                     return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
+                   });
 }
 
 }  // namespace weft

@@ -60,7 +60,10 @@ class EtcdNames {
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // The revision. An empty number deletes the tag.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
-  Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number);
+  // `lost`: why, if its bytes were lost.
+  Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, std::string_view lost = {});
+  // Its bytes are on a disk. The revision; fine when that is known, or there is no such version.
+  Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
   // As Registry::bring_back().
   Result<bool> bring_back(const MirrorChange& change, bool look);
   // No number before `next_number` is given again: somebody here knows it, and a registry that was set back does not.
@@ -82,7 +85,8 @@ class EtcdNames {
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
-  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number, bool may_be_done);
+  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number, std::string_view lost,
+                                                  bool may_be_done);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);

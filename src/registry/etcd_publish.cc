@@ -247,6 +247,10 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
                                             value.size(), limits::kRegistryRecordMax)};
   txn.then.emplace_back(etcd::Put{head_key, seal(head, bound(head_key)), 0});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
+  if (wish.version.in_memory) {
+    const std::string memory = keys_.memory(model, number);
+    txn.then.emplace_back(etcd::Put{memory, seal_moment(time_ns, bound(memory)), 0});
+  }
   for (const std::string& tag : wish.tags) {
     std::string tag_key = keys_.tag(model, tag);
     txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns}, bound(tag_key)), 0});

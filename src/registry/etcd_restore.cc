@@ -134,10 +134,10 @@ Status EtcdNames::raise(const std::string& model, std::uint64_t next_number) {
 // An answer that was lost is no matter: what was done is found to be there.
 Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool look) {
   const auto attempt = [&](const auto& one) -> Result<std::optional<bool>> {
-    if constexpr (std::is_same_v<std::decay_t<decltype(one)>, MirroredRemoval>)
-      return Error{Errc::internal, "a removal without its version"};
-    else
+    if constexpr (requires { try_bring_back(one, look); })
       return try_bring_back(one, look);
+    else
+      return Error{Errc::internal, "only a version or a tag is brought back"};
   };
   const auto end = Clock::now() + retry_max_;
   for (;;) {

@@ -8,7 +8,7 @@ namespace {
 
 class LocalRegistry final : public Registry {
  public:
-  explicit LocalRegistry(Store& store) : store_(store), since_ns_(now_ns()) {}
+  explicit LocalRegistry(ClusterStore& store) : store_(store), since_ns_(now_ns()) {}
 
   Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
     return import.publish(request);
@@ -18,6 +18,12 @@ class LocalRegistry final : public Registry {
   }
   Status remove_version(std::string_view model, std::uint64_t number) override {
     return store_.remove_version(model, number);
+  }
+  Status keep_version(std::string_view model, std::uint64_t number) override {
+    return store_.keep_version(model, number);
+  }
+  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
+    return store_.lose_version(model, number, why);
   }
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     return store_.remove_versions(versions);
@@ -37,13 +43,13 @@ class LocalRegistry final : public Registry {
   }
 
  private:
-  Store& store_;
+  ClusterStore& store_;
   const std::uint64_t since_ns_;
 };
 
 }  // namespace
 
-std::unique_ptr<Registry> local_registry(Store& store) {
+std::unique_ptr<Registry> local_registry(ClusterStore& store) {
   return std::make_unique<LocalRegistry>(store);
 }
 

@@ -276,6 +276,9 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       if (!event.deleted) break;
       batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision}, event.item.mod_revision);
       return;
+    case KeyKind::memory:
+      batch.add(MirroredMemory{key->model, key->number, !event.deleted}, event.item.mod_revision);
+      return;
     case KeyKind::member:
       return read_member(event, *key, batch);
     case KeyKind::head:

@@ -33,7 +33,8 @@ std::optional<std::uint64_t> number_of(std::string_view digits) {
 std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {{"m/", KeyKind::head},      {"v/", KeyKind::version},
                                                              {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
-                                                             {"n/", KeyKind::member},    {"b/", KeyKind::barrier}};
+                                                             {"n/", KeyKind::member},    {"b/", KeyKind::barrier},
+                                                             {"d/", KeyKind::memory}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -61,6 +62,8 @@ etcd::Keys RegistryKeys::all(KeyKind kind) const {
       return etcd::prefixed(root_ + "v/");
     case KeyKind::tombstone:
       return etcd::prefixed(root_ + "x/");
+    case KeyKind::memory:
+      return etcd::prefixed(root_ + "d/");
     case KeyKind::tag:
       return etcd::prefixed(root_ + "t/");
     default:
@@ -76,6 +79,9 @@ std::string RegistryKeys::version(std::string_view model, std::uint64_t number) 
 }
 std::string RegistryKeys::tombstone(std::string_view model, std::uint64_t number) const {
   return fmt::format("{}x/{}@{:016x}", root_, model, number);
+}
+std::string RegistryKeys::memory(std::string_view model, std::uint64_t number) const {
+  return fmt::format("{}d/{}@{:016x}", root_, model, number);
 }
 std::string RegistryKeys::tag(std::string_view model, std::string_view tag) const {
   return fmt::format("{}t/{}@{}", root_, model, tag);

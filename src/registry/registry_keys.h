@@ -4,6 +4,8 @@
 //   m/<model>                    its next number; stays when all versions are removed: numbers are never given twice
 //   v/<model>@<number>           a version; deleted by its removal
 //   x/<model>@<number>           a removed version
+//   d/<model>@<number>           its bytes are in its publisher's memory alone: made with the version, deleted when they
+//                                are on a disk, or with it
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease
 //   b/<node>                     put to learn when the watch has come so far; the value is random
@@ -23,12 +25,12 @@
 
 namespace weft {
 
-enum class KeyKind : std::uint8_t { meta, head, version, tombstone, tag, member, barrier, removals };
+enum class KeyKind : std::uint8_t { meta, head, version, tombstone, memory, tag, member, barrier, removals };
 
 struct RegistryKey {
   KeyKind kind = KeyKind::meta;
-  std::string model;         // head, version, tombstone, tag
-  std::uint64_t number = 0;  // version, tombstone
+  std::string model;         // head, version, tombstone, memory, tag
+  std::uint64_t number = 0;  // version, tombstone, memory
   std::string name;          // tag; member, barrier: the node
 };
 
@@ -39,12 +41,13 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // version, tombstone, tag, member
+  etcd::Keys all(KeyKind kind) const;  // version, tombstone, memory, tag, member
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
   std::string head(std::string_view model) const;
   std::string version(std::string_view model, std::uint64_t number) const;
   std::string tombstone(std::string_view model, std::uint64_t number) const;
+  std::string memory(std::string_view model, std::uint64_t number) const;
   std::string tag(std::string_view model, std::string_view tag) const;
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }

@@ -7,6 +7,7 @@
 #include "registry/registry_records.h"
 #include "weft/listing.h"
 #include "weft/names.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -33,9 +34,13 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
     case KeyKind::tombstone: {
       WEFT_TRY(RegistryTombstone tombstone, open_tombstone(value, bound));
       std::uint64_t removed_ns = tombstone.version.version.removed_ns;
-      if (!whole) return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns});
+      std::string& lost = tombstone.version.version.lost;
+      if (!whole)
+        return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns, std::move(lost)});
       return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
     }
+    case KeyKind::memory:
+      return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true});
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
       return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns});
@@ -48,8 +53,10 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
 Status RegistryList::read(etcd::Client& client) {
   items_.clear();
   revision_ = 0;
-  for (KeyKind kind : {KeyKind::tag, KeyKind::version, KeyKind::tombstone}) WEFT_CHECK(read_kind(client, kind));
-  return {};  // t/, v/, x/: in the order of keys
+  // d/, t/, v/, x/: in the order of keys
+  for (KeyKind kind : {KeyKind::memory, KeyKind::tag, KeyKind::version, KeyKind::tombstone})
+    WEFT_CHECK(read_kind(client, kind));
+  return {};
 }
 
 Status RegistryList::read_kind(etcd::Client& client, KeyKind kind) {
@@ -100,7 +107,22 @@ bool RegistryList::compare_version(const VersionRow& row) {
 }
 
 void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
-  if (find(keys_.tag(model, tag.name)) == nullptr) tags_gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
+  if (find(keys_.tag(model, tag.name)) == nullptr) gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
+}
+
+// Few versions are in memory at a time.
+Status RegistryList::compare_memory(Store& store) {
+  WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
+  WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+  for (const VersionId id : noted) {
+    WEFT_TRY(const VersionRow row, snapshot->version(id));
+    Item* const item = find(keys_.memory(row.model_name, row.number));
+    if (item != nullptr)
+      item->known = true;
+    else
+      gone_.push_back(MirroredMemory{row.model_name, row.number, false});
+  }
+  return {};
 }
 
 Status RegistryList::compare(Store& store) {
@@ -117,6 +139,7 @@ Status RegistryList::compare(Store& store) {
     });
   };
   WEFT_CHECK(each_model(store, compare_model));
+  WEFT_CHECK(compare_memory(store));
   std::erase_if(items_, [](const Item& item) { return item.known; });
   for (Item& item : items_) {
     if (item.here) continue;
@@ -124,9 +147,11 @@ Status RegistryList::compare(Store& store) {
     if (tombstone.ok()) item.revision = tombstone->revision;  // of a version that comes removed: when it came
   }
   std::stable_sort(items_.begin(), items_.end(), [this](const Item& a, const Item& b) {
-    bool tag_a = keys_.bound(a.key).starts_with("t/");
-    bool tag_b = keys_.bound(b.key).starts_with("t/");
-    return std::pair(a.revision, tag_a) < std::pair(b.revision, tag_b);  // a version before its tags
+    const auto comes_after = [this](const Item& item) {  // a version: its tags, and that it is in memory
+      const std::string_view key = keys_.bound(item.key);
+      return key.starts_with("t/") || key.starts_with("d/");
+    };
+    return std::pair(a.revision, comes_after(a)) < std::pair(b.revision, comes_after(b));
   });
   next_ = 0;
   return {};
@@ -145,8 +170,8 @@ std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
     item = {};
   }
   if (next_ == items_.size() && out.size() < count_max) {
-    std::move(tags_gone_.begin(), tags_gone_.end(), std::back_inserter(out));
-    tags_gone_.clear();
+    std::move(gone_.begin(), gone_.end(), std::back_inserter(out));
+    gone_.clear();
   }
   return out;
 }

@@ -54,13 +54,14 @@ class RegistryList {
   void keep(etcd::KeyValue item);
   Item* find(std::string_view key);
   bool compare_version(const VersionRow& row);  // false: the registry does not know it
+  Status compare_memory(Store& store);
   void compare_tag(const std::string& model, const TagRow& tag);
 
   const RegistryKeys& keys_;
   const RefusalSink refused_;
   std::uint64_t revision_ = 0;
   std::vector<Item> items_;  // by key until compare(), then by revision
-  std::vector<MirrorChange> tags_gone_;
+  std::vector<MirrorChange> gone_;  // tags, and what is in memory no more
   std::vector<std::pair<std::string, std::uint64_t>> ahead_;
   std::size_t next_ = 0;
 };

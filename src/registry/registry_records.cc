@@ -134,7 +134,8 @@ std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bou
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound) {
   flat::Builder builder;
   auto version = pack(builder, tombstone.version);
-  auto root = wire::CreateTombstone(builder, version, tombstone.version.version.removed_ns, tombstone.revision);
+  auto lost = builder.CreateString(tombstone.version.version.lost);
+  auto root = wire::CreateTombstone(builder, version, tombstone.version.version.removed_ns, tombstone.revision, lost);
   return finish(builder, root, RecordKind::registry_tombstone, bound);
 }
 
@@ -152,9 +153,9 @@ std::vector<std::byte> seal(const Member& member, std::string_view bound) {
                 RecordKind::registry_member, bound);
 }
 
-std::vector<std::byte> seal_removal(std::uint64_t time_ns, std::string_view bound) {
+std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound) {
   flat::Builder builder;
-  return finish(builder, wire::CreateRemovals(builder, time_ns), RecordKind::registry_removals, bound);
+  return finish(builder, wire::CreateMoment(builder, time_ns), RecordKind::registry_moment, bound);
 }
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound) {
@@ -188,6 +189,9 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   tombstone.version.version.removed = true;
   tombstone.version.version.removed_ns = opened.table->removed_ns();
   tombstone.revision = opened.table->revision();
+  std::string& lost = tombstone.version.version.lost;
+  lost = flat::text(opened.table->lost());
+  if (lost.size() > limits::kMessageMax || !plain_text(lost, TextLines::one)) return refused(bound, "why it was lost");
   return tombstone;
 }
 

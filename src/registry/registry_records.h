@@ -48,7 +48,7 @@ std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bou
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
 std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
-std::vector<std::byte> seal_removal(std::uint64_t time_ns, std::string_view bound);
+std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound);

@@ -181,8 +181,8 @@ Status JournalReplay::replay(Txn& txn, const RepairEvent& event, Content /*conte
   return apply_repair(txn, event);
 }
 
-Status JournalReplay::replay(Txn& txn, const PinEvent& event, Content /*content*/, Found& /*found*/) {
-  return apply_pin(txn, event);
+Status JournalReplay::replay(Txn& txn, const NoteEvent& event, Content /*content*/, Found& /*found*/) {
+  return apply_note(txn, event);
 }
 
 }  // namespace weft

@@ -49,7 +49,7 @@ class JournalReplay {
   Status replay(Txn& txn, const RemovalEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const RepairEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const AdoptionEvent& event, Content content, Found& found);
-  Status replay(Txn& txn, const PinEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const NoteEvent& event, Content content, Found& found);
   Result<std::optional<VersionContent>> content_of(const VersionRow& version, Found& found) const;
   void pass_over(std::span<const Ino> views, const FirstView& first);
 

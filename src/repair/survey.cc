@@ -27,8 +27,8 @@ struct Label {
   std::string operator()(const AdoptionEvent& event) const {
     return fmt::format("the adoption of {}@{}", event.model, event.number);
   }
-  std::string operator()(const PinEvent& event) const {
-    return fmt::format("a pin of {}@{}", event.model, event.number);
+  std::string operator()(const NoteEvent& event) const {
+    return fmt::format("a note of {}@{}", event.model, event.number);
   }
 };
 

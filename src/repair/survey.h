@@ -60,7 +60,7 @@ class JournalSurvey {
   void see(const RemovalEvent& event);
   void see(const RepairEvent& event);
   void see(const AdoptionEvent& event);
-  void see(const PinEvent& /*event*/) {}
+  void see(const NoteEvent& /*event*/) {}
   void name(const std::string& model, std::uint64_t number);
   bool is_settled(const Gap& gap) const;
   void tell_gap(const Gap& gap);

@@ -53,7 +53,7 @@ struct Commits {
   std::vector<Commit> list;
   bool repaired = false;
 
-  void operator()(PinEvent& /*event*/) {}
+  void operator()(NoteEvent& /*event*/) {}
   void operator()(RepairEvent& /*event*/) { repaired = true; }
   template <class Told>
   void operator()(Told& event) {
@@ -88,7 +88,7 @@ void add(std::vector<Said>& said, RemovalEvent event) {
 // Of this node alone: an origin has no use for them.
 void add(std::vector<Said>& /*said*/, const RepairEvent& /*event*/) {}
 void add(std::vector<Said>& /*said*/, const AdoptionEvent& /*event*/) {}
-void add(std::vector<Said>& /*said*/, const PinEvent& /*event*/) {}
+void add(std::vector<Said>& /*said*/, const NoteEvent& /*event*/) {}
 
 std::vector<Said> said_by(std::vector<JournaledEvent> events) {
   std::vector<Said> said;

@@ -138,12 +138,7 @@ Status StoreImpl::pin(std::string_view model, std::uint64_t number, bool pinned)
   WEFT_TRY(WriterLock lock, lock_writer());
   return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(VersionRow version, live_version(txn, model, number));
-    WEFT_TRY(bool already, has_note(txn, kPinned, version.id));
-    if (already == pinned) return Events{};
-    WEFT_TRY(Counters counters, get_counters(txn));
-    PinEvent event{counters.sequence + 1, version.model_name, number, pinned};
-    WEFT_CHECK(apply_pin(txn, event));
-    return Events{std::move(event)};
+    return note(txn, version, VersionNote::pinned, pinned);
   });
 }
 

@@ -113,6 +113,7 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
     version.publisher = cluster()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
+    WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(txn, request));
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
   }
   parts.relies_on = std::move(reliance.versions);

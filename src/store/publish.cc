@@ -91,9 +91,11 @@ class StoreImport final : public Import {
 
 }  // namespace
 
-Result<std::unique_ptr<Import>> StoreImpl::begin_import() {
+Result<std::unique_ptr<Import>> StoreImpl::begin_import(Durability durability) {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<Importer> packs, Importer::begin(path_, *this, {.patience = options_.patience}));
+  WEFT_TRY(std::unique_ptr<Importer> packs, Importer::begin(path_, *this,
+                                                               {.patience = options_.patience,
+                                                                .in_memory = durability == Durability::memory}));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
@@ -138,7 +140,7 @@ Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, Importe
   auto outcome = try_publish(request, manifest, [&]() -> Result<Placed> {
     WEFT_TRY(WriterLock lock, lock_with_shared(packs));
     WEFT_CHECK(place(request, manifest, std::move(staged), packs));
-    return Placed{std::move(lock), packs.new_blobs()};
+    return Placed{std::move(lock), packs.new_blobs(), packs.in_memory()};
   });
   if (!outcome.ok() || !outcome->made) discard(packs.new_blobs());
   return outcome;
@@ -177,7 +179,13 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
     WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
     outcome.version = event.version;
     outcome.made = true;
-    return Events{std::move(event)};
+    WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(txn, request));
+    Events events;
+    if (in_memory) {
+      WEFT_TRY(events, note(txn, event.version, VersionNote::in_memory, true));
+    }
+    events.insert(events.begin(), std::move(event));
+    return events;
   }));
   outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
   return outcome;

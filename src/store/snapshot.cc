@@ -36,7 +36,8 @@ std::string name_behind(Bytes key, std::size_t offset) {
 
 class TxnSnapshot final : public Snapshot {
  public:
-  TxnSnapshot(Txn txn, const Counters& counters) : txn_(std::move(txn)), counters_(counters) {}
+  TxnSnapshot(Txn txn, const Counters& counters, std::string node)
+      : txn_(std::move(txn)), counters_(counters), node_(std::move(node)) {}
 
   IndexState state() const override { return txn_.state(); }
   std::uint64_t sequence() const override { return counters_.sequence; }
@@ -109,6 +110,10 @@ class TxnSnapshot final : public Snapshot {
   Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) override {
     return noted(txn_, kUnsaved, from, count_max);
   }
+  Result<Durability> durability(const VersionRow& version) override;
+  Result<std::vector<VersionId>> in_memory(VersionId from, std::size_t count_max) override {
+    return noted(txn_, kInMemory, from, count_max);
+  }
   Result<std::vector<VersionId>> pinned(VersionId from, std::size_t count_max) override {
     return noted(txn_, kPinned, from, count_max);
   }
@@ -128,7 +133,16 @@ class TxnSnapshot final : public Snapshot {
 
   Txn txn_;
   const Counters counters_;
+  const std::string node_;  // of its cluster; "": it has none
 };
+
+Result<Durability> TxnSnapshot::durability(const VersionRow& version) {
+  WEFT_TRY(const bool in_memory, has_note(txn_, kInMemory, version.id));
+  if (in_memory) return Durability::memory;
+  if (node_.empty() || version.publisher != node_) return Durability::local;
+  WEFT_TRY(const bool unsaved, has_note(txn_, kUnsaved, version.id));
+  return unsaved ? Durability::local : Durability::origin;
+}
 
 Result<Page<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view prefix, std::string_view from,
                                                             std::size_t rows_max) {
@@ -258,7 +272,7 @@ Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view fr
 Result<std::unique_ptr<Snapshot>> StoreImpl::snapshot() {
   WEFT_TRY(Txn txn, env_->read());
   WEFT_TRY(Counters counters, get_counters(txn));
-  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(std::move(txn), counters));
+  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(std::move(txn), counters, cluster() ? cluster()->node : ""));
 }
 
 }  // namespace weft

@@ -26,6 +26,7 @@
 #include "packs/blob_index.h"
 #include "packs/collect.h"
 #include "packs/packs.h"
+#include "store/in_memory.h"
 #include "store/prepare.h"
 #include "store/promotion.h"
 #include "weft/cluster_store.h"
@@ -81,7 +82,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
     return open_versions_->take_over(versions);
   }
   Status look(VersionId version) override;
-  Result<std::unique_ptr<Import>> begin_import() override;
+  Result<std::unique_ptr<Import>> begin_import(Durability durability) override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
@@ -102,6 +103,10 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
   Status put_back(const ContentId& id, const BlobPlace& place) override;
+  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override;
+  Result<std::uint64_t> unsynced_bytes(VersionId version) override;
+  Status keep_version(std::string_view model, std::uint64_t number) override;
+  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override;
   Status saved(std::span<const VersionId> versions) override;
   Result<SaidBatch> said(std::uint64_t from) override;
   Result<std::string> origin() override;
@@ -163,6 +168,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status commit_once(Txn& txn, const Events& events, Durable durable);
   void unsettle(const Unsettled& shown);
   Status settle();
+  Result<VersionRow> version_row(VersionId version);
+  Result<MemoryUse> memory_use(const VersionRow& version, const VersionContent& content);
+  Status settle_packs(const std::set<PackId>& packs, const FlushPace& pace);
   struct Shown {
     Counters mark, counters;  // durable in the journal, and of the index
     std::uint64_t whole = 0;  // up to where the journal is
@@ -180,6 +188,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   struct Placed {
     WriterLock lock;
     std::span<const NewBlob> new_blobs;
+    bool in_memory = false;
   };
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      const std::function<Result<Placed>()>& place);
@@ -189,13 +198,15 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
   Status catch_up(const WriterLock& lock);
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
+  Result<Events> note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
+  Result<bool> relies_on_memory(Txn& txn, const PublishRequest& request);
   Status replay(Txn& txn, const PublishEvent& event);
   Status replay(Txn& txn, const TagsEvent& event) const { return apply_tags(txn, event); }
   Status replay(Txn& txn, const RemovalEvent& event);
   Result<std::size_t> remove(Txn& txn, const RemovalEvent& event);  // the rows of its content
   Status replay(Txn& txn, const RepairEvent& event) const;
   Status replay(Txn& txn, const AdoptionEvent& event);
-  Status replay(Txn& txn, const PinEvent& event) const { return apply_pin(txn, event); }
+  Status replay(Txn& txn, const NoteEvent& event) const { return apply_note(txn, event); }
   Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, Importer& packs,
                           PreparedParts& parts);
   Status promote(const WriterLock& lock, const Promotion& promotion);

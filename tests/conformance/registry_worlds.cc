@@ -87,7 +87,7 @@ bool ClusterNode::wait_connected(bool connected) {
 
 Result<PublishOutcome> publish(RegistryNode& node, const std::string& model, const std::vector<unsigned>& contents,
                                PublishRequest request) {
-  WEFT_TRY(std::unique_ptr<Import> import, node.store().begin_import());
+  WEFT_TRY(std::unique_ptr<Import> import, node.store().begin_import(Durability::local));
   TempDir dir;
   std::vector<Range> ranges;
   std::string bytes;

@@ -298,7 +298,7 @@ Result<std::vector<Commit>> BlobStore::commits(std::uint64_t, std::uint64_t) {
 Result<std::unique_ptr<CommitWatch>> BlobStore::watch_commits() {
   return no_versions();
 }
-Result<std::unique_ptr<Import>> BlobStore::begin_import() {
+Result<std::unique_ptr<Import>> BlobStore::begin_import(Durability /*durability*/) {
   return no_versions();
 }
 Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>) {

@@ -58,7 +58,7 @@ class BlobStore final : public ClusterStore {
   Result<VersionHold> hold_version(VersionId version) override;
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override;
   Status look(VersionId /*version*/) override { return {}; }
-  Result<std::unique_ptr<Import>> begin_import() override;
+  Result<std::unique_ptr<Import>> begin_import(Durability durability) override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;

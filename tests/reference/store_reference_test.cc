@@ -166,7 +166,7 @@ class Run {
       const std::string& parent = models[below(models.size())];
       version.parents.emplace_back(parent, naive_.latest(parent));
     }
-    auto import = must(store_->begin_import());
+    auto import = must(store_->begin_import(Durability::local));
     for (const NaiveFile& file : version.content) add_file(*import, file);
     if (below(10) == 0) return;  // given up: nothing may remain of it
 

@@ -76,14 +76,15 @@ class ImportCommand final : public Command {
     options.value("-m,--message", "TEXT", import_.message, "a description of the version");
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
     options.value("--durability", "WHERE", durability_,
-                  "local (default), or origin: return when the version is at the origin too");
+                  "where the version is when the command returns: memory (of this node; a disk follows), local (a disk "
+                  "of this node, the default) or origin");
     options.flag("--sync", sync_, "same as --durability origin");
   }
 
   Status check_usage() const override {
-    if (!durability_.empty() && durability_ != "local" && durability_ != "origin")
-      return Error{Errc::invalid,
-                   fmt::format("--durability: expected local or origin, got {}", printable(durability_))};
+    if (!durability_.empty()) WEFT_CHECK(parse_durability(durability_, "--durability"));
+    if (sync_ && !durability_.empty() && durability_ != "origin")
+      return Error{Errc::invalid, "--sync and --durability: expected only one of them"};
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
     for (const std::string& metric : metrics_)
       if (metric.find('=') == std::string::npos || metric.starts_with('='))
@@ -101,7 +102,9 @@ class ImportCommand final : public Command {
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
     WEFT_TRY(import_.find_parent, find_part());
-    const bool to_origin = sync_ || durability_ == "origin";
+    const std::string_view durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
+    WEFT_TRY(import_.durability, parse_durability(durability, "--durability"));
+    const bool to_origin = import_.durability == Durability::origin;
     if (to_origin) WEFT_CHECK(context.need_daemon());
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(import_));

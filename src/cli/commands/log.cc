@@ -25,8 +25,8 @@ constexpr CommandInfo kInfo = {
         "weft log bert\n"
         "weft log bert@latest\n",
     .json =
-        "{model, versions: [{model, version, latest, removed, time, time_ns, manifest,\n"
-        " logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
+        "{model, versions: [{model, version, latest, removed, durability, lost, time, time_ns,\n"
+        " manifest, logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
         " version, declared, same_tensors, same_bytes}], parents_elsewhere}]}, newest\n"
         "first; with MODEL@V: {model, version, ancestors} as `weft lineage --json`; times\n"
         "are in UTC\n",
@@ -37,6 +37,7 @@ std::string heading(const VersionEntry& version) {
   std::vector<std::string> marks = version.tags;
   if (version.latest) marks.insert(marks.begin(), "latest");
   if (version.row.removed) marks.push_back("removed " + short_time(version.row.removed_ns));
+  if (!version.row.removed && version.durability == Durability::memory) marks.emplace_back("in memory");
   std::string text = fmt::format("{}  {}  {}", spec_of(version.row), short_time(version.row.time_ns),
                                  human_bytes(version.row.logical_bytes));
   return marks.empty() ? text : text + "  (" + joined(marks, ", ") + ")";
@@ -50,6 +51,7 @@ std::string details(const VersionRow& row) {
   words.clear();
   for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, value));
   if (!words.empty()) text += "    metrics  " + joined(words, ", ") + "\n";
+  if (!row.lost.empty()) text += fmt::format("    {}\n", row.lost);
   if (row.message.empty()) return text;
   for (std::string_view line : split(row.message, '\n')) text += fmt::format("    {}\n", line);
   return text;
@@ -112,6 +114,10 @@ class LogCommand final : public Command {
         WEFT_TRY(entry.tags, tags_of(renewed, row));
       }
       entry.latest = row.number == model.latest;
+      if (!row.removed) {
+        WEFT_TRY(now, renewed.get());
+        WEFT_TRY(entry.durability, now->durability(row));
+      }
       entry.row = std::move(row);
     }
     return out;

@@ -24,6 +24,9 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
   WEFT_TRY(entry.row, resolve_version(*now, spec));
   WEFT_TRY(const ModelRow model, now->model(entry.row.model));
   entry.latest = entry.row.number == model.latest;
+  if (!entry.row.removed) {
+    WEFT_TRY(entry.durability, now->durability(entry.row));
+  }
   WEFT_TRY(entry.tags, tags_of(renewed, entry.row));
   return entry;
 }
@@ -36,6 +39,7 @@ void write_version(JsonWriter& json, const VersionEntry& version) {
   const VersionRow& row = version.row;
   json.begin_object().member("model", row.model_name).member("version", row.number);
   json.member("latest", version.latest).member("removed", row.removed);
+  json.member("durability", row.removed ? "" : durability_name(version.durability)).member("lost", row.lost);
   json.member("time", utc_time(row.time_ns)).member("time_ns", row.time_ns);
   json.member("manifest", to_hex(row.manifest)).member("logical_bytes", row.logical_bytes);
   json.key("tags").begin_array();

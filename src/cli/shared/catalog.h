@@ -15,6 +15,7 @@ struct VersionEntry {
   VersionRow row;
   std::vector<std::string> tags;  // sorted
   bool latest = false;
+  Durability durability = Durability::local;  // of a live one
 };
 
 Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found says which models there are

@@ -25,14 +25,22 @@ std::optional<std::string> known_origin(const Context& context) {
   return std::filesystem::is_directory(*origin, none) ? origin : std::nullopt;
 }
 
+// A version in memory needs somebody who takes it to the disk.
+ImportOptions to_disk(ImportOptions options) {
+  options.durability = Durability::local;
+  return options;
+}
+
 class LocalWriter final : public StoreWriter {
  public:
   explicit LocalWriter(const Context& context) : context_(context) {}
 
   // What would fail in any case makes no store.
   Result<ImportReport> import(const ImportOptions& options) override {
+    if (options.durability == Durability::memory)
+      context_.note("no daemon runs for this store: the version goes to the disk, as with --durability local");
     ProgressBar bar = context_.progress();
-    WEFT_TRY(PreparedImport prepared, prepare_import(options, context_.store_path(), bar));
+    WEFT_TRY(PreparedImport prepared, prepare_import(to_disk(options), context_.store_path(), bar));
     WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
     auto report = run_import(*opened.store, std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));

@@ -60,8 +60,8 @@ PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents) {
 }
 
 Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,
-                                                 const std::vector<unsigned>& read) {
-  WEFT_TRY(std::unique_ptr<Import> import, store.begin_import());
+                                                 const std::vector<unsigned>& read, Durability durability) {
+  WEFT_TRY(std::unique_ptr<Import> import, store.begin_import(durability));
   TempDir dir;
   for (unsigned content : read) {
     write_file(dir / "source", as_text(content_bytes(content)));

@@ -27,7 +27,8 @@ FetchedBlob fetched(unsigned content, std::uint64_t offset);
 
 // Imports the contents `read`, and prepares a version of `files`, which may have others too.
 Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,
-                                                 const std::vector<unsigned>& read);
+                                                 const std::vector<unsigned>& read,
+                                                 Durability durability = Durability::local);
 
 // Of the cluster "test", as its node kHere.
 struct TestCluster {

@@ -97,7 +97,7 @@ struct Importing {
     write_file(file, as_text(content_bytes(kContent)));
   }
   void publish(const std::string& model, const std::function<void()>& before_commit = {}) {
-    auto import = must(store->begin_import());
+    auto import = must(store->begin_import(Durability::local));
     const Fd fd = must(open_file(file, O_RDONLY));
     const Range all{0, content_id(kContent).length};
     REQUIRE(must(import->add(fd.get(), file, std::span(&all, 1), no_progress())).front().id == content_id(kContent));
@@ -212,7 +212,7 @@ TEST_CASE("a removed version whose manifest was lost takes nothing from those th
 TEST_CASE("a publish that is refused leaves no packs, whatever it is refused for") {
   TestStore test;
   auto store = open_store(test.path);
-  auto import = store->begin_import().value();
+  auto import = store->begin_import(Durability::local).value();
   write_file(test.dir / "source", std::string(3U << 20U, 'x'));
   Fd fd = open_file(test.dir / "source", O_RDONLY).value();
   const Range whole{0, 3U << 20U};

@@ -180,7 +180,8 @@ TEST_CASE("rows and events come back as they went") {
                  {"else"},
                  11,
                  12,
-                 "6fa459ea-ee8a-4ca4-894e-db77e160355e"};
+                 "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+                 "the machine stopped"};
   row.manifest.bytes[3] = 9;
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));

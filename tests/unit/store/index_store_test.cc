@@ -292,7 +292,7 @@ TEST_CASE("a store opened for reading refuses writes") {
   TestStore test;
   auto store = Store::open(test.path, {}).value();
   CHECK(store->set_tag("m", "t", 1).error().code == Errc::read_only);
-  CHECK(store->begin_import().error().code == Errc::read_only);
+  CHECK(store->begin_import(Durability::local).error().code == Errc::read_only);
   CHECK(store->gc({}, no_progress()).error().code == Errc::read_only);
 }
 
@@ -354,9 +354,9 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   PublishRequest request;
   request.model = "m";
   request.manifest = manifest_of({{1}});
-  { CHECK(store->begin_import().value()->add(source.get(), "source", ranges, no_progress()).ok()); }
+  { CHECK(store->begin_import(Durability::local).value()->add(source.get(), "source", ranges, no_progress()).ok()); }
   CHECK(list_directory(test.path + "/packs").value().empty());
-  auto import = store->begin_import().value();
+  auto import = store->begin_import(Durability::local).value();
   auto extents = import->add(source.get(), "source", ranges, no_progress()).value();
   request.content.files = {{extents}};
   request.content.logical_bytes = bytes.size();
@@ -371,7 +371,7 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   std::size_t files = list_directory(test.path + "/packs").value().size();
   auto other = random_bytes(50'000, 2);
   write_file(test.dir / "other", as_text(other));
-  import = store->begin_import().value();
+  import = store->begin_import(Durability::local).value();
   const Range whole[] = {{0, 50'000}};
   auto other_ids = import->add(open_file(test.dir / "other", O_RDONLY).value().get(), "other", whole, no_progress());
   request.content.files = {{other_ids.value()}};

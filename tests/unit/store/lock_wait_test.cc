@@ -88,7 +88,7 @@ TEST_CASE("a publish, a tag, a removal, gc, fsck and a rebuild give up waiting f
   TestStore test;
   must_publish(*open_store(test.path), "m", {{1}});
   auto store = open_store(test.path, impatient());
-  auto import = store->begin_import().value();
+  auto import = store->begin_import(Durability::local).value();
   write_file(test.dir / "source", std::string(3U << 20U, 'x'));
   Fd fd = open_file(test.dir / "source", O_RDONLY).value();
   const Range all{0, 3U << 20U};

@@ -33,7 +33,7 @@ class AtPacks final : public Progress {
 
 // A version with packs of its own, as an import makes them.
 VersionRow import_version(StoreImpl& store, const TestStore& test, const std::string& model, const Files& files) {
-  auto import = store.begin_import().value();
+  auto import = store.begin_import(Durability::local).value();
   for (const std::vector<unsigned>& file : files) {
     std::vector<std::byte> bytes;
     std::vector<Range> ranges;

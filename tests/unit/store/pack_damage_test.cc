@@ -61,7 +61,7 @@ void put_place(StoreImpl& store, unsigned content, const BlobPlace& place) {
 
 // Imports and publishes m@1, of one file of contents 1 and 2, once more.
 PublishOutcome import_again(TestStore& test, StoreImpl& store) {
-  auto import = store.begin_import().value();
+  auto import = store.begin_import(Durability::local).value();
   std::vector<std::byte> bytes = content_bytes(1);
   const std::vector<std::byte> second = content_bytes(2);
   bytes.insert(bytes.end(), second.begin(), second.end());

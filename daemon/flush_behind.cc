@@ -1,0 +1,198 @@
+#include "daemon/flush_behind.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "weft/names.h"
+#include "weft/snapshot.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kPause = std::chrono::seconds(1);     // before what did not succeed is tried again
+constexpr auto kHoldMax = std::chrono::seconds(5);   // publishes hold up one piece no longer, or one after the other would
+                                                     // keep all from the disk
+
+}  // namespace
+
+FlushBehind::FlushBehind(ClusterStore& store, Registry& registry, std::string node, std::uint64_t bytes_max)
+    : store_(store), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max), thread_([this] { run(); }) {}
+
+FlushBehind::~FlushBehind() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void FlushBehind::set_max(std::uint64_t bytes_max) {
+  const std::lock_guard lock(mutex_);
+  bytes_max_ = bytes_max;
+  changed_.notify_all();
+}
+
+Result<FlushBehind::Publish> FlushBehind::begin_publish(std::uint64_t bytes, bool in_memory,
+                                                        const Cancelled& cancelled) {
+  std::unique_lock lock(mutex_);
+  if (!in_memory || bytes > bytes_max_) bytes = 0;
+  while (bytes != 0 && status_.bytes + promised_ + fresh_ + bytes > bytes_max_) {
+    if (cancelled() || ending_) return Error{Errc::cancelled, "interrupted while memory was full of other versions"};
+    changed_.wait_for(lock, kTick);
+  }
+  ++publishing_;
+  promised_ += bytes;
+  return Publish(this, bytes);
+}
+
+void FlushBehind::end_publish(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  --publishing_;
+  promised_ -= bytes;
+  fresh_ += bytes;
+  look_ = true;
+  changed_.notify_all();
+}
+
+FlushBehind::Publish::~Publish() {
+  if (owner_ != nullptr) owner_->end_publish(bytes_);
+}
+
+Status FlushBehind::pace() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kHoldMax, [this] { return publishing_ == 0 || ending_; });
+  return ending_ ? Status(Error{Errc::cancelled, "the daemon ends"}) : Status{};
+}
+
+// Of this node, oldest first.
+Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
+  std::vector<Waiting> waiting;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+    for (const VersionId id : noted) {
+      WEFT_TRY(VersionRow row, snapshot->version(id));
+      if (!store_.cluster() || row.publisher == store_.cluster()->node) waiting.push_back({std::move(row), 0});
+    }
+  }
+  for (Waiting& version : waiting) {
+    WEFT_TRY(version.bytes, store_.unsynced_bytes(version.row.id));
+  }
+  return waiting;
+}
+
+Status FlushBehind::keep(const VersionRow& version) {
+  WEFT_CHECK(registry_.keep_version(version.model_name, version.number));
+  const std::lock_guard lock(mutex_);
+  ++status_.kept;
+  return {};
+}
+
+Status FlushBehind::lose(const VersionRow& version) {
+  const std::string why =
+      fmt::format("lost: it was only in the memory of {} when that machine stopped", node_.empty() ? "a node" : node_);
+  log_error("{}: {}", spec_of(version.model_name, version.number), why);
+  WEFT_CHECK(registry_.lose_version(version.model_name, version.number, why));
+  const std::lock_guard lock(mutex_);
+  ++status_.lost;
+  return {};
+}
+
+Status FlushBehind::settle(const VersionRow& version) {
+  WEFT_TRY(const MemoryState state, store_.settle_version(version.id, [this] { return pace(); }));
+  switch (state) {
+    case MemoryState::kept:
+      return keep(version);
+    case MemoryState::lost:
+      return lose(version);
+    case MemoryState::waits:
+    case MemoryState::gone:
+      return {};
+  }
+  return {};
+}
+
+// The first failure, if any: others may succeed all the same.
+Status FlushBehind::round() {
+  std::uint64_t seen = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    look_ = false;
+    seen = fresh_;
+  }
+  WEFT_TRY(const std::vector<Waiting> waiting, look());
+  {
+    const std::lock_guard lock(mutex_);
+    fresh_ -= seen;
+    status_.versions = waiting.size();
+    status_.oldest_ns = waiting.empty() ? 0 : waiting.front().row.time_ns;
+    status_.bytes = 0;
+    for (const Waiting& version : waiting) status_.bytes += version.bytes;
+    changed_.notify_all();
+  }
+  Status worst;
+  for (const Waiting& version : waiting) {
+    Status done = settle(version.row);
+    if (!done.ok() && done.error().code == Errc::cancelled) return done;
+    const std::lock_guard lock(mutex_);
+    if (done.ok()) status_.bytes -= version.bytes;
+    if (!done.ok() && worst.ok()) worst = std::move(done);
+    changed_.notify_all();
+  }
+  return worst;
+}
+
+void FlushBehind::run() {
+  for (;;) {
+    const Status done = round();
+    const auto left = look();
+    std::unique_lock lock(mutex_);
+    if (ending_) return;
+    if (!done.ok() && status_.problem != done.error().message) log_warning("in memory: {}", done.error().message);
+    status_.problem = done.ok() ? "" : done.error().message;
+    if (left.ok()) {
+      status_.versions = left->size();
+      status_.oldest_ns = left->empty() ? 0 : left->front().row.time_ns;
+    }
+    const auto is_due = [this] { return look_ || ending_; };
+    if (done.ok() && left.ok() && left->empty())
+      changed_.wait(lock, is_due);
+    else
+      changed_.wait_for(lock, kPause, is_due);
+  }
+}
+
+Result<bool> FlushBehind::is_in_memory(VersionId version) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const std::vector<VersionId> next, snapshot->in_memory(version, 1));
+  if (!next.empty() && next.front() == version) return true;
+  WEFT_TRY(const VersionRow row, snapshot->version(version));
+  if (!row.lost.empty()) return Error{Errc::absent, row.lost};
+  return false;
+}
+
+Status FlushBehind::wait_for(VersionId version, const Cancelled& cancelled) {
+  for (;;) {
+    WEFT_TRY(const bool waits, is_in_memory(version));
+    if (!waits) return {};
+    std::unique_lock lock(mutex_);
+    if (cancelled() || ending_)
+      return Error{Errc::cancelled, status_.problem.empty() ? "it is only in memory yet"
+                                                            : "it is only in memory yet: " + status_.problem};
+    changed_.wait_for(lock, kTick);
+  }
+}
+
+FlushStatus FlushBehind::status() {
+  const std::lock_guard lock(mutex_);
+  FlushStatus status = status_;
+  status.bytes += fresh_;
+  return status;
+}
+
+}  // namespace weft

@@ -1,0 +1,172 @@
+// Versions that were published into memory: what they need to be durable, and what they have lost when the machine has
+// stopped before. They become durable in the order in which they came, so that none is before those that it is made of.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "index/pages.h"
+#include "packs/unsynced.h"
+#include "store/in_memory.h"
+#include "store/store_impl.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHoldersAsked = 8;
+
+// Blobs that equal one another count once for each use: looking twice costs less than a set.
+template <class Visit>
+Status each_blob(const VersionContent& content, const Visit& visit) {
+  for (const VersionContent::FileContent& file : content.files)
+    for (const Extent& extent : file.extents) WEFT_CHECK(visit(extent.id));
+  return {};
+}
+
+Result<bool> is_parent_in_memory(Txn& txn, const std::vector<ParentRef>& parents) {
+  for (const ParentRef& parent : parents) {
+    const auto row = live_version(txn, parent.model, parent.number);
+    if (!row.ok() && row.error().code == Errc::not_found) continue;
+    if (!row.ok()) return row.error();
+    WEFT_TRY(const bool in_memory, has_note(txn, kInMemory, row->id));
+    if (in_memory) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status MemoryUse::see(Txn& txn, const ContentId& id, VersionId version) {
+  WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
+  if (blob && !blob->row.absent()) return see(blob->row.place.pack);
+  if (!blob) {
+    lost_ = true;
+    return {};
+  }
+  WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, *blob, kHoldersAsked));
+  bool waits = false;
+  for (const auto& [holder, file] : holders) {
+    if (holder >= version) break;
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, key_of(holder)));
+    if (row.removed) continue;
+    WEFT_TRY(const bool in_memory, has_note(txn, kInMemory, holder));
+    if (!in_memory) return {};
+    waits = true;
+  }
+  (waits ? waits_ : lost_) = true;
+  return {};
+}
+
+Status MemoryUse::see(PackId pack) {
+  const auto [at, fresh] = seen_.try_emplace(pack, false);
+  if (!fresh) return {};
+  WEFT_TRY(at->second, is_unsynced(packs_, pack));
+  if (at->second) unsynced_.insert(pack);
+  return {};
+}
+
+Result<StoreImpl::Events> StoreImpl::note(Txn& txn, const VersionRow& version, VersionNote note, bool set) {
+  WEFT_TRY(std::optional<NoteEvent> event, plan_note(txn, version, note, set));
+  if (!event) return Events{};
+  WEFT_CHECK(apply_note(txn, *event));
+  return Events{*std::move(event)};
+}
+
+// Of what it brings itself nothing need be in the index yet.
+Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request) {
+  WEFT_TRY(const std::vector<VersionId> any, noted(txn, kInMemory, 0, 1));
+  if (any.empty()) return false;
+  WEFT_TRY(const bool parent, is_parent_in_memory(txn, request.parents));
+  if (parent) return true;
+  MemoryUse use(packs_);
+  WEFT_CHECK(each_blob(request.content, [&](const ContentId& id) { return use.see(txn, id, UINT64_MAX); }));
+  return !use.unsynced().empty() || use.waits();
+}
+
+// What packs of another boot have lost is nowhere on this node from now on.
+Status StoreImpl::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
+  for (const PackId pack : packs) {
+    WEFT_TRY(const std::vector<PackEntry> lost, settle_pack(packs_, pack, pace));
+    for (std::span<const PackEntry> rest(lost); !rest.empty();) {
+      const auto some = rest.first(std::min(rest.size(), limits::kBatchRows));
+      rest = rest.subspan(some.size());
+      WEFT_TRY(const WriterLock lock, lock_writer());
+      Status forgotten = env_->write(lock, [&](Txn& txn) -> Status {
+        for (const PackEntry& entry : some) {
+          WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
+          if (blob && blob->row.place == BlobPlace{pack, entry.offset}) WEFT_CHECK(forget_place(txn, *blob));
+        }
+        return bump_sequence(txn);
+      });
+      WEFT_CHECK(std::move(forgotten));
+    }
+  }
+  return {};
+}
+
+Result<VersionRow> StoreImpl::version_row(VersionId version) {
+  WEFT_TRY(Txn txn, env_->read());
+  return need_row<VersionRow>(txn, Table::versions, key_of(version));
+}
+
+Result<MemoryUse> StoreImpl::memory_use(const VersionRow& version, const VersionContent& content) {
+  MemoryUse use(packs_);
+  RenewedTxn now(*env_);
+  WEFT_CHECK(each_blob(content, [&](const ContentId& id) -> Status {
+    WEFT_TRY(Txn * txn, now.get());
+    return use.see(*txn, id, version.id);
+  }));
+  return use;
+}
+
+Result<MemoryState> StoreImpl::settle_version(VersionId version, const FlushPace& pace) {
+  WEFT_TRY(const VersionRow row, version_row(version));
+  if (row.removed) return MemoryState::gone;
+  WEFT_TRY(const VersionContent content, content_of(row.manifest));
+  for (;;) {
+    WEFT_TRY(const MemoryUse use, memory_use(row, content));
+    if (!use.unsynced().empty()) {
+      WEFT_CHECK(settle_packs(use.unsynced(), pace));
+      continue;
+    }
+    if (use.lost()) return MemoryState::lost;
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(const bool parent, is_parent_in_memory(txn, row.parents));
+    return use.waits() || parent ? MemoryState::waits : MemoryState::kept;
+  }
+}
+
+Result<std::uint64_t> StoreImpl::unsynced_bytes(VersionId version) {
+  WEFT_TRY(const VersionRow row, version_row(version));
+  if (row.removed) return std::uint64_t{0};
+  WEFT_TRY(const VersionContent content, content_of(row.manifest));
+  WEFT_TRY(const MemoryUse use, memory_use(row, content));
+  std::uint64_t bytes = 0;
+  for (const PackId pack : use.unsynced()) {
+    WEFT_TRY(const PackToc toc, packs_.toc(pack));
+    bytes += toc.size;
+  }
+  return bytes;
+}
+
+Status StoreImpl::keep_version(std::string_view model, std::uint64_t number) {
+  WEFT_CHECK(check_alone());
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(const VersionRow version, live_version(txn, model, number));
+    return note(txn, version, VersionNote::in_memory, false);
+  });
+}
+
+Status StoreImpl::lose_version(std::string_view model, std::uint64_t number, std::string_view why) {
+  WEFT_CHECK(check_alone());
+  WEFT_TRY(const WriterLock lock, lock_writer());
+  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
+    event.lost = why;
+    WEFT_CHECK(remove(txn, event));
+    return Events{std::move(event)};
+  });
+}
+
+}  // namespace weft

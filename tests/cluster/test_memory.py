@@ -1,0 +1,255 @@
+"""Versions that are published into memory: all nodes see them at once, a disk has them later, and a machine that stops
+before takes none without saying so."""
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from daemonlib import Daemon
+from nodes import SECONDS_MAX
+from power import Machine
+from weftlib import WEFT, Store, run, wait_until
+
+MIB = 1 << 20
+FILE = "weights.npy"
+
+
+def write_weights(path, seed, mib=8):
+    path.mkdir(exist_ok=True)
+    np.save(path / FILE, np.random.default_rng(seed).integers(0, 1 << 62, mib * MIB // 8, dtype=np.int64))
+    return path
+
+
+def newest(store, model):
+    return store.json("log", model)["versions"][0]
+
+
+def publish(store, path, name, durability="memory"):
+    return store.publish(path, name=name, durability=durability)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    (tmp_path / "machine").mkdir()
+    with Machine(tmp_path / "machine") as made:
+        yield made
+
+
+class StoreOn(Store):
+    """Its programs run on that machine."""
+
+    def __init__(self, machine, path):
+        self.machine = machine
+        super().__init__(path)
+
+    def weft(self, *arguments, check=True, **options):
+        return run([*self.machine.inside, WEFT, "--store", self.path, *arguments], check=check, **options)
+
+
+class Alone:
+    """A store and its weftd on a machine, of no cluster."""
+
+    def __init__(self, machine, *options):
+        self.machine = machine
+        self.store = StoreOn(machine, machine.where / "store")
+        self.daemon = Daemon(self.store, *options, wrapper=machine.inside)
+        self.daemon.log = machine.boot.parent / "weftd.log"
+
+    def __enter__(self):
+        self.daemon.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.daemon.kill()
+        self.daemon.close()
+
+    def cut(self):
+        self.daemon.kill()
+        self.daemon.close()
+        self.machine.cut()
+        self.daemon.start()
+
+
+def test_a_version_in_memory_becomes_local(machine, tmp_path):
+    source = write_weights(tmp_path / "source", 1)
+    with Alone(machine) as node:
+        publish(node.store, source, "m")
+        wait_until(lambda: newest(node.store, "m")["durability"] == "local", seconds_max=SECONDS_MAX)
+        assert node.daemon.status()["memory"]["kept"] == 1
+        node.cut()
+        assert newest(node.store, "m")["durability"] == "local"
+        node.store.weft("export", "m@1", tmp_path / "out")
+        assert (tmp_path / "out" / FILE).read_bytes() == (source / FILE).read_bytes()
+        assert node.store.weft("fsck", check=False).returncode == 0
+
+
+def complete_or_lost(node, sources):
+    """After a cut: each version that was said to be local is complete, every other is complete or said to be lost."""
+    wait_until(lambda: node.daemon.status()["memory"]["versions"] == 0, seconds_max=SECONDS_MAX)
+    lost = 0
+    for version in node.store.json("log", "m")["versions"]:
+        number = version["version"]
+        if number not in sources:
+            continue
+        if version["removed"]:
+            assert "only in the memory" in version["lost"], version
+            assert number not in sources["local"], f"m@{number} was on the disk"
+            lost += 1
+            continue
+        out = node.machine.boot.parent / f"out-{number}"
+        node.store.weft("export", f"m@{number}", out)
+        assert (out / FILE).read_bytes() == (sources[number] / FILE).read_bytes()
+    assert node.store.weft("fsck", check=False).returncode == 0
+    return lost
+
+
+def test_power_cuts(machine, tmp_path):
+    """Some versions are on the disk when the power is cut, some are not."""
+    rng = random.Random(7)
+    lost = 0
+    with Alone(machine) as node:
+        for cut in range(3):
+            sources = {"local": set()}
+            first = cut * 10 + 1
+            for seed in range(first, first + 2):
+                source = write_weights(tmp_path / f"source-{seed}", seed, mib=rng.choice([1, 16]))
+                answer = node.store.json("import", source, "--name", "m", "--durability", "memory")
+                sources[answer["version"]] = source
+            time.sleep(rng.choice([0, 0, 0.3]))
+            for version in node.store.json("log", "m")["versions"]:
+                if version["durability"] == "local":
+                    sources["local"].add(version["version"])
+            node.cut()
+            known = {v["version"] for v in node.store.json("log", "m")["versions"] if not v["removed"]}
+            assert sources["local"] <= known
+            lost += complete_or_lost(node, {**sources})
+            for version in node.store.json("log", "m")["versions"]:
+                if not version["removed"]:
+                    node.store.weft("rm", f"m@{version['version']}")
+    print("lost:", lost)
+
+
+def test_no_torn_byte_is_served(machine, tmp_path):
+    """The machine stops before the flush could begin: readers get an error, then the version is gone, and says why."""
+    source = write_weights(tmp_path / "source", 1, mib=32)
+    with Alone(machine) as node:
+        node.store.weft("import", source, "--name", "m", "--durability", "local", "--tag", "first")
+        write_weights(source, 2, mib=32)
+        publish(node.store, source, "m")
+        node.cut()
+        complete = newest(node.store, "m")
+        wait_until(lambda: node.daemon.status()["memory"]["versions"] == 0, seconds_max=SECONDS_MAX)
+        complete = newest(node.store, "m")
+        if complete["removed"]:
+            assert "lost" in complete["lost"]
+            shown = node.store.weft("log", "m").stdout
+            assert "only in the memory" in shown
+            assert node.store.json("log", "m")["versions"][1]["latest"]
+        else:
+            node.store.weft("export", "m@2", tmp_path / "out")
+            assert (tmp_path / "out" / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_no_sync_of_data_before_it_returns(machine, tmp_path):
+    source = write_weights(tmp_path / "source", 1, mib=16)
+    with Alone(machine) as node:
+        trace = tmp_path / "trace"
+        with tracing(node.daemon.pid, trace):
+            publish(node.store, source, "m")
+        assert not synced_packs(trace), trace.read_text()
+        with tracing(node.daemon.pid, trace):
+            write_weights(source, 2, mib=16)
+            publish(node.store, source, "m", durability="local")
+        assert synced_packs(trace)
+
+
+class tracing:
+    """strace of a daemon's syncs, until what it was asked meanwhile has been answered."""
+
+    def __init__(self, pid, out):
+        self.words = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync", "-o", str(out), "-p", str(pid)]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.words, stderr=subprocess.PIPE, text=True)
+        assert "attached" in self.process.stderr.readline()
+
+    def __exit__(self, *exception):
+        self.process.terminate()
+        self.process.wait()
+
+
+def synced_packs(trace):
+    return [line for line in trace.read_text().splitlines() if ".pack>" in line]
+
+
+def test_what_relies_on_memory(cluster, tmp_path):
+    """Its publisher is stopped: the version stays in memory, and so does what another node makes of it, until it goes on."""
+    one, two = cluster.node(), cluster.node()
+    publish(one.store, write_weights(tmp_path / "large", 5, mib=128), "large")
+    wait_until(lambda: two.knows("large@1"), seconds_max=SECONDS_MAX, pause=0.005)
+    two.store.weft("info", "large@1")  # its manifest comes
+    one.daemon.signal(signal.SIGSTOP)
+    try:
+        if newest(two.store, "large")["durability"] != "memory":
+            pytest.skip("it was on the disk too soon")
+        assert "in memory" in two.store.weft("log", "large").stdout
+        head = write_weights(tmp_path / "head", 6, mib=1)
+        two.store.publish(head, name="tuned", parent="large@1", durability="memory")
+        assert newest(two.store, "tuned")["durability"] == "memory"
+        time.sleep(1.5)
+        assert newest(two.store, "tuned")["durability"] == "memory"  # though its own bytes are on the disk by now
+    finally:
+        one.daemon.signal(signal.SIGCONT)
+    wait_until(lambda: newest(two.store, "tuned")["durability"] == "local", seconds_max=SECONDS_MAX)
+
+
+def test_memory_is_bounded(machine, tmp_path):
+    with Alone(machine, "--memory-max", "24M") as node:
+        for seed in range(6):
+            publish(node.store, write_weights(tmp_path / "source", seed, mib=16), "m")
+            assert node.daemon.status()["memory"]["bytes"] <= 24 * MIB
+        publish(node.store, write_weights(tmp_path / "source", 9, mib=32), "large")  # more than may be there
+        assert newest(node.store, "large")["durability"] == "local"
+
+
+def test_all_nodes_see_it(cluster, tmp_path):
+    one, two = cluster.node(), cluster.node()
+    source = write_weights(tmp_path / "source", 1)
+    seen = []
+    def look():
+        wait_until(lambda: two.knows("m@1"), seconds_max=SECONDS_MAX, pause=0.005)
+        seen.append(newest(two.store, "m")["durability"])
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    publish(one.store, source, "m")
+    watcher.join()
+    assert seen[0] in ("memory", "local")
+    for node in (one, two):
+        wait_until(lambda node=node: newest(node.store, "m")["durability"] == "local", seconds_max=SECONDS_MAX)
+    with two.mounted() as mount:
+        assert (mount.version("m", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_killed_daemons_lose_nothing(cluster, tmp_path):
+    one = cluster.node()
+    rng = random.Random(3)
+    for seed in range(5):
+        source = write_weights(tmp_path / f"source-{seed}", seed)
+        publish(one.store, source, "m")
+        time.sleep(rng.random() / 10)
+        one.daemon.kill()
+        one.daemon.start()
+    wait_until(lambda: one.daemon.status()["memory"]["versions"] == 0, seconds_max=SECONDS_MAX)
+    versions = one.store.json("log", "m")["versions"]
+    assert [(v["version"], v["durability"], v["lost"]) for v in versions] == [(n, "local", "") for n in range(5, 0, -1)]
+
+
+def test_without_a_daemon_it_goes_to_the_disk(tmp_path):
+    store = Store(tmp_path / "store")
+    done = store.weft("import", write_weights(tmp_path / "source", 1), "--name", "m", "--durability", "memory")
+    assert "no daemon runs" in done.stderr
+    assert newest(store, "m")["durability"] == "local"
