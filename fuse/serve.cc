@@ -53,6 +53,8 @@ Status serve_device(Server& server, int channel) {
   WEFT_CHECK(session.make());
   server.open_files.set_device(server.device);
   go_on(server);
+  server.pages = session.pages();
+  server.vfs.read_by_record(server.options.record_reads);
   Watcher watcher(session, server, channel);
   server.notifier.start(session.kernel_cache());
   Status served = watcher.start();

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <span>
 
 #include "base/limits.h"
 #include "fuse/ops/ops.h"
 #include "fuse/ops/read_buffer.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -32,6 +34,59 @@ Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
   return server.vfs.open(ino_of(node));
 }
 
+// Into the rest of a record's pages goes what READs of them would answer; into `answer` what this one asks for.
+class RecordAnswer {
+ public:
+  RecordAnswer(Server& server, NodeId node, Range asked) : server_(server), node_(node), asked_(asked) {}
+
+  // Bytes of the record, in order.
+  void add(std::uint64_t offset, std::span<const std::byte> bytes) {
+    const Range mine = overlap(asked_, {offset, bytes.size()});
+    if (mine.length == 0) return store(offset, bytes);
+    const std::span<const std::byte> part = bytes.subspan(mine.offset - offset, mine.length);
+    std::ranges::copy(part, answer_.begin() + static_cast<std::ptrdiff_t>(filled_));
+    filled_ += part.size();
+    store(offset, bytes.first(mine.offset - offset));
+    store(end_of(mine), bytes.subspan(end_of(mine) - offset));
+  }
+  std::span<const std::byte> answer() const { return std::span(answer_).first(filled_); }
+
+ private:
+  void store(std::uint64_t offset, std::span<const std::byte> bytes) {
+    if (server_.record_reads.store(*server_.pages, node_, offset, bytes)) return;
+    server_.vfs.read_by_record(false);
+    reconsider_node(server_, ino_of(node_));
+  }
+
+  Server& server_;
+  const NodeId node_;
+  const Range asked_;
+  std::array<std::byte, RecordReads::kAskedMax> answer_;
+  std::size_t filled_ = 0;
+};
+
+// Answers a fault inside a record, and stores the record's other pages before (record_reads.h). False: this READ is to
+// be answered plainly.
+bool reply_record(Server& server, fuse_req_t request, NodeId node, OpenFile& file, Range asked) {
+  if (asked.length > RecordReads::kAskedMax || !server.pages) return false;
+  const std::optional<Range> record = file.record_at(asked.offset);
+  if (!record || end_of(asked) > end_of(*record)) return false;
+  const auto turn = server.record_reads.begin(node, *record);
+  const ReadBuffer own;
+  if (!turn || own.bytes().empty()) return false;
+  RecordAnswer answer(server, node, asked);
+  for (std::uint64_t at = record->offset; at < end_of(*record);) {
+    const auto part = own.bytes().first(std::min<std::uint64_t>(end_of(*record) - at, own.bytes().size()));
+    const auto got = file.read_record(at, part);
+    if (!got.ok()) return false;
+    answer.add(at, part.first(*got));
+    if (*got < part.size()) break;
+    at += *got;
+  }
+  fuse_reply_buf(request, reinterpret_cast<const char*>(answer.answer().data()), answer.answer().size());
+  return true;
+}
+
 }  // namespace
 
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info) {
@@ -40,6 +95,7 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size,
   if (file->mode() == ReadMode::streamed && info->lock_owner == 0)
     server.open_files.mapped(node);  // read(2) has an owner
   const auto at = static_cast<std::uint64_t>(offset);
+  if (reply_record(server, request, node, *file, {at, size})) return {};
   const auto in_memory = [&] { return file->in_memory(at, std::min(size, kReadBytesMax)); };
   const bool copied = size <= kCopiedMax && !file->better_in_memory();
   WEFT_TRY(const MemoryParts parts, copied ? MemoryParts() : in_memory());

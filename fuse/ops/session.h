@@ -19,6 +19,7 @@ class Session {
   Status loop();
   // To be used while this lives.
   std::unique_ptr<KernelCache> kernel_cache() { return std::make_unique<SessionCache>(session_.get()); }
+  std::unique_ptr<PageStore> pages() { return std::make_unique<SessionPages>(session_.get()); }
   void stop() { fuse_session_exit(session_.get()); }
 
  private:

@@ -65,6 +65,13 @@ Status set_cold(MountOptions& options, std::string_view value) {
   return {};
 }
 
+Status set_record_reads(MountOptions& options, std::string_view value) {
+  if (value != "on" && value != "off")
+    return usage(fmt::format("record_reads={}: expected on or off", printable(value)));
+  options.record_reads = value == "on";
+  return {};
+}
+
 Status set_log_level(MountOptions& options, std::string_view value) {
   if (value != "debug" && value != "info" && value != "warning" && value != "error")
     return usage(fmt::format("loglevel={}: expected debug, info, warning or error", printable(value)));
@@ -99,6 +106,7 @@ bool set_flag(MountOptions& options, std::string_view key) {
 
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
   if (key == "cold") return set_cold(options, value);
+  if (key == "record_reads") return set_record_reads(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
     if (value.empty()) return usage("log=: expected a file");
@@ -258,6 +266,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
                   options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
+  if (!options.record_reads) list += ",record_reads=off";
   if (options.no_exec) list += ",noexec";
   if (options.allow_other) list += ",allow_other";
   if (options.xattr) list += ",xattr";
@@ -297,6 +306,7 @@ Mount options:
   cold=auto        files that are not local: fetch if about as fast as streaming
   cold=stream      each read waits only for the bytes that it reads
   cold=fetch       the first open waits for the whole file (default: as weftd is set)
+  record_reads=off  read LMDB files page by page, as any other file
   trust_store      as root, mount the store even if other users can write to it
   log=FILE         append messages to FILE
   loglevel=LEVEL   debug, info (default), warning or error

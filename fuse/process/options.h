@@ -30,6 +30,7 @@ struct MountOptions {
   std::string log_file;
   std::string log_level = "info";
   std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never
+  bool record_reads = true;    // faults in records of LMDB files bring whole records
   bool publish = false;        // new/ is there, and what is renamed in it is published
   bool non_empty = false;      // also on a directory that holds something
   bool foreground = false;

@@ -5,7 +5,9 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "weft/store_rows.h"
@@ -19,6 +21,23 @@ class KernelCache {
   // The name is looked up anew at its next use. What stands on it (a working directory below) stays.
   virtual void expire_name(Ino dir, const std::string& name) = 0;
   virtual void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) = 0;
+};
+
+// Puts pages into the cache. A thread that serves may do it, by the rule of record_reads.h. Any thread.
+class PageStore {
+ public:
+  virtual ~PageStore() = default;
+  // 0, or a negative errno: ENOENT when the kernel does not know the node.
+  virtual int store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+};
+
+class SessionPages final : public PageStore {
+ public:
+  explicit SessionPages(fuse_session* session) : session_(session) {}
+  int store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) override;
+
+ private:
+  fuse_session* session_;
 };
 
 // Of a libfuse session, which outlives this.

@@ -15,6 +15,7 @@
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
+#include "fuse/state/record_reads.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -40,7 +41,9 @@ struct Server {
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   Listings listings;
   Notifier notifier;
-  int device = -1;  // /dev/fuse of this mount
+  RecordReads record_reads;
+  std::unique_ptr<PageStore> pages{};  // of the session, while it serves
+  int device = -1;                     // /dev/fuse of this mount
 };
 
 // The table of operations; each lives in a file of its own, op_*.cc.

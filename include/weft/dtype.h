@@ -64,7 +64,7 @@ enum class DType : std::uint8_t {
   mxfp4,
   nvfp4,
   q1_0,
-  // npy types without another name keep their numpy descr in TensorExtent::descr.
+  // npy types without another name keep their numpy descr in FoundTensor::descr.
   npy_other = 255,
 };
 
@@ -81,12 +81,19 @@ const DTypeInfo* dtype_info(DType type);
 const DTypeInfo* dtype_by_name(std::string_view name);
 std::span<const DTypeInfo> all_dtypes();
 
-using Shape = std::vector<std::uint64_t>;  // outermost (slowest) dimension first; empty is a scalar
+using Shape = std::vector<std::uint64_t>;    // outermost (slowest) dimension first; empty is a scalar
+using Strides = std::vector<std::uint64_t>;  // for each dimension of a shape, in elements
 
 // Elements of a shape, or nothing when the product does not fit in 64 bits.
 std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape);
 // Bytes of a tensor; an error when the product wraps, or the elements do not fill whole blocks.
 Result<std::uint64_t> tensor_bytes(DType type, std::span<const std::uint64_t> shape);
+// Bytes of memory from the first element to the end of the last one; 0 when there are no elements. Errc::invalid: not
+// one stride for each dimension, a type of packed elements, an unknown type, or 2^63 bytes and more.
+Result<std::uint64_t> strided_bytes(DType type, std::span<const std::uint64_t> shape,
+                                    std::span<const std::uint64_t> strides);
+// The strides that say the same as none.
+Strides c_strides(std::span<const std::uint64_t> shape);
 // "[768, 3072]"
 std::string shape_text(std::span<const std::uint64_t> shape);
 

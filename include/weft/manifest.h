@@ -21,12 +21,27 @@ namespace weft {
 
 inline constexpr std::uint32_t kNoExtent = 0xffffffffU;
 
+// Bytes of an extent.
+struct TensorRun {
+  std::uint32_t file = 0;    // index into Manifest::files
+  std::uint32_t extent = 0;  // index into its extents
+  std::uint64_t offset = 0;  // bytes from the start of the extent
+  std::uint64_t length = 0;  // bytes, not 0
+  bool operator==(const TensorRun&) const = default;
+};
+
+// Most tensors are one extent of their file, in C order. A tensor that is not is *scattered*: it has runs, which are
+// its memory as FoundTensor::parts are. Tensors that overlap lie in one extent, which is all of them together.
 struct Tensor {
   std::string name;
   DType dtype = DType::u8;
   Shape shape;
-  std::uint32_t extent = kNoExtent;  // index into File::extents; kNoExtent for a tensor of no bytes
-  std::string descr;                 // as TensorExtent::descr
+  std::uint32_t extent = kNoExtent;  // index into File::extents; kNoExtent for a tensor of no bytes, or a scattered one
+  std::string descr;                 // as FoundTensor::descr
+  std::vector<TensorRun> runs = {};  // of a scattered tensor
+  Strides strides = {};              // as FoundTensor::strides; only of a scattered tensor, and not those of C order
+
+  bool scattered() const { return !runs.empty(); }
   bool operator==(const Tensor&) const = default;
 };
 
@@ -35,7 +50,7 @@ struct File {
   std::uint64_t size = 0;
   std::string format;  // as Layout::format
   std::vector<Extent> extents;
-  std::vector<Tensor> tensors;  // in file order; names are unique
+  std::vector<Tensor> tensors;  // names are unique; extents ascend, and those of tied tensors are equal
   std::vector<std::pair<std::string, std::string>> metadata;
   bool operator==(const File&) const = default;
 };
@@ -59,7 +74,11 @@ std::uint64_t logical_bytes(const Manifest& manifest);  // sum of file sizes
 Digest outline_of(const Manifest& manifest);
 std::size_t tensor_count(const Manifest& manifest);
 std::uint64_t parameter_count(const Manifest& manifest);  // elements of all tensors; UINT64_MAX when they do not fit
-std::uint64_t stored_bytes(const File& file, const Tensor& tensor);  // its extent's length; 0 when it has none
+// Bytes of the tensor's elements in C order: its extent's length; 0 when it has none.
+std::uint64_t stored_bytes(const File& file, const Tensor& tensor);
+// What the tensor's bytes are, whatever the tensor is called: its extent's id. The id of a scattered one has their
+// length and a digest of the contents of its runs; no blob has it. Length 0: no bytes.
+ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor);
 
 // A published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at most
 // 4,000 bytes and 64 components in all.

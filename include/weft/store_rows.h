@@ -104,7 +104,7 @@ struct BlobPlace {
 
 // The identity of a tensor view: equal keys share one inode.
 struct ViewKey {
-  ContentId content;  // length 0: no blob
+  ContentId content;  // a blob, or a scattered tensor's bytes (manifest.h), which no blob is; length 0: neither
   DType dtype = DType::u8;
   Shape shape;
   std::string descr;

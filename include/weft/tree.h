@@ -80,6 +80,7 @@ class VersionTree {
   const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size()
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
+  std::uint32_t node_of_file(std::uint32_t file) const { return node_of_file_[file]; }  // its node below models/
   std::span<const Layer> layers() const { return layers_; }
   // Which layer of the manifest's architecture has tensors directly in this one; none for most that only hold others.
   std::optional<std::uint32_t> vertex_of(std::uint32_t layer) const;
@@ -97,6 +98,7 @@ class VersionTree {
   std::vector<std::uint32_t> child_list_;                          // all directories' children, one after the other
   std::vector<std::pair<std::uint32_t, std::uint32_t>> child_of_;  // per node: begin, end in child_list_
   std::vector<Layer> layers_;
+  std::vector<std::uint32_t> node_of_file_;
   std::vector<std::uint32_t> first_tensor_;
   std::vector<std::uint32_t> vertex_of_tensor_;  // by ordinal; kNoVertex
   mutable std::once_flag ids_made_;
@@ -116,7 +118,7 @@ std::vector<TensorRef> container_tensors(const VersionTree& tree, std::uint32_t 
 // All of them must be such as safetensors can hold.
 std::string safetensors_header(const Manifest& manifest, std::span<const TensorRef> tensors);
 bool safetensors_can_hold(DType dtype);
-bool safetensors_can_hold(const Tensor& tensor);  // its dtype, and elements in C order and little-endian (no descr)
+bool safetensors_can_hold(const Tensor& tensor);  // its dtype; one extent, in C order, little-endian (no descr)
 
 // Reversible, for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a leading
 // '@' become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.

@@ -114,6 +114,11 @@ class OpenFile {
   // this object lives.
   virtual int backing_fd() const = 0;
   virtual ReadMode mode() const { return ReadMode::cached; }
+  // The whole pages of the record that has this byte, where whoever maps the file and wants a page of it soon wants the
+  // others too. The last page may reach behind the end of the file.
+  virtual std::optional<Range> record_at(std::uint64_t /*offset*/) { return std::nullopt; }
+  // As read(), of pages of such a record, into memory that begins with a page.
+  virtual Result<std::size_t> read_record(std::uint64_t offset, std::span<std::byte> out) { return read(offset, out); }
   // Of a draft. Errc::read_only: of any other file.
   virtual Status write(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
     return Error{Errc::read_only, "a write to a published file"};
@@ -189,6 +194,9 @@ class Vfs {
   virtual void stop_assembling() {}
   // Nothing is assembled, for this reason: it is said in .weft/status.
   virtual void assemble_nothing(std::string reason);
+  // From now on open() gives LMDB files that are not in the page cache with record_at() and without a backing file, or
+  // as any others. At first as any others.
+  virtual void read_by_record(bool /*on*/) {}
   // Has a published file that open() gives without a backing file got one by now?
   virtual bool assembled(Ino ino);
   // The places of a published file.

@@ -103,6 +103,34 @@ Result<std::uint64_t> tensor_bytes(DType type, std::span<const std::uint64_t> sh
   return bytes;
 }
 
+Result<std::uint64_t> strided_bytes(DType type, std::span<const std::uint64_t> shape,
+                                    std::span<const std::uint64_t> strides) {
+  constexpr std::uint64_t kBytesMax = 1ULL << 63U;
+  const DTypeInfo* info = dtype_info(type);
+  if (info == nullptr || info->block_elements != 1 || type == DType::npy_other)
+    return Error{Errc::invalid, fmt::format("element type {} has no strides", static_cast<int>(type))};
+  if (strides.size() != shape.size())
+    return Error{Errc::invalid, fmt::format("expected {} strides, got {}", shape.size(), strides.size())};
+  if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) return std::uint64_t{0};
+  std::uint64_t elements = 1, step = 0, bytes = 0;
+  bool wraps = false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    wraps |= __builtin_mul_overflow(shape[i] - 1, strides[i], &step);
+    wraps |= __builtin_add_overflow(elements, step, &elements);
+  }
+  wraps |= __builtin_mul_overflow(elements, std::uint64_t{info->block_bytes}, &bytes);
+  if (wraps || bytes >= kBytesMax)
+    return Error{Errc::invalid, fmt::format("shape {} with strides {} spans more than 2^63 bytes", shape_text(shape),
+                                            shape_text(strides))};
+  return bytes;
+}
+
+Strides c_strides(std::span<const std::uint64_t> shape) {
+  Strides strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
 std::string shape_text(std::span<const std::uint64_t> shape) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);

@@ -7,9 +7,8 @@
 namespace weft {
 namespace {
 
-ViewKey view_of(const File& file, const Tensor& tensor) {
-  ContentId content = tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
-  return {content, tensor.dtype, tensor.shape, tensor.descr};
+ViewKey view_of(const Manifest& manifest, const File& file, const Tensor& tensor) {
+  return {tensor_content(manifest, file, tensor), tensor.dtype, tensor.shape, tensor.descr};
 }
 
 }  // namespace
@@ -22,7 +21,7 @@ Result<VersionContent> content_of(const Manifest& manifest) {
   content.files.reserve(manifest.files.size());
   for (const File& file : manifest.files) {
     content.files.push_back({file.extents});
-    for (const Tensor& tensor : file.tensors) content.views.push_back(view_of(file, tensor));
+    for (const Tensor& tensor : file.tensors) content.views.push_back(view_of(manifest, file, tensor));
   }
   content.outline = outline_of(manifest);
   ArchGraph graph = graph_of(manifest);

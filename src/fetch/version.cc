@@ -25,15 +25,24 @@ bool matches(std::string_view pattern, std::string_view name) {
   return false;
 }
 
-// Extents that only tensors which nobody wants have.
-std::set<std::uint32_t> unwanted_extents(const File& file, const std::string& layers) {
-  std::set<std::uint32_t> wanted;
-  std::set<std::uint32_t> all;
-  for (const Tensor& tensor : file.tensors) {
-    all.insert(tensor.extent);
-    if (matches(layers, tensor.name)) wanted.insert(tensor.extent);
-  }
-  for (const std::uint32_t extent : wanted) all.erase(extent);
+using Extents = std::set<std::uint32_t>;
+
+// By file: extents that only tensors which nobody wants have.
+std::vector<Extents> unwanted_extents(const Manifest& manifest, const std::string& layers) {
+  std::vector<Extents> all(manifest.files.size());
+  std::vector<Extents> wanted(manifest.files.size());
+  for (std::size_t i = 0; i < manifest.files.size(); ++i)
+    for (const Tensor& tensor : manifest.files[i].tensors) {
+      const bool is_wanted = matches(layers, tensor.name);
+      const auto add = [&](std::size_t file, std::uint32_t extent) {
+        all[file].insert(extent);
+        if (is_wanted) wanted[file].insert(extent);
+      };
+      if (tensor.extent != kNoExtent) add(i, tensor.extent);
+      for (const TensorRun& run : tensor.runs) add(run.file, run.extent);
+    }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const std::uint32_t extent : wanted[i]) all[i].erase(extent);
   return all;
 }
 
@@ -66,14 +75,14 @@ Result<std::uint64_t> absent_bytes(Store& store, const File& file, const std::ve
 
 }  // namespace
 
-std::vector<Range> wanted_ranges(const File& file, const std::string& layers) {
-  if (file.size == 0) return {};
-  if (layers.empty()) return {{0, file.size}};
-  const auto unwanted = unwanted_extents(file, layers);
-  std::vector<Range> ranges;
-  for (std::uint32_t i = 0; i < file.extents.size(); ++i) {
-    if (unwanted.contains(i)) continue;
-    append_run(ranges, {file.extents[i].offset, file.extents[i].id.length});
+std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const std::string& layers) {
+  const std::vector<Extents> unwanted =
+      layers.empty() ? std::vector<Extents>(manifest.files.size()) : unwanted_extents(manifest, layers);
+  std::vector<std::vector<Range>> ranges(manifest.files.size());
+  for (std::size_t file = 0; file < ranges.size(); ++file) {
+    const std::vector<Extent>& extents = manifest.files[file].extents;
+    for (std::uint32_t i = 0; i < extents.size(); ++i)
+      if (!unwanted[file].contains(i)) append_run(ranges[file], {extents[i].offset, extents[i].id.length});
   }
   return ranges;
 }
@@ -88,11 +97,10 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
   if (!layers.empty() && !names_any(manifest, layers))
     return Error{Errc::not_found, fmt::format("{}: no tensor or layer is named {}", where, printable(layers))};
   FetchReport report;
-  std::vector<std::vector<Range>> wanted;
-  for (const File& file : manifest.files) {
-    wanted.push_back(wanted_ranges(file, layers));
-    for (const Range& range : wanted.back()) report.bytes += range.length;
-    WEFT_TRY(const std::uint64_t absent, absent_bytes(store, file, wanted.back()));
+  const std::vector<std::vector<Range>> wanted = wanted_ranges(manifest, layers);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (const Range& range : wanted[i]) report.bytes += range.length;
+    WEFT_TRY(const std::uint64_t absent, absent_bytes(store, manifest.files[i], wanted[i]));
     report.moved_bytes += absent;
   }
   progress.total(report.bytes);

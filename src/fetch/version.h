@@ -11,9 +11,9 @@
 
 namespace weft {
 
-// The runs of a file that hold the tensors `layers` names, and what lies between tensors. `layers` is a pattern,
-// as glob_matches() takes it, for the name of a tensor or of any layer above it ("encoder.layer.[0-3]"); "" means all.
-std::vector<Range> wanted_ranges(const File& file, const std::string& layers);
+// By file: the runs that hold the tensors `layers` names, and what lies between tensors. `layers` is a pattern, as
+// glob_matches() takes it, for the name of a tensor or of any layer above it ("encoder.layer.[0-3]"); "" means all.
+std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const std::string& layers);
 
 // All of the version that is wanted is in the store when it returns. Errc::cancelled: what has come stays.
 // Errc::not_found: no tensor is named so.

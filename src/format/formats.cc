@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "format/builtin.h"
+#include "format/layout.h"
 #include "format/where.h"
 #include "weft/format.h"
+#include "weft/records.h"
 
 namespace weft {
 namespace {
 
-constexpr std::size_t kHead = 16;  // bytes that Format::claims() may look at
+// Bytes that are looked at to tell what a file is. Formats get the first few.
+constexpr std::size_t kHead = kContainerHead;
+constexpr std::size_t kFormatHead = 16;
 
 Result<std::vector<std::byte>> read_head(ByteSource& source, std::size_t count) {
   std::vector<std::byte> head(std::min<std::uint64_t>(count, source.size()));
@@ -18,40 +23,68 @@ Result<std::vector<std::byte>> read_head(ByteSource& source, std::size_t count) 
   return head;
 }
 
+// A file that has none beside it.
+class LoneFile final : public FormatInput {
+ public:
+  LoneFile(std::string_view name, ByteSource& source) : name_(name), source_(source) {}
+  std::string_view name() const override { return name_; }
+  ByteSource& main() override { return source_; }
+  Result<ByteSource*> beside(std::string_view path) override {
+    return Error{Errc::not_found, fmt::format("no file {} is published with it", printable(path))};
+  }
+
+ private:
+  std::string_view name_;
+  ByteSource& source_;
+};
+
 // The first format that claims a file of this name with these first bytes.
-const Format* claimant(std::string_view file_name, std::span<const std::byte> head) {
-  auto formats = all_formats();
+const Format* claimant(Formats formats, std::string_view file_name, std::span<const std::byte> head) {
   auto it = std::find_if(formats.begin(), formats.end(),
                          [&](const Format* format) { return format->claims(file_name, head); });
   return it == formats.end() ? nullptr : *it;
 }
 
+// A container is opaque: its records are no tensors.
+Layout container_layout(std::string_view file_name, std::span<const std::byte> head) {
+  Layout layout;
+  if (const ContainerFormat* format = container_format(file_name, head)) layout.format = format->name();
+  return layout;
+}
+
 // A name is a promise: a file that breaks it is refused. First bytes alone may be chance (a text about GGUF begins with
 // "GGUF"): such a file is opaque if it does not parse.
-Result<Layout> parse_claimed(std::string_view file_name, ByteSource& source) {
-  if (const Format* format = claimant(file_name, {})) {
-    WEFT_CHECK(refuse_lfs_pointer(source));
-    return format->parse(file_name, source);
+Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
+  if (const Format* format = claimant(formats, files.name(), {})) {
+    WEFT_CHECK(refuse_lfs_pointer(files.main()));
+    return format->parse(files);
   }
-  WEFT_TRY(std::vector<std::byte> head, read_head(source, kHead));
-  const Format* format = claimant(file_name, head);
-  if (format == nullptr) return Layout{};
-  auto layout = format->parse(file_name, source);
+  WEFT_TRY(std::vector<std::byte> head, read_head(files.main(), kHead));
+  const std::span<const std::byte> first = head;
+  const Format* format = claimant(formats, files.name(), first.first(std::min(head.size(), kFormatHead)));
+  if (format == nullptr) return container_layout(files.name(), head);
+  auto layout = format->parse(files);
   if (!layout.ok() && is_malformed(layout.error())) return Layout{};
   return layout;
 }
 
 }  // namespace
 
-std::span<const Format* const> all_formats() {
+Formats all_formats() {
   static const std::array<const Format*, 3> formats = {&safetensors_format(), &gguf_format(), &npy_format()};
   return formats;
 }
 
-Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source) {
-  auto layout = parse_claimed(file_name, source);
+Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats) {
+  auto layout = parse_claimed(files, formats);
   if (!layout.ok()) return locate(where, std::move(layout).error());
+  if (Status checked = check_layout(*layout); !checked.ok()) return locate(where, std::move(checked).error());
   return layout;
+}
+
+Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source) {
+  LoneFile file(file_name, source);
+  return parse_file(where, file);
 }
 
 Error locate(std::string_view where, Error error) {

@@ -65,6 +65,7 @@ class GgufReader {
   HeaderCursor cursor_;
   std::uint64_t file_size_;
   Layout layout_;
+  std::vector<RegionTensor> tensors_;
   std::uint64_t tensor_count_ = 0;
   std::uint64_t key_count_ = 0;
   std::uint32_t alignment_ = kDefaultAlignment;
@@ -97,7 +98,7 @@ Result<Layout> GgufReader::read() {
   at_ = At::data;
   std::uint64_t begin = cursor_.position();
   begin += std::min(padding_at(begin, alignment_), file_size_ - begin);  // a file of no data may end unpadded
-  WEFT_CHECK(place_tensors({begin, file_size_, alignment_}, layout_.tensors));
+  WEFT_TRY(layout_.tensors, place_tensors({begin, file_size_, alignment_}, std::move(tensors_)));
   layout_.format = "gguf";
   return std::move(layout_);
 }
@@ -231,12 +232,13 @@ Status GgufReader::skip_array(std::size_t depth) {
 
 Status GgufReader::read_tensor() {
   name_.clear();
-  TensorExtent tensor;
+  RegionTensor one;
+  FoundTensor& tensor = one.tensor;
   WEFT_TRY(auto length, cursor_.number<std::uint64_t>());
   if (length > limits::kTensorNameMax)
     return invalid(fmt::format("expected a name of at most {} bytes, got {}", limits::kTensorNameMax, length));
   WEFT_TRY(name_, cursor_.text(length));
-  WEFT_CHECK(check_tensor_name(name_, layout_.tensors.size()));
+  WEFT_CHECK(check_tensor_name(name_, tensors_.size()));
   WEFT_TRY(tensor.shape, read_shape());
   WEFT_TRY(tensor.dtype, read_element_type());
   const DTypeInfo& info = *dtype_info(tensor.dtype);
@@ -244,13 +246,13 @@ Status GgufReader::read_tensor() {
   if (row % info.block_elements != 0)
     return invalid(fmt::format("expected rows of whole {} blocks of {} elements, got shape {}", info.name,
                                info.block_elements, shape_text(tensor.shape)));
-  WEFT_TRY(tensor.length, tensor_bytes(tensor.dtype, tensor.shape));
-  WEFT_TRY(tensor.offset, cursor_.number<std::uint64_t>());
-  if (tensor.offset % alignment_ != 0)
+  WEFT_TRY(one.length, tensor_bytes(tensor.dtype, tensor.shape));
+  WEFT_TRY(one.offset, cursor_.number<std::uint64_t>());
+  if (one.offset % alignment_ != 0)
     return invalid(
-        fmt::format("expected an offset that is a multiple of the alignment {}, got {}", alignment_, tensor.offset));
+        fmt::format("expected an offset that is a multiple of the alignment {}, got {}", alignment_, one.offset));
   tensor.name = name_;
-  layout_.tensors.push_back(std::move(tensor));
+  tensors_.push_back(std::move(one));
   return {};
 }
 
@@ -285,8 +287,8 @@ class Gguf final : public Format {
             std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic))));
   }
 
-  Result<Layout> parse(std::string_view /*file_name*/, ByteSource& source) const override {
-    GgufReader reader(source);
+  Result<Layout> parse(FormatInput& files) const override {
+    GgufReader reader(files.main());
     auto layout = reader.read();
     if (!layout.ok() && is_malformed(layout.error()))
       return Error{layout.error().code, reader.place() + layout.error().message};

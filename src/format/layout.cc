@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -11,55 +12,118 @@
 namespace weft {
 namespace {
 
-Status check_unique(const std::vector<TensorExtent>& tensors) {
+Status check_unique(const std::vector<RegionTensor>& tensors) {
   std::vector<std::string_view> names;
   names.reserve(tensors.size());
-  for (const TensorExtent& tensor : tensors) names.emplace_back(tensor.name);
+  for (const RegionTensor& one : tensors) names.emplace_back(one.tensor.name);
   if (auto twice = find_duplicate(std::move(names)))
     return Error{Errc::invalid, fmt::format("{}: expected each name once, got it twice", tensor_label(*twice))};
   return {};
 }
 
 // The tensor must begin at the first aligned offset at or after `end`, where the one before it ends.
-Status check_begin(const TensorExtent& tensor, const TensorExtent* before, std::uint64_t end, std::uint64_t alignment) {
-  std::string expected = fmt::format("{}: expected data to begin at offset {}", tensor_label(tensor.name),
+Status check_begin(const RegionTensor& one, const RegionTensor* before, std::uint64_t end, std::uint64_t alignment) {
+  std::string expected = fmt::format("{}: expected data to begin at offset {}", tensor_label(one.tensor.name),
                                      end + padding_at(end, alignment));
-  if (tensor.offset < end)
+  if (one.offset < end)
     return Error{Errc::invalid,
-                 fmt::format("{}, got {}, which overlaps {}", expected, tensor.offset, tensor_label(before->name))};
-  if (tensor.offset - end != padding_at(end, alignment))
-    return Error{Errc::invalid, fmt::format("{}, got {}, which leaves a gap", expected, tensor.offset)};
+                 fmt::format("{}, got {}, which overlaps {}", expected, one.offset, tensor_label(before->tensor.name))};
+  if (one.offset - end != padding_at(end, alignment))
+    return Error{Errc::invalid, fmt::format("{}, got {}, which leaves a gap", expected, one.offset)};
   return {};
 }
 
-Status check_file_end(const TensorExtent* last, std::uint64_t end, std::uint64_t size, std::uint64_t alignment) {
+Status check_file_end(const RegionTensor* last, std::uint64_t end, std::uint64_t size, std::uint64_t alignment) {
   if (size - end <= padding_at(end, alignment)) return {};
-  std::string after = last == nullptr ? "header" : tensor_label(last->name);
+  std::string after = last == nullptr ? "header" : tensor_label(last->tensor.name);
   return Error{Errc::invalid,
                fmt::format("{}: expected the file to end after it, got {} trailing bytes", after, size - end)};
 }
 
+Error broken(const FoundTensor& tensor, std::string_view what) {
+  return Error{Errc::internal, fmt::format("{}: {}", tensor_label(tensor.name), what)};
+}
+
+// Bytes of memory that the tensor's parts must have together; none: the npy header says it, which nobody reads here.
+Result<std::optional<std::uint64_t>> memory_of(const FoundTensor& tensor) {
+  if (tensor.dtype == DType::npy_other) return std::optional<std::uint64_t>();
+  auto bytes = tensor.strides.empty() ? tensor_bytes(tensor.dtype, tensor.shape)
+                                      : strided_bytes(tensor.dtype, tensor.shape, tensor.strides);
+  if (!bytes.ok()) return broken(tensor, bytes.error().message);
+  return std::optional(*bytes);
+}
+
+Status check_parts(const Layout& layout, const FoundTensor& tensor) {
+  std::uint64_t sum = 0;
+  for (const TensorPart& part : tensor.parts) {
+    if (part.file > layout.others.size()) return broken(tensor, "a part lies in a file that is not listed");
+    if (part.length == 0) return broken(tensor, "a part is empty");
+    if (!tensor.strides.empty() && part.length % dtype_info(tensor.dtype)->block_bytes != 0)
+      return broken(tensor, "a part cuts an element");
+    if (__builtin_add_overflow(sum, part.length, &sum)) return broken(tensor, "its parts exceed 2^64 bytes");
+  }
+  WEFT_TRY(const std::optional<std::uint64_t> memory, memory_of(tensor));
+  if (memory && *memory != sum)
+    return broken(tensor, fmt::format("expected parts of {} bytes together, got {}", *memory, sum));
+  return {};
+}
+
+Status check_tensor(const Layout& layout, const FoundTensor& tensor) {
+  if (!valid_utf8(tensor.name) || tensor.name.size() > limits::kTensorNameMax) return broken(tensor, "its name");
+  if (tensor.shape.size() > limits::kDimensionsMax || !element_count(tensor.shape)) return broken(tensor, "its shape");
+  if (dtype_info(tensor.dtype) == nullptr) return broken(tensor, "its type is unknown");
+  if (!tensor.strides.empty() && tensor.dtype == DType::npy_other) return broken(tensor, "its type has no strides");
+  return check_parts(layout, tensor);
+}
+
+std::tuple<std::uint32_t, std::uint64_t, std::uint64_t> place_of(const TensorPart& part) {
+  return {part.file, part.offset, part.length};
+}
+
 }  // namespace
 
-Status place_tensors(const DataRegion& region, std::vector<TensorExtent>& tensors) {
+Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors) {
   WEFT_CHECK(check_unique(tensors));
-  std::sort(tensors.begin(), tensors.end(), [](const TensorExtent& a, const TensorExtent& b) {
-    return std::tie(a.offset, a.length, a.name) < std::tie(b.offset, b.length, b.name);
+  std::sort(tensors.begin(), tensors.end(), [](const RegionTensor& a, const RegionTensor& b) {
+    return std::tie(a.offset, a.length, a.tensor.name) < std::tie(b.offset, b.length, b.tensor.name);
   });
   const std::uint64_t size = region.file_size - region.begin;
-  const TensorExtent* before = nullptr;
+  const RegionTensor* before = nullptr;
   std::uint64_t end = 0;
-  for (TensorExtent& tensor : tensors) {
-    if (tensor.offset > size || tensor.length > size - tensor.offset)
+  for (const RegionTensor& one : tensors) {
+    if (one.offset > size || one.length > size - one.offset)
       return Error{Errc::invalid,
                    fmt::format("{}: expected {} bytes of data at offset {}, got a file with {} bytes of data",
-                               tensor_label(tensor.name), tensor.length, tensor.offset, size)};
-    WEFT_CHECK(check_begin(tensor, before, end, region.alignment));
-    end = tensor.offset + tensor.length;
-    before = &tensor;
+                               tensor_label(one.tensor.name), one.length, one.offset, size)};
+    WEFT_CHECK(check_begin(one, before, end, region.alignment));
+    end = one.offset + one.length;
+    before = &one;
   }
   WEFT_CHECK(check_file_end(before, end, size, region.alignment));
-  for (TensorExtent& tensor : tensors) tensor.offset += region.begin;
+  std::vector<FoundTensor> placed;
+  placed.reserve(tensors.size());
+  for (RegionTensor& one : tensors) {
+    FoundTensor& tensor = placed.emplace_back(std::move(one.tensor));
+    if (one.length > 0) tensor.parts.push_back({0, region.begin + one.offset, one.length});
+  }
+  return placed;
+}
+
+Status check_layout(const Layout& layout) {
+  if (layout.tensors.size() > limits::kTensorsPerFileMax)
+    return Error{Errc::internal, "the layout has too many tensors"};
+  std::vector<std::string_view> names;
+  names.reserve(layout.tensors.size());
+  const FoundTensor* before = nullptr;
+  for (const FoundTensor& tensor : layout.tensors) {
+    WEFT_CHECK(check_tensor(layout, tensor));
+    if (before != nullptr && !tensor.parts.empty() && place_of(tensor.parts.front()) < place_of(before->parts.front()))
+      return broken(tensor, fmt::format("expected it before {}", tensor_label(before->name)));
+    if (!tensor.parts.empty()) before = &tensor;
+    names.emplace_back(tensor.name);
+  }
+  if (auto twice = find_duplicate(std::move(names)))
+    return Error{Errc::internal, fmt::format("{}: the layout has it twice", tensor_label(*twice))};
   return {};
 }
 

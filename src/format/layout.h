@@ -18,10 +18,20 @@ struct DataRegion {
   std::uint64_t alignment = 1;  // a power of two; padding before each tensor and after the last is shorter than this
 };
 
-// Takes tensors with offsets relative to region.begin; makes the offsets absolute and sorts by (offset, length, name).
-// Errc::invalid, naming the tensor, when a name occurs twice, or when ranges overlap, leave a gap that is no padding,
-// or do not end with the file.
-Status place_tensors(const DataRegion& region, std::vector<TensorExtent>& tensors);
+// A tensor that lies in one run of the main file.
+struct RegionTensor {
+  FoundTensor tensor;        // without parts
+  std::uint64_t offset = 0;  // bytes from the start of the region
+  std::uint64_t length = 0;  // bytes; 0 where a dimension is 0
+};
+
+// Sorts by (offset, length, name) and gives each tensor its part. Errc::invalid, naming the tensor, when a name occurs
+// twice, or when tensors overlap, leave a gap that is no padding, or do not end with the file.
+Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors);
+
+// The promises of weft/format.h that need no file: of names, shapes, strides, and the lengths of parts. Errc::internal
+// names the tensor: the format is wrong, whatever the file says.
+Status check_layout(const Layout& layout);
 
 // Bytes from `position` up to the next multiple of a power of two.
 constexpr std::uint64_t padding_at(std::uint64_t position, std::uint64_t alignment) {

@@ -72,7 +72,8 @@ class Npy final : public Format {
     return file_name.ends_with(kSuffix) || has_magic(head);
   }
 
-  Result<Layout> parse(std::string_view file_name, ByteSource& source) const override {
+  Result<Layout> parse(FormatInput& files) const override {
+    ByteSource& source = files.main();
     HeaderCursor cursor(source, source.size());
     WEFT_TRY(std::string text, read_header(cursor));
     WEFT_TRY(NpyHeader header, parse_npy_header(text));
@@ -83,12 +84,12 @@ class Npy final : public Format {
     if (length != cursor.remaining())
       return Error{Errc::invalid, fmt::format("expected {} bytes of data for shape {} of '{}', got {}", length,
                                               shape_text(header.shape), header.descr, cursor.remaining())};
-    return one_tensor(file_name, header, element, {cursor.position(), length});
+    return one_tensor(files.name(), header, element, {cursor.position(), length});
   }
 
  private:
   Layout one_tensor(std::string_view file_name, const NpyHeader& header, const NpyElement& element, Range data) const {
-    TensorExtent tensor;
+    FoundTensor tensor;
     tensor.name = tensor_name(file_name);
     tensor.shape = header.shape;
     tensor.dtype = element.dtype;
@@ -96,8 +97,7 @@ class Npy final : public Format {
       tensor.dtype = DType::npy_other;
       tensor.descr = header.dict;
     }
-    tensor.offset = data.offset;
-    tensor.length = data.length;
+    if (data.length > 0) tensor.parts.push_back({0, data.offset, data.length});
     Layout layout;
     layout.format = name();
     layout.tensors.push_back(std::move(tensor));

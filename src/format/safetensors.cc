@@ -28,6 +28,7 @@ constexpr std::array kElementTypes = {
 class HeaderReader final : public StrictHandler {
  public:
   explicit HeaderReader(Layout& layout) : layout_(layout) {}
+  std::vector<RegionTensor> take_tensors() { return std::move(tensors_); }
 
  private:
   enum class At {
@@ -45,7 +46,7 @@ class HeaderReader final : public StrictHandler {
     offsets,
   };
   struct Entry {
-    TensorExtent tensor;
+    FoundTensor tensor;
     bool has_dtype = false, has_shape = false, has_offsets = false;
     std::vector<std::uint64_t> offsets;
   };
@@ -66,6 +67,7 @@ class HeaderReader final : public StrictHandler {
   Status invalid(std::string_view what) const;  // "tensor "a": what"
 
   Layout& layout_;
+  std::vector<RegionTensor> tensors_;
   At at_ = At::document;
   bool has_metadata_ = false;
   std::string metadata_key_;
@@ -204,7 +206,7 @@ Status HeaderReader::begin_metadata() {
 }
 
 Status HeaderReader::begin_tensor(std::string_view name) {
-  WEFT_CHECK(check_tensor_name(name, layout_.tensors.size()));
+  WEFT_CHECK(check_tensor_name(name, tensors_.size()));
   entry_ = {};
   entry_.tensor.name = name;
   at_ = At::tensor_value;
@@ -236,16 +238,14 @@ Status HeaderReader::finish_tensor() {
   if (!entry_.has_shape) return invalid("expected a shape, got none");
   if (entry_.offsets.size() != 2)
     return invalid(fmt::format("expected two data_offsets, got {}", entry_.offsets.size()));
-  TensorExtent& tensor = entry_.tensor;
+  FoundTensor& tensor = entry_.tensor;
   auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
   if (!bytes.ok()) return invalid(bytes.error().message);
   std::uint64_t begin = entry_.offsets[0], end = entry_.offsets[1];
   if (begin > end || end - begin != *bytes)
     return invalid(fmt::format("expected {} bytes for {} {}, got data_offsets [{}, {}]", *bytes,
                                dtype_info(tensor.dtype)->name, shape_text(tensor.shape), begin, end));
-  tensor.offset = begin;
-  tensor.length = *bytes;
-  layout_.tensors.push_back(std::move(tensor));
+  tensors_.push_back({std::move(tensor), begin, *bytes});
   return {};
 }
 
@@ -289,7 +289,8 @@ class Safetensors final : public Format {
     return file_name.ends_with(".safetensors");
   }
 
-  Result<Layout> parse(std::string_view /*file_name*/, ByteSource& source) const override {
+  Result<Layout> parse(FormatInput& files) const override {
+    ByteSource& source = files.main();
     WEFT_TRY(std::string header, read_header(source));
     Layout layout;
     layout.format = name();
@@ -297,7 +298,7 @@ class Safetensors final : public Format {
     Status read = parse_json(header, limits::kJsonDepthMax, reader);
     if (!read.ok()) return Error{read.error().code, "header: " + read.error().message};
     WEFT_CHECK(check_metadata_keys(layout));
-    WEFT_CHECK(place_tensors({kPrefix + header.size(), source.size(), 1}, layout.tensors));
+    WEFT_TRY(layout.tensors, place_tensors({kPrefix + header.size(), source.size(), 1}, reader.take_tensors()));
     return layout;
   }
 };

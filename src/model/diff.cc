@@ -21,10 +21,7 @@ struct Side {
   std::unordered_map<std::string_view, std::size_t> known;  // label to ordinal
 
   const Tensor& tensor(TensorRef ref) const { return manifest.files[ref.file].tensors[ref.tensor]; }
-  ContentId content(TensorRef ref) const {
-    const Tensor& t = tensor(ref);
-    return t.extent == kNoExtent ? ContentId{} : manifest.files[ref.file].extents[t.extent].id;
-  }
+  ContentId content(TensorRef ref) const { return tensor_content(manifest, manifest.files[ref.file], tensor(ref)); }
 };
 
 Result<Side> side_of(const Manifest& manifest) {

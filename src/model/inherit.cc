@@ -194,9 +194,22 @@ class Composer {
   std::vector<std::pair<std::string, std::string>> headers_;
 };
 
+// Runs name files and extents by number, which a composed manifest changes.
+Status refuse_scattered(const Manifest& manifest, std::string_view name) {
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors)
+      if (tensor.scattered())
+        return Error{Errc::unsupported,
+                     fmt::format("{}: tensor \"{}\" of {} lies in several places; publish whole files", name,
+                                 printable(tensor.name), file.path)};
+  return {};
+}
+
 }  // namespace
 
 Result<Inherited> inherit_manifest(const InheritInput& input) {
+  WEFT_CHECK(refuse_scattered(input.base, input.base_name));
+  WEFT_CHECK(refuse_scattered(input.given, "--inherit"));
   return Composer(input).run();
 }
 

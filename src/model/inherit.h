@@ -33,7 +33,8 @@ struct Inherited {
 // else it is laid out as the reference implementation of safetensors does.
 // Errc:: invalid: a tensor or file that the base lacks, another type or shape,
 // a name in several files of the base, a sharded base that gets a tensor but no
-// index. Ids need no digests: the same call before and after hashing.
+// index. Errc::unsupported: a scattered tensor in the base or in what is given.
+// Ids need no digests: the same call before and after hashing.
 Result<Inherited> inherit_manifest(const InheritInput& input);
 
 }  // namespace weft

@@ -13,11 +13,11 @@ namespace {
 
 // What a tensor is, whatever it is called.
 struct Content {
-  const ContentId* id;
+  ContentId id;
   const Tensor* tensor;
 
   bool operator<(const Content& other) const {
-    if (auto order = *id <=> *other.id; order != 0) return order < 0;
+    if (auto order = id <=> other.id; order != 0) return order < 0;
     if (tensor->dtype != other.tensor->dtype) return tensor->dtype < other.tensor->dtype;
     if (tensor->shape != other.tensor->shape) return tensor->shape < other.tensor->shape;
     return tensor->descr < other.tensor->descr;
@@ -28,7 +28,7 @@ template <class Visit>
 void each_content(const Manifest& manifest, const Visit& visit) {
   for (const File& file : manifest.files)
     for (const Tensor& tensor : file.tensors)
-      if (tensor.extent != kNoExtent) visit(Content{&file.extents[tensor.extent].id, &tensor});
+      if (const ContentId id = tensor_content(manifest, file, tensor); id.length > 0) visit(Content{id, &tensor});
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ Shared shared_tensors(const Manifest& child, const Manifest& parent) {
   each_content(child, [&](const Content& content) {
     if (!have.contains(content)) return;
     ++shared.tensors;
-    shared.bytes += content.id->length;
+    shared.bytes += content.id.length;
   });
   return shared;
 }

@@ -44,6 +44,8 @@ class Outline {
     add(std::uint64_t{tensor.shape.size()});
     for (const std::uint64_t dimension : tensor.shape) add(dimension);
     add(tensor.descr);
+    add(std::uint64_t{tensor.strides.size()});
+    for (const std::uint64_t stride : tensor.strides) add(stride);
   }
   void add(const File& file) {
     add(file.path);
@@ -85,7 +87,27 @@ std::uint64_t parameter_count(const Manifest& manifest) {
 }
 
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor) {
-  return tensor.extent == kNoExtent ? 0 : file.extents[tensor.extent].id.length;
+  if (!tensor.scattered()) return tensor.extent == kNoExtent ? 0 : file.extents[tensor.extent].id.length;
+  if (tensor.dtype != DType::npy_other) return tensor_bytes(tensor.dtype, tensor.shape).value();  // checked
+  std::uint64_t bytes = 0;
+  for (const TensorRun& run : tensor.runs) bytes += run.length;
+  return bytes;
+}
+
+ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor) {
+  if (!tensor.scattered()) return tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
+  constexpr std::string_view kWhat = "weft-scattered-1";
+  Sha256 digest;
+  digest.update(std::as_bytes(std::span(kWhat)));
+  const auto add = [&digest](std::uint64_t number) { digest.update(std::as_bytes(std::span(&number, 1))); };
+  add(tensor.strides.size());
+  for (const std::uint64_t stride : tensor.strides) add(stride);
+  for (const TensorRun& run : tensor.runs) {
+    const ContentId& id = manifest.files[run.file].extents[run.extent].id;
+    for (const std::uint64_t number : {id.length, run.offset, run.length}) add(number);
+    digest.update(std::as_bytes(std::span(id.root.bytes)));
+  }
+  return {stored_bytes(file, tensor), digest.finish()};
 }
 
 }  // namespace weft

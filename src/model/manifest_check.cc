@@ -49,40 +49,90 @@ Status check_shape(const Tensor& tensor) {
 Status check_length(const File& file, const Tensor& tensor) {
   if (tensor.extent != kNoExtent && tensor.extent >= file.extents.size())
     return broken("expected an extent below {}, got {}", file.extents.size(), tensor.extent);
-  if (tensor.dtype == DType::npy_other) {
-    if (tensor.descr.empty()) return broken("expected a numpy description of its type, got none");
-    return {};
-  }
+  if (tensor.dtype == DType::npy_other) return {};
   WEFT_TRY(std::uint64_t expected, tensor_bytes(tensor.dtype, tensor.shape));
   if (std::uint64_t got = stored_bytes(file, tensor); got != expected)
     return broken("expected {} bytes for shape {}, got {}", expected, shape_text(tensor.shape), got);
   return {};
 }
 
-Status check_tensor(const File& file, const Tensor& tensor) {
+// Bytes of all runs.
+Result<std::uint64_t> check_runs(const Manifest& manifest, const Tensor& tensor) {
+  std::uint64_t bytes = 0;
+  const std::uint64_t unit = tensor.strides.empty() ? 1 : dtype_info(tensor.dtype)->block_bytes;
+  for (const TensorRun& run : tensor.runs) {
+    if (run.file >= manifest.files.size() || run.extent >= manifest.files[run.file].extents.size())
+      return broken("expected runs of extents, got extent {} of file {}", run.extent, run.file);
+    const std::uint64_t extent = manifest.files[run.file].extents[run.extent].id.length;
+    if (run.length == 0 || run.offset > extent || run.length > extent - run.offset)
+      return broken("expected runs within their extents, got {} bytes at {} of one of {}", run.length, run.offset,
+                    extent);
+    if (run.length % unit != 0) return broken("expected runs of whole elements, got one of {} bytes", run.length);
+    if (__builtin_add_overflow(bytes, run.length, &bytes)) return broken("expected runs of fewer than 2^64 bytes");
+  }
+  return bytes;
+}
+
+// One way to say a thing: a run that is a whole extent of the tensor's own file, in C order, is no run.
+Status check_canonical(const Manifest& manifest, const File& file, const Tensor& tensor) {
+  if (tensor.extent != kNoExtent) return broken("expected runs or an extent, got both");
+  if (!tensor.strides.empty() && tensor.strides == c_strides(tensor.shape))
+    return broken("expected no strides for C order, got {}", shape_text(tensor.strides));
+  if (!tensor.strides.empty() || tensor.runs.size() > 1) return {};
+  const TensorRun& run = tensor.runs.front();
+  if (&manifest.files[run.file] == &file && run.length == file.extents[run.extent].id.length)
+    return broken("expected extent {}, got a run that is all of it", run.extent);
+  return {};
+}
+
+Status check_scattered(const Manifest& manifest, const File& file, const Tensor& tensor) {
+  WEFT_TRY(const std::uint64_t bytes, check_runs(manifest, tensor));
+  WEFT_CHECK(check_canonical(manifest, file, tensor));
+  if (tensor.dtype == DType::npy_other) return {};
+  WEFT_TRY(const std::uint64_t elements, tensor_bytes(tensor.dtype, tensor.shape));
+  if (elements > limits::kVersionBytesMax)
+    return broken("expected at most {} bytes for shape {}", limits::kVersionBytesMax, shape_text(tensor.shape));
+  std::uint64_t expected = elements;
+  if (!tensor.strides.empty()) {
+    WEFT_TRY(expected, strided_bytes(tensor.dtype, tensor.shape, tensor.strides));
+  }
+  if (bytes != expected || bytes == 0)
+    return broken("expected runs of {} bytes for shape {}, got {}", expected, shape_text(tensor.shape), bytes);
+  return {};
+}
+
+Status check_place_of(const Manifest& manifest, const File& file, const Tensor& tensor) {
+  if (!tensor.strides.empty() && (tensor.runs.empty() || tensor.dtype == DType::npy_other))
+    return broken("expected strides of runs only");
+  if (tensor.dtype == DType::npy_other && tensor.descr.empty())
+    return broken("expected a numpy description of its type, got none");
+  return tensor.scattered() ? check_scattered(manifest, file, tensor) : check_length(file, tensor);
+}
+
+Status check_tensor(const Manifest& manifest, const File& file, const Tensor& tensor) {
   WEFT_CHECK(check_text("name", tensor.name, limits::kTensorNameMax));
   if (!valid_utf8(tensor.name)) return broken("name: expected UTF-8, got other bytes");
   if (dtype_info(tensor.dtype) == nullptr) return broken("unknown element type {}", static_cast<int>(tensor.dtype));
   WEFT_CHECK(check_text("numpy description", tensor.descr, limits::kNpyHeaderMax));
   WEFT_CHECK(check_shape(tensor));
-  return check_length(file, tensor);
+  return check_place_of(manifest, file, tensor);
 }
 
-Status check_tensors(const File& file) {
+Status check_tensors(const Manifest& manifest, const File& file) {
   if (file.tensors.size() > limits::kTensorsPerFileMax)
     return broken("expected at most {} tensors, got {}", limits::kTensorsPerFileMax, file.tensors.size());
   std::unordered_set<std::string_view> names;
   names.reserve(file.tensors.size());
-  std::uint64_t next_extent = 0;
+  std::uint32_t last_extent = 0;
   for (const Tensor& tensor : file.tensors) {
-    if (Status status = check_tensor(file, tensor); !status.ok())
+    if (Status status = check_tensor(manifest, file, tensor); !status.ok())
       return broken("tensor \"{}\": {}", printable(tensor.name), status.error().message);
     if (!names.insert(tensor.name).second) return broken("tensor \"{}\" is there twice", printable(tensor.name));
     if (tensor.extent == kNoExtent) continue;
-    if (tensor.extent < next_extent)
-      return broken("tensor \"{}\": expected extent {} or a later one, got {}", printable(tensor.name), next_extent,
+    if (tensor.extent < last_extent)
+      return broken("tensor \"{}\": expected extent {} or a later one, got {}", printable(tensor.name), last_extent,
                     tensor.extent);
-    next_extent = std::uint64_t{tensor.extent} + 1;
+    last_extent = tensor.extent;
   }
   return {};
 }
@@ -97,10 +147,9 @@ Status check_metadata(const File& file) {
   return {};
 }
 
-Status check_file(const File& file) {
+Status check_file(const Manifest& manifest, const File& file) {
   WEFT_CHECK(check_text("format", file.format, limits::kFormatNameMax));
-  WEFT_CHECK(check_extents(file));
-  WEFT_CHECK(check_tensors(file));
+  WEFT_CHECK(check_tensors(manifest, file));
   return check_metadata(file);
 }
 
@@ -145,6 +194,17 @@ Status check_architecture(const Manifest& manifest) {
   return {};
 }
 
+// Tensors may lie in extents of any file, so all extents are checked first.
+Status check_contents(const Manifest& manifest) {
+  for (const File& file : manifest.files)
+    if (Status status = check_extents(file); !status.ok())
+      return broken("file \"{}\": {}", file.path, status.error().message);
+  for (const File& file : manifest.files)
+    if (Status status = check_file(manifest, file); !status.ok())
+      return broken("file \"{}\": {}", file.path, status.error().message);
+  return {};
+}
+
 }  // namespace
 
 Status check_manifest(const Manifest& manifest) {
@@ -155,12 +215,11 @@ Status check_manifest(const Manifest& manifest) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     const File& file = files[i];
     WEFT_CHECK(check_place(files.first(i), file));
-    if (Status status = check_file(file); !status.ok())
-      return broken("file \"{}\": {}", file.path, status.error().message);
     if (file.size > limits::kVersionBytesMax - total)
       return broken("expected files of at most {} bytes together, got more", limits::kVersionBytesMax);
     total += file.size;
   }
+  WEFT_CHECK(check_contents(manifest));
   return check_architecture(manifest);
 }
 

@@ -22,7 +22,8 @@ constexpr std::uint64_t kTableBytes = 96;
 constexpr std::uint64_t kStringBytes = 12;
 
 std::uint64_t encoded_bytes(const Tensor& tensor) {
-  return kTableBytes + 2 * kStringBytes + tensor.name.size() + tensor.descr.size() + 8 * tensor.shape.size();
+  return kTableBytes + 2 * kStringBytes + tensor.name.size() + tensor.descr.size() +
+         8 * (tensor.shape.size() + tensor.strides.size()) + tensor.runs.size() * sizeof(fb::Run);
 }
 
 std::uint64_t encoded_bytes(const File& file) {
@@ -44,6 +45,10 @@ std::uint64_t encoded_bytes(const ArchLayer& layer) {
 fb::Extent to_fb(const Extent& extent) {
   const ContentId& id = extent.id;
   return {extent.offset, id.length, extent.head, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes)};
+}
+
+fb::Run to_fb(const TensorRun& run) {
+  return {run.file, run.extent, run.offset, run.length};
 }
 
 // Puts values into one buffer. The order of calls decides the bytes: it is part of the canonical form.
@@ -68,7 +73,7 @@ class Encoder {
     std::vector<Offset<fb::Pair>> metadata = pairs(file.metadata);
     auto path = builder_.CreateString(file.path);
     auto format = optional_text(file.format);
-    auto extents = put(file.extents);
+    auto extents = structs<fb::Extent>(file.extents);
     auto tensor_list = vector(tensors);
     return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata));
   }
@@ -77,7 +82,10 @@ class Encoder {
     auto name = builder_.CreateString(tensor.name);
     auto shape = vector(tensor.shape);
     auto descr = optional_text(tensor.descr);
-    return fb::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), tensor.extent, shape, descr);
+    auto runs = structs<fb::Run>(tensor.runs);
+    auto strides = vector(tensor.strides);
+    return fb::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), tensor.extent, shape, descr, runs,
+                            strides);
   }
 
   Offset<fb::Architecture> put(const Architecture& architecture) {
@@ -113,11 +121,12 @@ class Encoder {
     return list;
   }
 
-  Offset<Vector<const fb::Extent*>> put(const std::vector<Extent>& extents) {
-    if (extents.empty()) return 0;
-    fb::Extent* out = nullptr;
-    auto list = builder_.CreateUninitializedVectorOfStructs(extents.size(), &out);
-    std::transform(extents.begin(), extents.end(), out, to_fb);
+  template <class Struct, class Item>
+  Offset<Vector<const Struct*>> structs(const std::vector<Item>& items) {
+    if (items.empty()) return 0;
+    Struct* out = nullptr;
+    auto list = builder_.CreateUninitializedVectorOfStructs(items.size(), &out);
+    std::transform(items.begin(), items.end(), out, [](const Item& item) { return to_fb(item); });
     return list;
   }
 
@@ -221,6 +230,10 @@ class Decoder {
     tensor.extent = from.extent();
     copy_list(from.shape(), tensor.shape, [](std::uint64_t dimension) { return dimension; });
     tensor.descr = text(from.descr());
+    copy_list(from.runs(), tensor.runs, [](const fb::Run* run) {
+      return TensorRun{run->file(), run->extent(), run->offset(), run->length()};
+    });
+    copy_list(from.strides(), tensor.strides, [](std::uint64_t stride) { return stride; });
     return tensor;
   }
 

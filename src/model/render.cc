@@ -58,15 +58,31 @@ std::string file_line(const File& file) {
   return json.end_object().take();
 }
 
-std::string tensor_line(const File& file, const Tensor& tensor) {
+// The runs of a scattered tensor, by their offsets in published files.
+void write_runs(JsonWriter& json, const Manifest& manifest, const Tensor& tensor) {
+  json.key("runs").begin_array();
+  for (const TensorRun& run : tensor.runs) {
+    const File& file = manifest.files[run.file];
+    json.begin_object().member("file", std::string_view(file.path));
+    json.member("offset", file.extents[run.extent].offset + run.offset).member("bytes", run.length).end_object();
+  }
+  json.end_array();
+  if (tensor.strides.empty()) return;
+  json.key("strides").begin_array();
+  for (const std::uint64_t stride : tensor.strides) json.value(stride);
+  json.end_array();
+}
+
+std::string tensor_line(const Manifest& manifest, const File& file, const Tensor& tensor) {
   JsonWriter json;
   json.begin_object().member("name", std::string_view(tensor.name)).member("file", std::string_view(file.path));
   json.member("dtype", dtype_info(tensor.dtype)->name);
   write_shape(json, tensor);
-  if (tensor.extent == kNoExtent)
-    json.member("bytes", 0);
-  else
+  if (tensor.extent != kNoExtent)
     write_content(json, file.extents[tensor.extent]);
+  else
+    json.member("bytes", stored_bytes(file, tensor));
+  if (tensor.scattered()) write_runs(json, manifest, tensor);
   return json.end_object().take();
 }
 
@@ -190,7 +206,7 @@ std::string render_info_json(const VersionFacts& facts, const Manifest& manifest
   for (const File& file : manifest.files) json.raw(file_line(file));
   json.end_array().key("tensors").begin_array();
   for (const File& file : manifest.files)
-    for (const Tensor& tensor : file.tensors) json.raw(tensor_line(file, tensor));
+    for (const Tensor& tensor : file.tensors) json.raw(tensor_line(manifest, file, tensor));
   json.end_array().end_object();
   return json.take() + "\n";
 }
@@ -207,7 +223,7 @@ std::string render_layer_json(const VersionTree& tree, std::uint32_t layer) {
   json.key("tensors").begin_array();
   for (const TensorRef& ref : self.direct) {
     const File& file = manifest.files[ref.file];
-    json.raw(tensor_line(file, file.tensors[ref.tensor]));
+    json.raw(tensor_line(manifest, file, file.tensors[ref.tensor]));
   }
   json.end_array().key("layers").begin_array();
   for (std::uint32_t inner : inner_layers(tree, layer)) json.value(std::string_view(tree.layers()[inner].name));

@@ -35,7 +35,7 @@ bool safetensors_can_hold(DType dtype) {
 }
 
 bool safetensors_can_hold(const Tensor& tensor) {
-  return tensor.descr.empty() && safetensors_can_hold(tensor.dtype);
+  return tensor.descr.empty() && !tensor.scattered() && safetensors_can_hold(tensor.dtype);
 }
 
 std::vector<TensorRef> container_tensors(const VersionTree& tree, std::uint32_t layer) {

@@ -30,7 +30,8 @@ std::size_t heap_bytes(const Manifest& manifest) {
     bytes += heap_bytes(file.path) + heap_bytes(file.format) + heap_bytes(file.extents) + heap_bytes(file.tensors) +
              heap_bytes(file.metadata);
     for (const Tensor& tensor : file.tensors)
-      bytes += heap_bytes(tensor.name) + heap_bytes(tensor.shape) + heap_bytes(tensor.descr);
+      bytes += heap_bytes(tensor.name) + heap_bytes(tensor.shape) + heap_bytes(tensor.descr) + heap_bytes(tensor.runs) +
+               heap_bytes(tensor.strides);
     for (const auto& [key, value] : file.metadata) bytes += heap_bytes(key) + heap_bytes(value);
   }
   return bytes;
@@ -70,7 +71,7 @@ const std::vector<Digest>& VersionTree::vertex_ids() const {
 std::size_t VersionTree::memory_bytes() const {
   std::size_t bytes = sizeof(VersionTree) + sizeof(Manifest) + heap_bytes(*manifest_) + heap_bytes(nodes_) +
                       heap_bytes(child_list_) + heap_bytes(child_of_) + heap_bytes(layers_) +
-                      heap_bytes(first_tensor_) + heap_bytes(vertex_of_tensor_) +
+                      heap_bytes(node_of_file_) + heap_bytes(first_tensor_) + heap_bytes(vertex_of_tensor_) +
                       manifest_->architecture.layers.size() * sizeof(Digest);
   for (const Node& node : nodes_) bytes += heap_bytes(node.name);
   for (const Layer& layer : layers_)

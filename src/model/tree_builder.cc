@@ -68,6 +68,7 @@ void TreeBuilder::add_published() {
     }
     std::uint32_t node = add(NodeKind::file, open.back().node, std::string(path.substr(begin)));
     tree_->nodes_[node].file = file;
+    tree_->node_of_file_.push_back(node);
   }
 }
 

@@ -30,6 +30,7 @@ constexpr std::size_t kEntriesMax = 1U << 20U;  // of a directory that are searc
 // A published file that has a blob.
 struct Use {
   VersionRow version;
+  const Manifest* manifest = nullptr;
   const File* file = nullptr;
 };
 
@@ -68,19 +69,28 @@ Result<std::vector<Use>> uses_of(Store& store, ManifestCache& manifests, const C
   for (auto& [version, file] : holders) {
     const Manifest* manifest = manifests.of(version);
     if (manifest == nullptr || file >= manifest->files.size()) continue;
-    uses.push_back({std::move(version), &manifest->files[file]});
+    uses.push_back({std::move(version), manifest, &manifest->files[file]});
   }
   return uses;
 }
 
-void name_tensors(const File& file, const ContentId& id, AffectedFile& affected) {
-  for (const Tensor& tensor : file.tensors) {
-    if (tensor.extent == kNoExtent || file.extents[tensor.extent].id != id) continue;
-    if (affected.tensors.size() < kTensorsNamed)
-      affected.tensors.push_back(tensor.name);
-    else
-      ++affected.more_tensors;
-  }
+// Does a tensor of `file` lie in the blob, where that is an extent of the file in use?
+bool lies_in(const Use& use, const File& file, const Tensor& tensor, const ContentId& id) {
+  if (tensor.extent != kNoExtent) return &file == use.file && file.extents[tensor.extent].id == id;
+  return std::ranges::any_of(tensor.runs, [&](const TensorRun& run) {
+    return &use.manifest->files[run.file] == use.file && use.file->extents[run.extent].id == id;
+  });
+}
+
+void name_tensors(const Use& use, const ContentId& id, AffectedFile& affected) {
+  for (const File& file : use.manifest->files)
+    for (const Tensor& tensor : file.tensors) {
+      if (!lies_in(use, file, tensor, id)) continue;
+      if (affected.tensors.size() < kTensorsNamed)
+        affected.tensors.push_back(tensor.name);
+      else
+        ++affected.more_tensors;
+    }
 }
 
 // One run of search_blobs().
@@ -231,7 +241,7 @@ Result<AffectedFiles> affected_files(Store& store, std::span<const DamagedBlob> 
       affected.model = use.version.model_name;
       affected.number = use.version.number;
       affected.path = use.file->path;
-      name_tensors(*use.file, blob.id, affected);
+      name_tensors(use, blob.id, affected);
     }
   }
   AffectedFiles affected;

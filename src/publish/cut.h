@@ -1,4 +1,4 @@
-// Cuts a file into extents: its tensors, and the skeleton bytes between them.
+// Cuts files into extents: the runs of tensors, and the skeleton bytes between them.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,18 @@
 
 #include "weft/content.h"
 #include "weft/format.h"
+#include "weft/manifest.h"
 
 namespace weft {
 
-struct Cut {
-  std::vector<Range> ranges;                 // in order, touching, covering the file, none empty
-  std::vector<std::uint32_t> tensor_extent;  // for each tensor its range; kNoExtent for one of no bytes
-};
+// The ranges of a file of `size` bytes: in order, touching, covering the file, none empty. Each run is in one range:
+// runs that overlap, as those of tied tensors do, are one range together. Errc::internal: a run leaves the file.
+Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs);
 
-// `tensors` as Layout promises them; what breaks that promise is Errc::internal.
-Result<Cut> cut_file(std::uint64_t size, std::span<const TensorExtent> tensors);
+// Where the parts of a layout lie among the files that are published: the main file, then Layout::others.
+using PartFiles = std::vector<std::uint32_t>;
+
+// A tensor as a manifest has it. Its parts are runs that `cuts`, by file, were made for.
+Tensor place_tensor(FoundTensor found, const PartFiles& files, std::span<const std::vector<Range>> cuts);
 
 }  // namespace weft

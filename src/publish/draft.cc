@@ -7,51 +7,97 @@
 #include "publish/cut.h"
 #include "publish/fd_source.h"
 #include "publish/shards.h"
+#include "publish/source_group.h"
 
 namespace weft {
 namespace {
 
-File file_of(const Draft& draft, Layout layout, const Cut& cut) {
-  File file;
-  file.path = draft.source.path;
-  file.size = static_cast<std::uint64_t>(draft.seen.st_size);
-  file.format = std::move(layout.format);
-  file.metadata = std::move(layout.metadata);
-  file.extents.reserve(cut.ranges.size());
-  for (const Range& range : cut.ranges) {
-    Extent& extent = file.extents.emplace_back();
-    extent.offset = range.offset;
-    extent.id.length = range.length;
-  }
-  file.tensors.reserve(layout.tensors.size());
-  for (std::size_t i = 0; i < layout.tensors.size(); ++i) {
-    TensorExtent& tensor = layout.tensors[i];
-    file.tensors.push_back(
-        {std::move(tensor.name), tensor.dtype, std::move(tensor.shape), cut.tensor_extent[i], std::move(tensor.descr)});
-  }
-  return file;
-}
+// What a format found in a source, and where its parts lie among the sources.
+struct Found {
+  Layout layout;
+  PartFiles files;
+};
 
-std::string base_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
+// A source that a format has looked into from another one: it must be the same file when it is read.
+struct Glimpse {
+  std::uint32_t source = 0;
+  struct stat seen {};
+};
 
-// Parses `draft.source` and fills in the rest of it.
-Result<File> parse_source(Draft& draft) {
-  const std::string& where = draft.source.where;
-  WEFT_TRY(Fd fd, open_source(draft.source, draft.seen));
-  FdSource bytes(fd.get(), static_cast<std::uint64_t>(draft.seen.st_size), where);
-  WEFT_TRY(Layout layout, parse_file(where, base_name(draft.source.path), bytes));
-  if (is_shard_index(draft.source.path)) {
-    WEFT_TRY(draft.shard_index, parse_safetensors_index(where, bytes));
+class HeaderReading {
+ public:
+  HeaderReading(std::span<Draft> drafts, Formats formats) : drafts_(drafts), formats_(formats) {}
+
+  // Parses the next source, and fills in the rest of its draft.
+  Status add_next() {
+    const std::size_t number = found_.size();
+    Draft& draft = drafts_[number];
+    const std::string& where = draft.source.where;
+    WEFT_TRY(Fd fd, open_source(draft.source, draft.seen));
+    FdSource bytes(fd.get(), static_cast<std::uint64_t>(draft.seen.st_size), where);
+    SourceGroup group(drafts_, number, bytes);
+    Found& found = found_.emplace_back();
+    WEFT_TRY(found.layout, parse_file(where, group, formats_));
+    found.files.push_back(static_cast<std::uint32_t>(number));
+    for (const std::string& path : found.layout.others) {
+      WEFT_TRY(const std::uint32_t other, group.number_of(path));
+      found.files.push_back(other);
+    }
+    for (const auto& [source, file] : group.opened()) glimpses_.push_back({source, file.seen});
+    if (is_shard_index(draft.source.path)) {
+      WEFT_TRY(draft.shard_index, parse_safetensors_index(where, bytes));
+    }
+    draft.bases = named_bases(draft.source.path, bytes);
+    return {};
   }
-  draft.bases = named_bases(draft.source.path, bytes);
-  auto cut = cut_file(bytes.size(), layout.tensors);
-  if (!cut.ok()) return Error{cut.error().code, fmt::format("{}: {}", where, cut.error().message)};
-  File file = file_of(draft, std::move(layout), *cut);
-  draft.ranges = std::move(cut->ranges);
-  return file;
-}
+
+  // Once all are added: cuts the files, whose tensors may lie in one another.
+  Result<std::vector<File>> files() {
+    for (const Glimpse& one : glimpses_)
+      WEFT_CHECK(check_unchanged(drafts_[one.source].source.where, one.seen, drafts_[one.source].seen));
+    WEFT_TRY(auto cuts, cut());
+    std::vector<File> files;
+    files.reserve(drafts_.size());
+    for (std::size_t i = 0; i < drafts_.size(); ++i) files.push_back(file_of(i, cuts));
+    for (std::size_t i = 0; i < drafts_.size(); ++i) drafts_[i].ranges = std::move(cuts[i]);
+    return files;
+  }
+
+ private:
+  Result<std::vector<std::vector<Range>>> cut() const {
+    std::vector<std::vector<Range>> cuts(drafts_.size());
+    for (const Found& found : found_)
+      for (const FoundTensor& tensor : found.layout.tensors)
+        for (const TensorPart& part : tensor.parts) cuts[found.files[part.file]].push_back({part.offset, part.length});
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      auto ranges = cut_file(static_cast<std::uint64_t>(drafts_[i].seen.st_size), std::move(cuts[i]));
+      if (!ranges.ok())
+        return Error{ranges.error().code, fmt::format("{}: {}", drafts_[i].source.where, ranges.error().message)};
+      cuts[i] = *std::move(ranges);
+    }
+    return cuts;
+  }
+
+  File file_of(std::size_t number, std::span<const std::vector<Range>> cuts) {
+    Found& found = found_[number];
+    File file;
+    file.path = drafts_[number].source.path;
+    file.size = static_cast<std::uint64_t>(drafts_[number].seen.st_size);
+    file.format = std::move(found.layout.format);
+    file.metadata = std::move(found.layout.metadata);
+    file.extents.reserve(cuts[number].size());
+    for (const Range& range : cuts[number]) file.extents.push_back({range.offset, {range.length, {}}});
+    file.tensors.reserve(found.layout.tensors.size());
+    for (FoundTensor& tensor : found.layout.tensors)
+      file.tensors.push_back(place_tensor(std::move(tensor), found.files, cuts));
+    return file;
+  }
+
+  std::span<Draft> drafts_;
+  Formats formats_;
+  std::vector<Found> found_;  // by draft
+  std::vector<Glimpse> glimpses_;
+};
 
 Status add_file(Import& import, const Draft& draft, File& file, Progress& progress) {
   const std::string& where = draft.source.where;
@@ -109,16 +155,16 @@ Error cancelled_import() {
   return Error{Errc::cancelled, "interrupted"};
 }
 
-Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress) {
+Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats) {
   DraftFiles files;
+  for (SourceFile& source : sources) files.drafts.emplace_back().source = std::move(source);
   progress.phase("reading headers");
-  for (SourceFile& source : sources) {
+  HeaderReading headers(files.drafts, formats);
+  for (std::size_t i = 0; i < files.drafts.size(); ++i) {
     if (progress.cancelled()) return cancelled_import();
-    Draft& draft = files.drafts.emplace_back();
-    draft.source = std::move(source);
-    WEFT_TRY(File file, parse_source(draft));
-    files.manifest.files.push_back(std::move(file));
+    WEFT_CHECK(headers.add_next());
   }
+  WEFT_TRY(files.manifest.files, headers.files());
   return files;
 }
 

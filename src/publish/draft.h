@@ -11,6 +11,7 @@
 #include "publish/gather.h"
 #include "publish/mounted_files.h"
 #include "weft/content.h"
+#include "weft/format.h"
 #include "weft/progress.h"
 #include "weft/publish.h"
 #include "weft/result.h"
@@ -39,7 +40,7 @@ Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std
                                 Progress& progress);
 
 Error cancelled_import();
-Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress);
+Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats = all_formats());
 Result<std::string> read_source(const Draft& draft);  // the whole of a small one
 Result<Architecture> draft_architecture(const DraftFiles& files);
 // The indices of shards among the drafts, against the version that they will be in.

@@ -42,8 +42,10 @@ class Tally {
   static std::vector<ContentId> largest_tensors(const Manifest& manifest) {
     std::set<ContentId> distinct;  // by length first
     for (const File& file : manifest.files)
-      for (const Tensor& tensor : file.tensors)
+      for (const Tensor& tensor : file.tensors) {
         if (tensor.extent != kNoExtent) distinct.insert(file.extents[tensor.extent].id);
+        for (const TensorRun& run : tensor.runs) distinct.insert(manifest.files[run.file].extents[run.extent].id);
+      }
     std::vector<ContentId> largest(distinct.rbegin(), distinct.rend());
     if (largest.size() > limits::kKinTensorsMax) largest.resize(limits::kKinTensorsMax);
     return largest;

@@ -15,8 +15,7 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 512;
 
 std::uint64_t view_size(const File& file, const Tensor& tensor) {
-  const std::uint64_t head = npy_header(tensor.dtype, tensor.shape, tensor.descr).size();
-  return tensor.extent == kNoExtent ? head : head + file.extents[tensor.extent].id.length;
+  return npy_header(tensor.dtype, tensor.shape, tensor.descr).size() + stored_bytes(file, tensor);
 }
 
 std::size_t memory_bytes(const TreeVersion& version) {

@@ -65,6 +65,10 @@ class Versions final : public Subtree {
   // The same as lookup() and list(), of a directory that is a node.
   Result<Attr> lookup_in(const TreeNode& dir, std::string_view name);
   Result<DirPage> list_in(const TreeNode& dir, ListPlace from);
+  // A scattered tensor of the version as an .npy file.
+  Result<std::shared_ptr<OpenFile>> open_scattered(const std::shared_ptr<const TreeVersion>& version,
+                                                   const Tensor& tensor);
+  void read_by_record(bool on) { by_record_ = on; }
   VfsAssembly& assembly() { return assembly_; }
   void trim();
 
@@ -78,6 +82,8 @@ class Versions final : public Subtree {
   Status look(VersionId id);
   Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_published(const TreeNode& node);
 
   Attr fixed_attr(const TreeNode& node);
   Status add_changing(Snapshot& snapshot, const TreeNode& node, std::uint64_t file_links, Attr& attr);
@@ -89,6 +95,7 @@ class Versions final : public Subtree {
   Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
   const Cold cold_;
+  std::atomic<bool> by_record_{false};
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};
   mutable LruCache<PublishedFile> files_{4U << 20U};

@@ -1,7 +1,10 @@
 // Opens files below a version, whose bytes are local or remote.
 #include <algorithm>
+#include <map>
 
+#include "reading/gathered_file.h"
 #include "reading/open_file.h"
+#include "reading/record_file.h"
 #include "vfs/versions.h"
 
 namespace weft {
@@ -89,9 +92,33 @@ bool Versions::assembled(const MountInode& inode) {
 
 Result<std::shared_ptr<OpenFile>> Versions::open(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
-  auto opened = open_here(found);
+  return open_node(found);
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_node(const TreeNode& node) {
+  auto opened = open_here(node);
   if (opened.ok() || opened.error().code != Errc::absent || cold_.reads == nullptr) return opened;
-  return open_absent(found);
+  return open_absent(node);
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const std::shared_ptr<const TreeVersion>& version,
+                                                           const Tensor& tensor) {
+  const VersionTree& tree = *version->tree;
+  std::map<std::uint32_t, std::shared_ptr<OpenFile>> files;
+  GatheredTensor gathered;
+  gathered.head = npy_header(tensor.dtype, tensor.shape, tensor.descr);
+  gathered.shape = tensor.shape;
+  gathered.strides = tensor.strides;
+  gathered.element_bytes = dtype_info(tensor.dtype)->block_bytes;
+  for (const TensorRun& run : tensor.runs) {
+    std::shared_ptr<OpenFile>& file = files[run.file];
+    if (!file) {
+      WEFT_TRY(file, open_node({version, tree.node_of_file(run.file)}));
+    }
+    const std::uint64_t at = tree.manifest().files[run.file].extents[run.extent].offset + run.offset;
+    gathered.add(file, {at, run.length});
+  }
+  return open_gathered(std::move(gathered));
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
@@ -109,11 +136,17 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
   return open_cold(store_, cold_, node.where(), std::move(container.header), blobs);
 }
 
+Result<std::shared_ptr<OpenFile>> Versions::open_published(const TreeNode& node) {
+  WEFT_TRY(auto file, assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_));
+  const bool by_record = by_record_ && node.file().format == kLmdbFormat && reads_by_record(*file);
+  return by_record ? open_by_record(std::move(file)) : std::move(file);
+}
+
 Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:
-      return assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_);
+      return open_published(node);
     case NodeKind::layer_container: {
       Container container = make_container(*node.version->tree, n.layer);
       ReadAhead ahead{&prefetcher_, blob_offsets(container)};

@@ -53,6 +53,7 @@ class StoreVfs final : public Vfs {
     versions_.assembly().start(options, std::move(tell));
   }
   void assemble_nothing(std::string reason) override { versions_.assembly().start_nothing(std::move(reason)); }
+  void read_by_record(bool on) override { versions_.read_by_record(on); }
   void stop_assembling() override { versions_.assembly().stop(); }
   void trim() override {
     versions_.trim();

@@ -40,8 +40,23 @@ Result<Attr> Views::attr(const MountInode& inode) {
 
 Result<std::shared_ptr<OpenFile>> Views::open(const MountInode& inode) {
   auto opened = open_local(inode.row);
-  if (opened.ok() || opened.error().code != Errc::absent) return opened;
-  return open_absent(inode.row);
+  if (opened.ok()) return opened;
+  if (opened.error().code == Errc::absent) return open_absent(inode.row);
+  if (opened.error().code == Errc::not_found) return open_scattered(inode.row);
+  return opened;
+}
+
+// No blob has the bytes of a scattered tensor: a version that has it says where they are.
+Result<std::shared_ptr<OpenFile>> Views::open_scattered(const InodeRow& row) {
+  WEFT_TRY(const VersionId keeper, store_.keeper(row));
+  WEFT_TRY(const auto version, versions_.load(keeper));
+  const Manifest& manifest = version->tree->manifest();
+  for (const File& file : manifest.files)
+    for (const Tensor& tensor : file.tensors)
+      if (tensor.scattered() && tensor.dtype == row.view.dtype && tensor.shape == row.view.shape &&
+          tensor.descr == row.view.descr && tensor_content(manifest, file, tensor) == row.view.content)
+        return versions_.open_scattered(version, tensor);
+  return Error{Errc::corrupt, where(row) + ": its version has no such tensor (run `weft fsck --rebuild`)"};
 }
 
 Result<std::shared_ptr<OpenFile>> Views::open_local(const InodeRow& row) {

@@ -24,6 +24,7 @@ class Views final : public Subtree {
  private:
   Result<std::shared_ptr<OpenFile>> open_local(const InodeRow& row);
   Result<std::shared_ptr<OpenFile>> open_absent(const InodeRow& row);
+  Result<std::shared_ptr<OpenFile>> open_scattered(const InodeRow& row);
 
   Store& store_;
   Prefetcher& prefetcher_;

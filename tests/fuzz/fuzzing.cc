@@ -1,5 +1,6 @@
 #include "fuzzing.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,9 +12,11 @@
 namespace weft::fuzzing {
 namespace {
 
-void require_tensor(const TensorExtent& tensor, std::uint64_t end, std::uint64_t file_size) {
-  require(tensor.offset >= end, "tensors are sorted and do not overlap");
-  require(tensor.offset <= file_size && tensor.length <= file_size - tensor.offset, "tensors lie in the file");
+// Of a file that has none beside it, and whose tensors do not overlap.
+void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint64_t end, std::uint64_t file_size) {
+  require(tensor.parts.empty() || part.offset >= end, "tensors are sorted and do not overlap");
+  require(part.file == 0 && part.offset <= file_size && part.length <= file_size - part.offset,
+          "parts lie in the file");
   require(valid_utf8(tensor.name) && valid_utf8(tensor.descr), "names are UTF-8");
   require(tensor.shape.size() <= limits::kDimensionsMax, "dimensions are bounded");
   if (tensor.dtype == DType::npy_other) {
@@ -21,22 +24,66 @@ void require_tensor(const TensorExtent& tensor, std::uint64_t end, std::uint64_t
     return;
   }
   auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
-  require(bytes.ok() && *bytes == tensor.length, "type and shape agree with the length");
+  require(bytes.ok() && *bytes == part.length, "type and shape agree with the length");
 }
 
 void require_sound(const Layout& layout, std::uint64_t file_size) {
   std::uint64_t end = 0;
   std::set<std::string_view> names;
-  for (const TensorExtent& tensor : layout.tensors) {
-    require_tensor(tensor, end, file_size);
+  for (const FoundTensor& tensor : layout.tensors) {
+    require(tensor.parts.size() <= 1, "a tensor is one part");
+    const TensorPart part = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
+    require_tensor(tensor, part, end, file_size);
     require(names.insert(tensor.name).second, "names are unique");
-    end = tensor.offset + tensor.length;
+    if (!tensor.parts.empty()) end = part.offset + part.length;
   }
   require(layout.metadata.size() <= limits::kMetadataEntriesMax, "metadata is bounded");
   for (const auto& [key, value] : layout.metadata) require(valid_utf8(key) && valid_utf8(value), "metadata is UTF-8");
 }
 
+class CheckedRecords final : public RecordSink {
+ public:
+  explicit CheckedRecords(std::uint64_t size) : size_(size) {}
+
+  Status record(const Record& record) override {
+    require(!record.name.empty() && record.name.size() <= limits::kRecordNameMax, "names are bounded");
+    require(record.offset <= size_ && record.length <= size_ - record.offset, "records lie in the file");
+    return {};
+  }
+  Status link(std::string_view name, std::string_view target) override {
+    require(is_path(name) && is_path(target), "links are paths");
+    return {};
+  }
+  Status left_out(std::string_view /*name*/, std::string_view why) override {
+    require(!why.empty(), "what is left out has a reason");
+    return {};
+  }
+
+ private:
+  static bool is_path(std::string_view path) {
+    for (const std::string_view one : split(path, '/'))
+      if (one.empty() || one == "." || one == ".." || one.size() > limits::kNameMax) return false;
+    return valid_utf8(path) && path.find('\0') == path.npos;
+  }
+
+  const std::uint64_t size_;
+};
+
 }  // namespace
+
+void fuzz_container(const ContainerFormat& format, const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return;
+  const std::size_t part = std::size_t{data[0]} * 16 + 1;
+  Input input(data + 1, size - 1);
+  const auto file = std::as_bytes(std::span(data + 1, size - 1));
+  CheckedRecords sink(file.size());
+  const auto scanner = format.scan(file.size(), sink);
+  Status status;
+  for (std::size_t at = 0; at < file.size() && status.ok(); at += part)
+    status = scanner->feed(file.subspan(at, std::min(part, file.size() - at)));
+  if (status.ok()) status = scanner->finish(input);
+  if (!status.ok()) require_clear(status.error(), "");
+}
 
 Status Input::read(std::uint64_t offset, std::span<std::byte> out) {
   require(offset <= bytes_.size() && out.size() <= bytes_.size() - offset, "reads stay in the file");

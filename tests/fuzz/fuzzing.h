@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weft/format.h"
+#include "weft/records.h"
 
 namespace weft::fuzzing {
 
@@ -25,6 +26,9 @@ class Input final : public ByteSource {
 void require(bool holds, std::string_view promise);
 // An error's message is one line and begins with the place.
 void require_clear(const Error& error, std::string_view where);
+// Scans the input as a container and requires all that weft/records.h promises. The first byte says in what parts the
+// rest is fed.
+void fuzz_container(const ContainerFormat& format, const std::uint8_t* data, std::size_t size);
 // Parses the input as a file of this name and requires all that weft/format.h promises.
 void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size);
 

@@ -2,9 +2,11 @@
 """Writes the seed corpora of the format targets, corpus/TARGET/*, and one seed of the peers' messages. Their output is
 committed; run it after a change."""
 
+import io
 import json
 import pathlib
 import struct
+import tarfile
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 
@@ -153,7 +155,67 @@ def write_peers():
     write(target, "misaligned_runs", read[:at] + struct.pack("<I", offset + 4) + bytes(4) + read[at + 4:])
 
 
+def write_tar():
+    for name, kind in ("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=kind) as tar:
+            for path in "a", "d/" + "n" * 90 + "/x", "d/empty":
+                info = tarfile.TarInfo(path if name == "ustar" else path * 2)
+                info.size = 0 if path.endswith("empty") else 600
+                tar.addfile(info, io.BytesIO(b"x" * info.size))
+            for path, link, target in (("l", tarfile.SYMTYPE, "d/../a"), ("h", tarfile.LNKTYPE, "a"), ("c", tarfile.CHRTYPE, "")):
+                info = tarfile.TarInfo(path)
+                info.type, info.linkname = link, target
+                tar.addfile(info)
+        write("tar", name, b"\x20" + out.getvalue()[:8192])
+
+
+def lmdb_page(number, kind, nodes):
+    """A branch or leaf page of 512 bytes."""
+    pointers, data = [], b""
+    for node in nodes:
+        node += bytes(len(node) % 2)
+        data = node + data
+        pointers.append(512 - len(data))
+    lower = 16 + 2 * len(nodes)
+    head = struct.pack("<QHHHH", number, 0, kind, lower, 512 - len(data)) + struct.pack(f"<{len(nodes)}H", *pointers)
+    return head + bytes(512 - len(head) - len(data)) + data
+
+
+def lmdb_file(main, pages):
+    """Two meta pages, then these."""
+    out = b""
+    for number in 0, 1:
+        free = struct.pack("<IHHQQQQQ", 512, 0, 0, 0, 0, 0, 0, 2**64 - 1)
+        meta = struct.pack("<IIQQ", 0xBEEFC0DE, 1, 0, 1 << 20) + free + main + struct.pack("<QQ", len(pages) + 1, number)
+        out += struct.pack("<QHHHH", number, 0, 8, 0, 0) + meta + bytes(512 - 16 - len(meta))
+    return out + b"".join(pages)
+
+
+def write_lmdb():
+    def leaf(key, value, flags=0, size=None):
+        return struct.pack("<IHH", len(value) if size is None else size, flags, len(key)) + key + value
+
+    def branch(key, page):
+        return struct.pack("<IHH", page, 0, len(key)) + key
+
+    def database(root, flags=0):
+        return struct.pack("<IHHQQQQQ", 0, flags, 1, 0, 1, 0, 3, root)
+
+    overflow = struct.pack("<QHHI", 4, 0, 4, 2) + b"v" * 900 + bytes(1024 - 916)
+    leaves = [lmdb_page(2, 2, [leaf(b"a", b"1"), leaf(b"b", struct.pack("<Q", 4), 1, 900)]), lmdb_page(3, 2, [leaf(b"c", b"")])]
+    tree = lmdb_page(6, 1, [branch(b"", 2), branch(b"c", 3)])
+    write("lmdb", "tree", b"\xff" + lmdb_file(database(6), leaves + [overflow, tree]))
+    named = lmdb_page(2, 2, [leaf(b"images", database(3), 2)])
+    write("lmdb", "named", b"\xff" + lmdb_file(database(2), [named, leaves[1]]))
+    write("lmdb", "sorted", b"\xff" + lmdb_file(database(2, 4), leaves[:1]))
+    write("lmdb", "cycle", b"\xff" + lmdb_file(database(2), [lmdb_page(2, 1, [branch(b"", 2)])]))
+    write("lmdb", "empty", b"\xff" + lmdb_file(database(2**64 - 1), []))
+
+
 if __name__ == "__main__":
+    write_tar()
+    write_lmdb()
     write_peers()
     write_control()
     write_etcd()

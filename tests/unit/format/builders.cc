@@ -99,6 +99,10 @@ Error bad(std::string_view file_name, std::string_view file) {
   return error;
 }
 
+Range range_of(const FoundTensor& tensor) {
+  return tensor.parts.empty() ? Range{} : Range{tensor.parts.front().offset, tensor.parts.front().length};
+}
+
 bool says(const Error& error, std::string_view part) {
   bool found = error.message.find(part) != std::string::npos;
   if (!found) MESSAGE("the message is: ", error.message);
@@ -107,15 +111,16 @@ bool says(const Error& error, std::string_view part) {
 
 void check_layout(const Layout& layout, std::uint64_t file_size) {
   std::uint64_t end = 0;
-  Range before;
-  for (const TensorExtent& tensor : layout.tensors) {
-    Range range{tensor.offset, tensor.length};
-    CHECK(before <= range);
+  CHECK(layout.others.empty());
+  for (const FoundTensor& tensor : layout.tensors) {
+    const Range range = range_of(tensor);
+    CHECK(tensor.strides.empty());
+    if (tensor.dtype != DType::npy_other) CHECK(*tensor_bytes(tensor.dtype, tensor.shape) == range.length);
+    if (tensor.parts.empty()) continue;
+    CHECK(tensor.parts.size() == 1);
     CHECK(range.offset >= end);
     CHECK(range.offset <= file_size);
     CHECK(range.length <= file_size - range.offset);
-    if (tensor.dtype != DType::npy_other) CHECK(*tensor_bytes(tensor.dtype, tensor.shape) == tensor.length);
-    before = range;
     end = range.offset + range.length;
   }
 }

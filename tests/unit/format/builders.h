@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "testing.h"
+#include "weft/content.h"
 #include "weft/format.h"
 
 namespace weft::testing {
@@ -66,7 +67,10 @@ Error bad(std::string_view file_name, std::string_view file);
 // Is `part` in the message?
 bool says(const Error& error, std::string_view part);
 
-// What weft/format.h promises of every Layout.
+// The one part of a tensor of a single file; a tensor of no bytes has none.
+Range range_of(const FoundTensor& tensor);
+
+// What weft/format.h promises of every Layout, and what holds of files that have none beside them.
 void check_layout(const Layout& layout, std::uint64_t file_size);
 
 }  // namespace weft::testing

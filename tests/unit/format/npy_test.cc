@@ -21,7 +21,7 @@ Error malformed(const std::string& bytes) {
 Error bad_dict(std::string_view dict) {
   return malformed(npy_raw(dict, "1234"));
 }
-TensorExtent only_tensor(const std::string& bytes) {
+FoundTensor only_tensor(const std::string& bytes) {
   Layout layout = good(kName, bytes);
   CHECK(layout.format == "npy");
   REQUIRE(layout.tensors.size() == 1);
@@ -38,11 +38,11 @@ TEST_CASE("npy: plain types are tensors named by the file") {
   for (const DTypeInfo& info : all_dtypes()) {
     if (info.npy_descr.empty() || info.npy_descr.starts_with("|V")) continue;
     CAPTURE(std::string(info.npy_descr));
-    TensorExtent tensor = only_tensor(file(fmt::format("'{}'", info.npy_descr), "(2, 3)", 6 * info.block_bytes));
+    FoundTensor tensor = only_tensor(file(fmt::format("'{}'", info.npy_descr), "(2, 3)", 6 * info.block_bytes));
     CHECK(tensor.name == "weights");
     CHECK(tensor.dtype == info.type);
     CHECK(tensor.shape == Shape{2, 3});
-    CHECK(tensor.length == 6 * info.block_bytes);
+    CHECK(range_of(tensor).length == 6 * info.block_bytes);
     CHECK(tensor.descr.empty());
   }
 }
@@ -57,7 +57,7 @@ TEST_CASE("npy: spellings of the same type") {
 TEST_CASE("npy: shapes") {
   CHECK(only_tensor(file("'<f4'", "()", 4)).shape.empty());
   CHECK(only_tensor(file("'<f4'", "(3,)", 12)).shape == Shape{3});
-  CHECK(only_tensor(file("'<f4'", "(0, 5)", 0)).length == 0);
+  CHECK(only_tensor(file("'<f4'", "(0, 5)", 0)).parts.empty());
   CHECK(only_tensor(file("'<f4'", "(1,2,)", 8)).shape == Shape{1, 2});
   CHECK(says(malformed(file("'<f4'", "(3)", 12)), "expected ',' after the only dimension"));
   CHECK(says(malformed(file("'<f4'", "(,)", 4)), "expected an integer"));
@@ -107,13 +107,13 @@ TEST_CASE("npy: types and orders without a name of ours keep the dict") {
                  Case{"'>c8'", 8}}) {
     CAPTURE(c.descr);
     std::string dict = npy_dict(c.descr, "(2, 3)");
-    TensorExtent tensor = only_tensor(npy_raw(dict, std::string(6 * c.bytes, 'x')));
+    FoundTensor tensor = only_tensor(npy_raw(dict, std::string(6 * c.bytes, 'x')));
     CHECK(tensor.dtype == DType::npy_other);
     CHECK(tensor.shape == Shape{2, 3});
-    CHECK(tensor.length == 6 * c.bytes);
+    CHECK(range_of(tensor).length == 6 * c.bytes);
     CHECK(tensor.descr + "\n" == dict);
   }
-  TensorExtent fortran = only_tensor(file("'<f4'", "(2, 3)", 24, true));
+  FoundTensor fortran = only_tensor(file("'<f4'", "(2, 3)", 24, true));
   CHECK(fortran.dtype == DType::npy_other);
   CHECK(fortran.descr == "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }");
   CHECK(only_tensor(file("'<f4'", "(6,)", 24, true)).dtype == DType::f32);

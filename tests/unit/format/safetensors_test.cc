@@ -38,8 +38,8 @@ TEST_CASE("safetensors: every element type") {
     CHECK(layout.tensors[0].name == "a");
     CHECK(layout.tensors[0].dtype == info->type);
     CHECK(layout.tensors[0].shape == Shape{2, 4});
-    CHECK(layout.tensors[0].offset == 8 + header.size());
-    CHECK(layout.tensors[0].length == bytes);
+    CHECK(range_of(layout.tensors[0]).offset == 8 + header.size());
+    CHECK(range_of(layout.tensors[0]).length == bytes);
   }
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("safetensors: tensors are sorted by offset, whatever the header's orde
   REQUIRE(layout.tensors.size() == 4);
   CHECK(layout.tensors[0].name == "a");
   CHECK(layout.tensors[1].name == "empty");
-  CHECK(layout.tensors[1].length == 0);
+  CHECK(range_of(layout.tensors[1]).length == 0);
   CHECK(layout.tensors[2].name == "b");
   CHECK(layout.tensors[3].name == "scalar");
   CHECK(layout.tensors[3].shape.empty());

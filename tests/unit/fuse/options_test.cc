@@ -55,6 +55,9 @@ TEST_CASE("every option") {
   CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
   CHECK_FALSE(options.cold);
   CHECK(parsed({"-ocold=fetch", "s", "d"}).cold == ColdPolicy::fetch);
+  CHECK(options.record_reads);
+  CHECK_FALSE(parsed({"-orecord_reads=off", "s", "d"}).record_reads);
+  CHECK(parsed({"-orecord_reads=off,record_reads=on", "s", "d"}).record_reads);
   CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
 }
 
@@ -75,6 +78,7 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-o", "uid=root"}).find("uid=root") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "views=hidden"}).find("unknown option views") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "cold=ice"}).find("expected auto, stream or fetch") != std::string::npos);
+  CHECK(message_of({"a", "b", "-o", "record_reads=maybe"}).find("expected on or off") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "assembly_cache_max=much"}).find("20G") != std::string::npos);
   CHECK(message_of({"a", "b", "--what"}).find("--what") != std::string::npos);
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
@@ -93,7 +97,7 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
       "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,loglevel=debug,"
-      "stall=7,attr_timeout=3,cold=stream,assembly_cache_max=5,log=/x/y";
+      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
@@ -109,6 +113,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.umask == given.umask);
     CHECK(again.assembly_cache_max == given.assembly_cache_max);
     CHECK(again.cold == given.cold);
+    CHECK(again.record_reads == given.record_reads);
     CHECK(again.uid == given.uid);
     CHECK(again.stall_s == given.stall_s);
     CHECK(again.attr_timeout_s == given.attr_timeout_s);

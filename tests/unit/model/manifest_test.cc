@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "base/limits.h"
@@ -58,7 +59,7 @@ TEST_CASE("equal manifests encode to equal bytes, different ones to different") 
 TEST_CASE("the encoding is fixed: stored manifests are named by it") {
   Manifest manifest;
   manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
-  CHECK(to_hex(sha256(encoded(manifest))) == "d63657360189eb29bd577dcb9dec41752251396ccf46a20f90e524d46979f289");
+  CHECK(to_hex(sha256(encoded(manifest))) == "2de91496f0926fe4f5e53da6997b6518c54a4fac883ecbd2a59c40ff78eb352a");
 }
 
 TEST_CASE("bytes need not be aligned") {
@@ -144,7 +145,7 @@ TEST_CASE("tensors that break their promises are refused") {
   check_refused("an extent below 4, got 4", spoil([](Tensors& t) { t[2].extent = 4; }));
   check_refused("expected 24 bytes for shape [2, 3], got 64", spoil([](Tensors& t) { t[0].extent = 0; }));
   check_refused("expected 24 bytes for shape [2, 3], got 0", spoil([](Tensors& t) { t[0].extent = kNoExtent; }));
-  check_refused("expected extent 2 or a later one, got 1", spoil([](Tensors& t) { t[1].extent = 1; }));
+  check_refused("expected extent 2 or a later one, got 1", spoil([](Tensors& t) { t[2].extent = 1; }));
   check_refused("or a later one", spoil([](Tensors& t) { std::swap(t[0].extent, t[1].extent); }));
   check_refused("expected 0 bytes", spoil([](Tensors& t) { t[0].shape = {0}; }));
   check_refused("expected 48 bytes", spoil([](Tensors& t) { t[0].dtype = DType::f64; }));
@@ -158,6 +159,67 @@ TEST_CASE("tensors that break their promises are refused") {
   check_refused("at most 4096 bytes, got 4097", spoil([](Tensors& t) { t[0].name = std::string(4097, 'a'); }));
   check_refused("expected UTF-8", spoil([](Tensors& t) { t[0].name = "\xc0\x80"; }));
   check_refused("tensor \"u\" is there twice", spoil([](Tensors& t) { t[2].name = t[0].name; }));
+}
+
+TEST_CASE("tied tensors have one extent") {
+  Manifest manifest{{named("a.safetensors", {"u", "v"})}};
+  manifest.files[0].tensors[1].extent = 1;
+  manifest.files[0].tensors[1].dtype = DType::i32;
+  CHECK(encode_manifest(manifest).ok());
+}
+
+TEST_CASE("scattered tensors come back, and are content of their own") {
+  Manifest manifest{{opaque("a", 100), named("b.safetensors", {"u", "v", "w"})}};
+  std::vector<Tensor>& tensors = manifest.files[1].tensors;
+  for (Tensor& tensor : tensors) tensor.extent = kNoExtent;
+  tensors[0].runs = {{0, 0, 10, 8}, {1, 1, 0, 16}};
+  tensors[1].runs = {{0, 0, 0, 24}};
+  tensors[2].runs = {{1, 2, 0, 24}};
+  tensors[2].strides = {1, 2};
+  const auto back = decode_manifest(encoded(manifest));
+  REQUIRE(back.ok());
+  CHECK(*back == manifest);
+  std::set<ContentId> contents;
+  for (const Tensor& tensor : tensors) {
+    CHECK(stored_bytes(manifest.files[1], tensor) == 24);
+    contents.insert(tensor_content(manifest, manifest.files[1], tensor));
+  }
+  CHECK(contents.size() == 3);
+  for (const ContentId& id : contents) CHECK(id.length == 24);
+  manifest.files[0].extents[0].id = content(100, 7);
+  CHECK_FALSE(contents.contains(tensor_content(manifest, manifest.files[1], tensors[1])));
+  CHECK(contents.contains(tensor_content(manifest, manifest.files[1], tensors[2])));
+}
+
+TEST_CASE("scattered tensors that break their promises are refused") {
+  const auto spoil = [](const std::vector<TensorRun>& runs, const Strides& strides, Shape shape = {2, 3}) {
+    return [=](Manifest& m) {
+      Tensor& tensor = m.files[0].tensors[0];
+      tensor.extent = kNoExtent;
+      tensor.runs = runs;
+      tensor.strides = strides;
+      tensor.shape = shape;
+    };
+  };
+  CHECK(encode_manifest(Manifest{{named("a", {"u"})}}).ok());
+  check_refused("expected runs of extents, got extent 0 of file 2", spoil({{2, 0, 0, 24}}, {}));
+  check_refused("expected runs of extents, got extent 9 of file 0", spoil({{0, 9, 0, 24}}, {}));
+  check_refused("expected runs within their extents, got 24 bytes at 1 of one of 24", spoil({{0, 2, 1, 24}}, {}));
+  check_refused("expected runs within their extents", spoil({{0, 2, UINT64_MAX, 24}}, {}));
+  check_refused("expected runs within their extents", spoil({{0, 2, 0, 24}, {0, 2, 0, 0}}, {}));
+  check_refused("expected runs of 24 bytes for shape [2, 3], got 20", spoil({{0, 2, 0, 20}}, {}));
+  check_refused("expected extent 2, got a run that is all of it", spoil({{0, 2, 0, 24}}, {}));
+  check_refused("expected no strides for C order", spoil({{0, 2, 0, 24}}, {3, 1}));
+  check_refused("expected 2 strides, got 1", spoil({{0, 2, 0, 24}}, {1}));
+  check_refused("expected runs of 28 bytes for shape [2, 3], got 24", spoil({{0, 2, 0, 24}}, {4, 1}));
+  check_refused("expected runs of whole elements, got one of 22 bytes", spoil({{0, 2, 0, 22}, {0, 2, 0, 2}}, {1, 2}));
+  check_refused("more than 2^63 bytes", spoil({{0, 2, 0, 24}}, {1ULL << 63U, 1}));
+  check_refused("at most 4611686018427387904 bytes", spoil({{0, 2, 0, 4}}, {0, 0}, {1ULL << 60U, 2}));
+  check_refused("expected runs of 0 bytes", spoil({{0, 2, 0, 20}}, {}, {0, 3}));
+  check_refused("expected strides of runs only", spoil({}, {1, 2}));
+  check_refused("expected runs or an extent, got both", [](Manifest& m) {
+    m.files[0].tensors[0].runs = {{0, 2, 0, 24}};
+  });
 }
 
 TEST_CASE("texts beyond their bounds are refused") {

@@ -5,42 +5,62 @@
 #include "weft/manifest.h"
 
 using weft::cut_file;
+using weft::DType;
+using weft::FoundTensor;
+using weft::place_tensor;
 using weft::Range;
-using weft::TensorExtent;
+using weft::Tensor;
+using weft::TensorRun;
 
 namespace {
 
-TensorExtent tensor(std::uint64_t offset, std::uint64_t length) {
-  TensorExtent extent;
-  extent.offset = offset;
-  extent.length = length;
-  return extent;
+using Ranges = std::vector<Range>;
+
+Ranges cut(std::uint64_t size, Ranges runs) {
+  auto ranges = cut_file(size, std::move(runs));
+  REQUIRE(ranges.ok());
+  return *ranges;
 }
 
 }  // namespace
 
 TEST_CASE("an empty file has no range, an opaque one a single range") {
-  CHECK(cut_file(0, {})->ranges.empty());
-  CHECK(cut_file(7, {})->ranges == std::vector<Range>{{0, 7}});
+  CHECK(cut(0, {}).empty());
+  CHECK(cut(7, {}) == Ranges{{0, 7}});
 }
 
 TEST_CASE("tensors and the skeleton between them cover the file") {
-  auto cut = cut_file(100, std::vector{tensor(10, 20), tensor(30, 5), tensor(35, 0), tensor(50, 50)});
-  REQUIRE(cut.ok());
-  CHECK(cut->ranges == std::vector<Range>{{0, 10}, {10, 20}, {30, 5}, {35, 15}, {50, 50}});
-  CHECK(cut->tensor_extent == std::vector<std::uint32_t>{1, 2, weft::kNoExtent, 4});
+  CHECK(cut(100, {{50, 50}, {10, 20}, {30, 5}}) == Ranges{{0, 10}, {10, 20}, {30, 5}, {35, 15}, {50, 50}});
+  CHECK(cut(8, {{0, 8}}) == Ranges{{0, 8}});
 }
 
-TEST_CASE("a file that is all one tensor has one range") {
-  auto cut = cut_file(8, std::vector{tensor(0, 8)});
-  REQUIRE(cut.ok());
-  CHECK(cut->ranges == std::vector<Range>{{0, 8}});
-  CHECK(cut->tensor_extent == std::vector<std::uint32_t>{0});
+TEST_CASE("runs that overlap are one range, runs that touch are two") {
+  CHECK(cut(100, {{10, 20}, {10, 20}}) == Ranges{{0, 10}, {10, 20}, {30, 70}});
+  CHECK(cut(100, {{10, 20}, {25, 20}, {40, 10}, {50, 1}}) == Ranges{{0, 10}, {10, 40}, {50, 1}, {51, 49}});
+  CHECK(cut(100, {{0, 100}, {10, 5}, {90, 10}}) == Ranges{{0, 100}});
 }
 
-TEST_CASE("a layout that breaks its promise is refused") {
-  CHECK(cut_file(10, std::vector{tensor(0, 6), tensor(5, 5)}).error().code == weft::Errc::internal);
-  CHECK(cut_file(10, std::vector{tensor(5, 6)}).error().code == weft::Errc::internal);
-  CHECK(cut_file(10, std::vector{tensor(UINT64_MAX, 2)}).error().code == weft::Errc::internal);
-  CHECK(cut_file(10, std::vector{tensor(2, UINT64_MAX)}).error().code == weft::Errc::internal);
+TEST_CASE("a run outside the file is refused") {
+  CHECK(cut_file(10, {{5, 6}}).error().code == weft::Errc::internal);
+  CHECK(cut_file(10, {{UINT64_MAX, 2}}).error().code == weft::Errc::internal);
+  CHECK(cut_file(10, {{2, UINT64_MAX}}).error().code == weft::Errc::internal);
+  CHECK(cut_file(10, {{2, 0}}).error().code == weft::Errc::internal);
+}
+
+TEST_CASE("a tensor that is a whole range of its own file has an extent, another one has runs") {
+  const std::vector<Ranges> cuts = {cut(20, {{4, 8}}), cut(100, {{10, 20}, {15, 25}})};
+  const auto place = [&](FoundTensor found) { return place_tensor(std::move(found), {0, 1}, cuts); };
+  const Tensor plain = place({"t", DType::u8, {8}, {{0, 4, 8}}, {}, ""});
+  CHECK(plain.extent == 1);
+  CHECK_FALSE(plain.scattered());
+  CHECK(place({"t", DType::u8, {2, 4}, {{0, 4, 8}}, {4, 1}, ""}).extent == 1);  // C order said twice
+  CHECK(place({"t", DType::u8, {0}, {}, {}, ""}).extent == weft::kNoExtent);
+  const Tensor strided = place({"t", DType::u8, {4, 2}, {{0, 4, 8}}, {1, 4}, ""});
+  CHECK(strided.extent == weft::kNoExtent);
+  CHECK(strided.runs == std::vector<TensorRun>{{0, 1, 0, 8}});
+  CHECK(strided.strides == weft::Strides{1, 4});
+  const Tensor tied = place({"t", DType::u8, {5}, {{1, 12, 5}}, {}, ""});
+  CHECK(tied.runs == std::vector<TensorRun>{{1, 1, 2, 5}});
+  const Tensor chunked = place({"t", DType::u8, {10}, {{1, 38, 2}, {0, 4, 8}}, {}, ""});
+  CHECK(chunked.runs == std::vector<TensorRun>{{1, 1, 28, 2}, {0, 1, 0, 8}});
 }

@@ -262,10 +262,10 @@ TEST_CASE("a layer's container holds its tensors") {
   MemorySource source(text);
   const Layout layout = must(parse_file("encoder", "encoder.safetensors", source));
   std::set<std::string> names;
-  for (const TensorExtent& tensor : layout.tensors) {
+  for (const FoundTensor& tensor : layout.tensors) {
     names.insert(tensor.name);
     const auto bytes = random_bytes(16384, tensor.name == "encoder.0.weight" ? 1 : 1001);
-    CHECK(std::string_view(text).substr(tensor.offset, tensor.length) == as_text(bytes));
+    CHECK(std::string_view(text).substr(tensor.parts.at(0).offset, tensor.parts.at(0).length) == as_text(bytes));
   }
   CHECK(names == std::set<std::string>{"encoder.0.weight", "encoder.1.weight"});
 }

@@ -1,0 +1,149 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "model/record_layout.h"
+#include "weft/record_table.h"
+
+namespace weft {
+namespace {
+
+// One line: %XX for '%', what steers a terminal, and bytes that are no UTF-8.
+std::string line_of(std::string_view name) {
+  std::string out;
+  while (!name.empty()) {
+    const CodePoint next = first_code_point(name);
+    const std::string_view bytes = name.substr(0, std::max<std::size_t>(next.length, 1));
+    if (next.length == 0 || next.value == '%' || steers_terminal(next.value))
+      for (const char c : bytes) out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    else
+      out += bytes;
+    name.remove_prefix(bytes.size());
+  }
+  return out;
+}
+
+// Bytes that are put one after the other, and where the next section begins.
+class Sections {
+ public:
+  explicit Sections(std::uint64_t bytes) : bytes_(bytes) {}
+
+  void go_to(std::uint64_t at) { at_ = at; }
+  void add(std::span<const std::byte> bytes) {
+    std::ranges::copy(bytes, bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ += bytes.size();
+  }
+  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
+  template <class T>
+  void add_number(T number) {
+    add(std::as_bytes(std::span(&number, 1)));
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace
+
+Status RecordTableMaker::record(const Record& record) {
+  if (rows_.size() >= limits::kRecordsPerContainerMax)
+    return Error{Errc::unsupported, fmt::format("more than {} records", limits::kRecordsPerContainerMax)};
+  rows_.push_back({record.offset, record.length, std::string(record.name)});
+  return {};
+}
+
+Status RecordTableMaker::link(std::string_view name, std::string_view target) {
+  if (links_.size() >= limits::kRecordsPerContainerMax)
+    return Error{Errc::unsupported, fmt::format("more than {} links", limits::kRecordsPerContainerMax)};
+  links_.emplace_back(name, target);
+  return {};
+}
+
+Status RecordTableMaker::left_out(std::string_view name, std::string_view why) {
+  if (left_out_++ < kRecordsSkippedListed) skipped_ += fmt::format("{}\t{}\n", line_of(name), why);
+  return {};
+}
+
+RecordTableMaker::Paths RecordTableMaker::find_paths() {
+  Paths paths;
+  for (std::uint64_t i = 0; i < rows_.size(); ++i) paths.insert_or_assign(rows_[i].name, i);
+  return paths;
+}
+
+// Links may lead to links: a round for each step of the longest chain that counts.
+void RecordTableMaker::add_links(Paths& paths) {
+  auto left = std::move(links_);
+  for (std::size_t round = 0; round < kRecordLinksChained && !left.empty(); ++round) {
+    decltype(left) later;
+    for (auto& [name, target] : left) {
+      const auto found = paths.find(target);
+      if (found == paths.end())
+        later.emplace_back(std::move(name), std::move(target));
+      else
+        paths.insert_or_assign(std::move(name), found->second);
+    }
+    const bool none_found = later.size() == left.size();
+    left = std::move(later);
+    if (none_found) break;
+  }
+  for (const auto& [name, target] : left) static_cast<void>(left_out(name, "a link to what is no record"));
+}
+
+// A path that is the directory of another one.
+void RecordTableMaker::drop_covered(Paths& paths) {
+  for (auto one = paths.begin(); one != paths.end();) {
+    const std::string inside = one->first + "/";
+    const auto below = paths.lower_bound(inside);
+    if (below != paths.end() && below->first.starts_with(inside)) {
+      static_cast<void>(left_out(one->first, "a directory has its name"));
+      one = paths.erase(one);
+    } else {
+      ++one;
+    }
+  }
+}
+
+Result<std::vector<std::byte>> RecordTableMaker::make(bool with_files) {
+  std::ranges::stable_sort(rows_, {}, &Row::offset);
+  Paths paths;
+  if (with_files) {
+    paths = find_paths();
+    add_links(paths);
+    drop_covered(paths);
+  }
+  std::string keys, text;
+  for (const Row& row : rows_) keys.append(line_of(row.name)).append("\n");
+  for (const auto& [path, row] : paths) text += path;
+  if (text.size() > UINT32_MAX) return Error{Errc::unsupported, "names of more than 4 GiB together"};
+  const RecordHeader header{container_bytes_, rows_.size(), keys.size(), with_files ? 1U : 0U,
+                            paths.size(),     text.size(),  left_out_,   skipped_.size()};
+  const RecordSections at = record_sections(header);
+  Sections out(at.end);
+  out.add(kRecordTableMagic);
+  out.add(std::as_bytes(std::span(&header, 1)));
+  out.go_to(at.index);
+  out.add(record_npy_header(header.rows));
+  for (const Row& row : rows_) {
+    out.add_number(row.offset);
+    out.add_number(row.length);
+  }
+  out.go_to(at.keys);
+  out.add(keys);
+  out.go_to(at.path_ends);
+  std::uint32_t end = 0;
+  for (const auto& [path, row] : paths) out.add_number(end += static_cast<std::uint32_t>(path.size()));
+  out.go_to(at.path_rows);
+  for (const auto& [path, row] : paths) out.add_number(static_cast<std::uint32_t>(row));
+  out.go_to(at.path_text);
+  out.add(text);
+  out.go_to(at.skipped);
+  out.add(skipped_);
+  return out.take();
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// A format of the tests' own, whose tensors may be tied, strided, chunked, and in other files. A .pieces file is lines:
+//   NAME TYPE ROWS,COLUMNS STRIDES FILE:OFFSET:LENGTH...
+// STRIDES is "-" for none, FILE is "." for the .pieces file itself. Of the lines of a file, those with earlier bytes
+// come first. Bytes after a line "data" are the file's own data.
+#pragma once
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "weft/format.h"
+
+namespace weft::testing {
+
+class PiecesFormat final : public Format {
+ public:
+  std::string_view name() const override { return "pieces"; }
+  bool claims(std::string_view file_name, std::span<const std::byte> /*head*/) const override {
+    return file_name.ends_with(".pieces");
+  }
+
+  Result<Layout> parse(FormatInput& files) const override {
+    std::string text(files.main().size(), '\0');
+    WEFT_CHECK(files.main().read(0, std::as_writable_bytes(std::span(text))));
+    Layout layout;
+    layout.format = name();
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line) && line != "data";) {
+      WEFT_TRY(FoundTensor tensor, parse_line(line, files, layout));
+      layout.tensors.push_back(std::move(tensor));
+    }
+    return layout;
+  }
+
+ private:
+  static std::vector<std::uint64_t> numbers(std::string_view text, char between) {
+    std::vector<std::uint64_t> out;
+    if (text == "-") return out;
+    for (const std::string_view one : split(text, between)) out.push_back(std::stoull(std::string(one)));
+    return out;
+  }
+
+  static Result<FoundTensor> parse_line(const std::string& line, FormatInput& files, Layout& layout) {
+    std::istringstream words(line);
+    std::string type, shape, strides, part;
+    FoundTensor tensor;
+    words >> tensor.name >> type >> shape >> strides;
+    const DTypeInfo* info = dtype_by_name(type);
+    if (info == nullptr) return Error{Errc::invalid, "expected a type"};
+    tensor.dtype = info->type;
+    tensor.shape = numbers(shape, ',');
+    tensor.strides = numbers(strides, ',');
+    while (words >> part) {
+      const std::size_t colon = part.find(':');
+      const auto range = numbers(std::string_view(part).substr(colon + 1), ':');
+      WEFT_TRY(const std::uint32_t file, file_number(part.substr(0, colon), files, layout));
+      tensor.parts.push_back({file, range.at(0), range.at(1)});
+    }
+    return tensor;
+  }
+
+  static Result<std::uint32_t> file_number(const std::string& path, FormatInput& files, Layout& layout) {
+    if (path == ".") return 0U;
+    WEFT_CHECK(files.beside(path));
+    const auto known = std::ranges::find(layout.others, path);
+    const auto number = static_cast<std::uint32_t>(known - layout.others.begin()) + 1;
+    if (known == layout.others.end()) layout.others.push_back(path);
+    return number;
+  }
+};
+
+inline Formats pieces_formats() {
+  static const PiecesFormat format;
+  static const Format* const all[] = {&format};
+  return all;
+}
+
+}  // namespace weft::testing

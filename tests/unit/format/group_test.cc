@@ -1,0 +1,73 @@
+// Formats that look at a group of files.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+
+#include "builders.h"
+#include "fakes/pieces_format.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+class MemoryGroup final : public FormatInput {
+ public:
+  MemoryGroup(std::string_view main, const std::map<std::string, std::string>& others) : main_(main) {
+    for (const auto& [path, text] : others) others_.emplace(path, std::make_unique<MemorySource>(text));
+  }
+  std::string_view name() const override { return "m.pieces"; }
+  ByteSource& main() override { return main_; }
+  Result<ByteSource*> beside(std::string_view path) override {
+    const auto found = others_.find(std::string(path));
+    if (found == others_.end()) return Error{Errc::not_found, "no such file"};
+    return found->second.get();
+  }
+
+ private:
+  MemorySource main_;
+  std::map<std::string, std::unique_ptr<MemorySource>> others_;
+};
+
+Result<Layout> parse(std::string_view text) {
+  MemoryGroup group(text, {{"a.bin", std::string(100, 'a')}, {"sub/b.bin", std::string(100, 'b')}});
+  return parse_file("dir/m.pieces", group, pieces_formats());
+}
+
+Error broken(std::string_view text) {
+  auto layout = parse(text);
+  REQUIRE_FALSE(layout.ok());
+  CHECK(layout.error().code == Errc::internal);
+  CHECK(layout.error().message.starts_with("dir/m.pieces: tensor \"t\": "));
+  return layout.error();
+}
+
+}  // namespace
+
+TEST_CASE("a format finds tensors in files beside the main one") {
+  auto layout = parse("own U8 4 - .:0:4\nchunked F32 4 - a.bin:8:8 sub/b.bin:0:8\ntied U8 2,2 1,2 a.bin:10:4\n");
+  REQUIRE(layout.ok());
+  CHECK(layout->others == std::vector<std::string>{"a.bin", "sub/b.bin"});
+  CHECK(layout->tensors[0].parts.front().file == 0);
+  CHECK(layout->tensors[1].parts.size() == 2);
+  CHECK(layout->tensors[1].parts[1].file == 2);
+  CHECK(layout->tensors[2].strides == Strides{1, 2});
+}
+
+TEST_CASE("a file that is not published with the main one is not found") {
+  CHECK(parse("t U8 4 - ../a.bin:0:4\n").error().code == Errc::not_found);
+}
+
+TEST_CASE("a layout that breaks its promises is refused, whatever the format says") {
+  CHECK(says(broken("t U8 4 - .:0:3\n"), "expected parts of 4 bytes together, got 3"));
+  CHECK(says(broken("t F32 2,2 1,2 .:0:12\n"), "expected parts of 16 bytes together, got 12"));
+  CHECK(says(broken("t F32 2,2 1 .:0:16\n"), "expected 2 strides, got 1"));
+  CHECK(says(broken("t F32 2 2 .:0:6 .:6:6\n"), "a part cuts an element"));
+  CHECK(says(broken("t U8 0 - .:0:0\n"), "a part is empty"));
+  CHECK(says(broken("t Q4_0 32 1 .:0:18\n"), "no strides"));
+  CHECK(says(broken("s U8 2 - .:4:2\nt U8 2 - .:2:2\n"), "expected it before tensor \"s\""));
+  CHECK(says(broken("t U8 2 - .:4:2\nt U8 2 - .:6:2\n"), "the layout has it twice"));
+  CHECK(says(broken("t U8 9223372036854775809,2 9223372036854775808,1 .:0:2\n"), "its shape"));
+  CHECK(says(broken("t U8 3,2 9223372036854775808,1 .:0:2\n"), "more than 2^63 bytes"));
+}

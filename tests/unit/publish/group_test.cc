@@ -1,0 +1,69 @@
+// Files of a format that looks at several of them: what is published of their tensors.
+#include <doctest/doctest.h>
+
+#include "fakes/node_fixture.h"
+#include "fakes/pieces_format.h"
+#include "publish/draft.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+Result<Manifest> published(Fixture& f, const std::string& text) {
+  write_file(f.dir / "m/sub/m.pieces", text);
+  write_file(f.dir / "m/sub/a.bin", std::string(as_text(random_bytes(100, 1))));
+  write_file(f.dir / "m/z.bin", "beside the directory of the main file");
+  const std::vector<std::string> paths = {f.dir / "m"};
+  WEFT_TRY(auto sources, gather_sources(paths, f.store->path()));
+  WEFT_TRY(DraftFiles files, draft_files(std::move(sources), no_progress(), pieces_formats()));
+  WEFT_TRY(auto import, f.store->begin_import());
+  MountedFiles mounted = MountedFiles::of(*f.store);
+  WEFT_CHECK(add_content(*import, files, mounted, no_progress()));
+  WEFT_TRY(const auto bytes, encode_manifest(files.manifest));
+  return decode_manifest(bytes);
+}
+
+}  // namespace
+
+TEST_CASE("tied, strided and chunked tensors are published with the file that they lie in") {
+  Fixture f;
+  const auto manifest =
+      published(f, "tied F32 4 - a.bin:8:16\nagain F32 2,2 - a.bin:8:16\npart U8 4 - a.bin:20:8 .:0:0\n");
+  REQUIRE_FALSE(manifest.ok());  // a part is empty
+  const auto good = published(f,
+                              "own U8 8 - .:0:4 a.bin:50:4\ntied F32 4 - a.bin:8:16\nagain F32 2,2 1,2 a.bin:8:16\n"
+                              "part U8 8 - a.bin:20:8\nlast U8 10 - a.bin:90:10\n");
+  if (!good.ok()) FAIL(good.error().message);
+  const File& data = good->files[0];
+  const File& main = good->files[1];
+  CHECK(data.path == "sub/a.bin");
+  CHECK(data.extents.size() == 6);  // 0..8..28..50..54..90..100
+  CHECK(data.extents[1].id.length == 20);
+  CHECK(main.format == "pieces");
+  CHECK(main.tensors[0].runs == std::vector<TensorRun>{{1, 0, 0, 4}, {0, 3, 0, 4}});
+  CHECK(main.tensors[1].runs == std::vector<TensorRun>{{0, 1, 0, 16}});
+  CHECK(main.tensors[2].runs == main.tensors[1].runs);
+  CHECK(main.tensors[2].strides == Strides{1, 2});
+  CHECK(main.tensors[3].runs == std::vector<TensorRun>{{0, 1, 12, 8}});
+  CHECK(main.tensors[4].runs == std::vector<TensorRun>{{0, 5, 0, 10}});
+  CHECK(tensor_content(*good, main, main.tensors[1]) != tensor_content(*good, main, main.tensors[2]));
+}
+
+TEST_CASE("a format reaches no file above the directory of the main one, and none that is not published") {
+  Fixture f;
+  for (const char* path : {"../z.bin", "/etc/passwd", "missing", "", "./a.bin"}) {
+    CAPTURE(path);
+    const auto manifest = published(f, "t U8 4 - " + std::string(path) + ":0:4\n");
+    REQUIRE_FALSE(manifest.ok());
+    CHECK(manifest.error().code == Errc::not_found);
+  }
+}
+
+TEST_CASE("a tensor that leaves its file is refused") {
+  Fixture f;
+  const auto manifest = published(f, "t U8 4 - a.bin:98:4\n");
+  REQUIRE_FALSE(manifest.ok());
+  CHECK(manifest.error().message.find("a.bin: expected tensors within 100 bytes, got 4 bytes at 98") !=
+        std::string::npos);
+}
