@@ -69,6 +69,7 @@ struct ImportOptions {
   std::string inherit;
   // The files become the store's where the file system lets them, instead of being copied; the caller removes them.
   bool move = false;
+  bool linked = false;               // with `move`: each may have one other name, which stays; nobody writes by it
   bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes
   std::vector<std::string> parents;  // MODEL[@V]
   // When neither these nor the files name a stored parent: how large a part of the tensor bytes a version must share to
