@@ -24,6 +24,7 @@
 #include "os/beneath.h"
 #include "os/sys.h"
 #include "weft/cold.h"
+#include "weft/publish_rights.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 
@@ -124,7 +125,8 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_TRY(const auto store, Store::open(options.store, reading));
   cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
   const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
-  return serve(*vfs, options, ends);
+  const auto rights = make_publish_rights(options.store);
+  return serve(*vfs, *rights, options, ends);
 }
 
 // The supervisor hears why a server ends.

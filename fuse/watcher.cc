@@ -52,6 +52,7 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
   json.member("restarts", std::uint64_t{head.restarts});
   if (head.restarts != 0) json.member("last_restart", shared_text(head.last_loss));
   if (!can_resend(head.init)) json.member("restart_problem", "needs Linux 6.9: a lost server ends the mount");
+  if (server.draft_space) json.member("drafts_max", server.draft_space->bytes_max());
   json.member("mode", passthrough ? "passthrough" : "cached");
   if (!passthrough) json.member("mode_reason", server.passthrough.reason());
   if (const auto refused = server.open_files.refused(); refused.opens != 0)

@@ -84,7 +84,7 @@ fuse_lowlevel_ops make_operations() {
   ops.readlink = Either<op_readlink, draft_readlink>::call;
   ops.statfs = Answer<op_statfs>::call;
   ops.open = Either<op_open, draft_open>::call;
-  ops.release = Answer<op_release>::call;
+  ops.release = Either<op_release, draft_release>::call;
   ops.read = Answer<op_read>::call;
   ops.lseek = Either<op_lseek, draft_lseek>::call;
   ops.opendir = Either<op_opendir, draft_opendir>::call;

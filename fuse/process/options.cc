@@ -117,6 +117,8 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
     WEFT_TRY(options.attr_timeout_s, parse_seconds(key, value));
   } else if (key == "assembly_cache_max") {
     WEFT_TRY(options.assembly_cache_max, parse_bytes_max(key, value));
+  } else if (key == "drafts_max") {
+    WEFT_TRY(options.drafts_max, parse_bytes_max(key, value));
   } else if (key == "uid") {
     WEFT_TRY(options.uid, parse_id(key, value));
   } else if (key == "gid") {
@@ -265,6 +267,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
       fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid, options.gid,
                   options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
+  if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (!options.record_reads) list += ",record_reads=off";
   if (options.no_exec) list += ",noexec";
@@ -300,6 +303,7 @@ Mount options:
   umask=MODE       permission bits to remove, octal (default: 0)
   noexec           do not allow programs to run from the mount
   publish          add new/, where programs write and publish (weft.7)
+  drafts_max=SIZE  limit of all that lies in new/ (default: a quarter of the disk)
   xattr            answer the extended attributes user.weft.* of tensors
   attr_timeout=SECONDS  keep link and block counts for this time (default: 30)
   assembly_cache_max=SIZE  limit of the cache of assembled files, such as 20G; 0: none

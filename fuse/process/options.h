@@ -29,10 +29,11 @@ struct MountOptions {
   std::optional<ColdPolicy> cold;                   // without: as the node's daemon is told
   std::string log_file;
   std::string log_level = "info";
-  std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never
-  bool record_reads = true;    // faults in records of LMDB files bring whole records
-  bool publish = false;        // new/ is there, and what is renamed in it is published
-  bool non_empty = false;      // also on a directory that holds something
+  std::uint32_t stall_s = 60;               // a server that answers nothing for so long is replaced; 0: never
+  bool record_reads = true;                 // faults in records of LMDB files bring whole records
+  std::optional<std::uint64_t> drafts_max;  // bytes of new/; without: a quarter of the file system
+  bool publish = false;                     // new/ is there, and what is renamed in it is published
+  bool non_empty = false;                   // also on a directory that holds something
   bool foreground = false;
 };
 

@@ -55,7 +55,8 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
   if (mode == ReadMode::changing) return {ReadWay::direct, 0};
   if (mode == ReadMode::streamed && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
   const OpenAnswer served{mode == ReadMode::written ? ReadWay::direct : ReadWay::cached, 0};
-  if (file.backing_fd() < 0 || !passthrough_.active()) return served;
+  const bool unseen = mode == ReadMode::written && drafts_->hides_mappings();
+  if (file.backing_fd() < 0 || !passthrough_.active() || unseen) return served;
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
   const std::lock_guard lock(mutex_);
@@ -71,16 +72,18 @@ OpenFiles::Refused OpenFiles::refused() const {
   return refused_;
 }
 
-Result<Opened> OpenFiles::open_new(Ino ino) {
+Result<Opened> OpenFiles::open_new(Ino ino, bool written) {
   if (!is_draft(ino)) return vfs_.open_with_attr(ino);
   if (drafts_ == nullptr) return Error{Errc::not_found, "a draft: this mount does not publish"};
-  return DraftFile::open(*drafts_, ino);
+  return DraftFile::open(*drafts_, ino, written);
 }
 
 // A file that changes is opened anew for each opener; the others once.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && entry.file->mode() != ReadMode::changing) return {};
-  WEFT_TRY(Opened opened, open_new(ino_of(node)));
+  // A server before has opened it: perhaps for writers, whose writes come here.
+  const bool written = entry.answered && entry.answer.way == ReadWay::direct;
+  WEFT_TRY(Opened opened, open_new(ino_of(node), written));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
   const std::lock_guard lock(mutex_);
   entry.file = std::move(opened.file);

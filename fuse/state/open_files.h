@@ -83,7 +83,7 @@ class OpenFiles {
   OpenAnswer choose(const OpenFile& file);
   void close_unrecorded(std::int32_t first, std::int32_t end);
 
-  Result<Opened> open_new(Ino ino);
+  Result<Opened> open_new(Ino ino, bool written);
 
   Vfs& vfs_;
   DraftTree* const drafts_;

@@ -52,6 +52,7 @@ TEST_CASE("every option") {
   CHECK(options.log_file == "/x");
   CHECK(options.log_level == "debug");
   CHECK_FALSE(options.assembly_cache_max);
+  CHECK_FALSE(options.drafts_max);
   CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
   CHECK_FALSE(options.cold);
   CHECK(parsed({"-ocold=fetch", "s", "d"}).cold == ColdPolicy::fetch);
@@ -59,6 +60,7 @@ TEST_CASE("every option") {
   CHECK_FALSE(parsed({"-orecord_reads=off", "s", "d"}).record_reads);
   CHECK(parsed({"-orecord_reads=off,record_reads=on", "s", "d"}).record_reads);
   CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
+  CHECK(parsed({"-odrafts_max=20G", "s", "d"}).drafts_max == std::uint64_t{20} << 30U);
 }
 
 TEST_CASE("root lets others in, and WEFT_STORE names the store") {
@@ -97,7 +99,7 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
       "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,loglevel=debug,"
-      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,log=/x/y";
+      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
@@ -112,6 +114,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.log_file == given.log_file);
     CHECK(again.umask == given.umask);
     CHECK(again.assembly_cache_max == given.assembly_cache_max);
+    CHECK(again.drafts_max == given.drafts_max);
     CHECK(again.cold == given.cold);
     CHECK(again.record_reads == given.record_reads);
     CHECK(again.uid == given.uid);
