@@ -54,6 +54,42 @@ def page_cache(how):
         yield
 
 
+class Follower:
+    """A `weft` that prints lines as they come, ended whatever happens."""
+
+    def __init__(self, *words, program=WEFT, **options):
+        defaults = {"stdin": subprocess.DEVNULL, "env": environment()}
+        self.process = subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, **(defaults | options))
+        self.read = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.process.communicate()
+
+    def line(self):
+        """The next one; each is flushed, so that none waits in a buffer."""
+        assert self.has_line(COMMAND_SECONDS_MAX), self.process.poll()
+        line, self.read = self.read.split(b"\n", 1)
+        return line.decode() + "\n"
+
+    def has_line(self, seconds=1):
+        while b"\n" not in self.read:
+            if not select.select([self.process.stdout], [], [], seconds)[0]:
+                return False
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not part:
+                return False
+            self.read += part
+        return True
+
+    def says_nothing(self, seconds=1):
+        return not self.has_line(seconds)
+
+
 class Store:
     """A store, driven through `weft`."""
 
