@@ -53,6 +53,7 @@ Status serve_device(Server& server, int channel) {
   WEFT_CHECK(session.make());
   server.open_files.set_device(server.device);
   go_on(server);
+  server.events.start(server.device);
   Watcher watcher(session, server, channel);
   server.notifier.start(session.kernel_cache());
   Status served = watcher.start();
@@ -60,6 +61,7 @@ Status serve_device(Server& server, int channel) {
   watcher.loop_ended();
   watcher.join();
   if (!served.ok()) end_at_once(channel, served.error());
+  server.events.stop();
   server.vfs.stop_assembling();
   server.notifier.stop();
   return {};

@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 import time
 import traceback
 
@@ -88,6 +89,39 @@ class Follower:
 
     def says_nothing(self, seconds=1):
         return not self.has_line(seconds)
+
+
+class InotifyWatcher:
+    """An unmodified inotifywait on a directory."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(["inotifywait", "--monitor", "--format", "%e %w%f", *map(str, words)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        while "Watches established" not in self.process.stderr.readline():
+            pass
+        self.lines = []
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.thread.join()
+        self.process.communicate()
+
+    def saw(self, *lines):
+        """They come in this order, with others between them."""
+        def all_there():
+            rest = iter(self.lines)
+            return all(line in rest for line in lines)
+
+        wait_until(all_there)
 
 
 class Store:
