@@ -55,6 +55,7 @@ Status serve_device(Server& server, int channel) {
   go_on(server);
   server.pages = session.pages();
   server.vfs.read_by_record(server.options.record_reads);
+  server.events.start(server.device);
   Watcher watcher(session, server, channel);
   server.notifier.start(session.kernel_cache());
   if (server.checkpoints) server.checkpoints->start();
@@ -64,6 +65,7 @@ Status serve_device(Server& server, int channel) {
   watcher.join();
   if (!served.ok()) end_at_once(channel, served.error());
   if (server.checkpoints) server.checkpoints->stop();
+  server.events.stop();
   server.vfs.stop_assembling();
   server.notifier.stop();
   return {};

@@ -194,6 +194,35 @@ void OpenFiles::mapped(NodeId node) {
   if (const auto found = entries_.find(node); found != entries_.end()) found->second->mapped = true;
 }
 
+std::vector<std::uint64_t> OpenFiles::streams() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> handles;
+  if (!entries_.contains(kEventsIno)) return handles;
+  for (const OpenRecord& record : table_.records())
+    if (record.ino == kEventsIno) handles.push_back(record.handle);
+  return handles;
+}
+
+std::optional<StreamPlace> OpenFiles::stream_place(std::uint64_t handle, std::uint64_t offset) const {
+  const std::lock_guard lock(mutex_);
+  return table_.place(handle, offset);
+}
+
+void OpenFiles::set_stream_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place) {
+  const std::lock_guard lock(mutex_);
+  table_.set_place(handle, read_at, place);
+}
+
+std::uint64_t OpenFiles::poll_handle(std::uint64_t handle) const {
+  const std::lock_guard lock(mutex_);
+  return table_.poll_handle(handle);
+}
+
+void OpenFiles::set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle) {
+  const std::lock_guard lock(mutex_);
+  table_.set_poll_handle(handle, poll_handle);
+}
+
 // The kernel gives out backing ids in rising order: one more shows which the killed server can have got.
 void OpenFiles::close_stray_ids() {
   for (const OpenTable::Retired& retired : table_.retired()) {

@@ -14,6 +14,7 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
+#include "fuse/state/event_feed.h"
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
@@ -48,6 +49,7 @@ struct Server {
   InitExchange exchange{shared.head().init, passthrough, requests};
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
+  EventFeed events{vfs, open_files, requests};
   Listings listings;
   Notifier notifier;
   RecordReads record_reads;

@@ -41,6 +41,7 @@ _weft() {
       'cache:show or limit the cache of assembled files'
       'status:show the store, its content, its mounts and its daemon' 'peers:list the daemons of the cluster'
       'init:create an empty store' 'restore:recreate a store or a registry from an origin'
+      'wait:wait for a version' 'watch:print what is published, tagged and removed'
       'completion:print the completion script of a shell')
     _describe command commands
     return
@@ -90,6 +91,10 @@ _weft() {
     peers) _arguments $common $json ;;
     init) _arguments $common $json '--group[a group that may read the store]:group:_groups' ;;
     restore) _arguments $common $json '--accept-loss[restore without what is damaged or missing]' '--registry[fill the registry of the cluster]' '1:directory:_directories' ;;
+    wait) _arguments $common $json '--newer-than[wait for a greater number]:number:' \
+      '--here[wait until its bytes are here]' '--timeout[give up after this time]:seconds:' '1:version:_weft_models' ;;
+    watch) _arguments $common $json '--since[begin behind this event]:position:' '--exec[run for each event]:command:' \
+      '*:model:_weft_models' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac
 }

@@ -59,7 +59,7 @@ class ImportCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.arguments("PATH", import_.paths, "a file or a directory to publish");
+    options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
     options.value("--inherit", "BASE[@V]", import_.inherit,
                   "start with all files of this version, and replace those tensors and files that PATH has");
